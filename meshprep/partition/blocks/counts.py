@@ -28,7 +28,7 @@ class Counts(NamedTuple):
     list of (block, count) begins; ``begin`` has these of all points. Points with one cluster are
     left out: no move changes what they cost. No ``facets`` are given where all have 1. ``size`` is
     the number of elements of each block, ``cap`` the most that it may have, and ``least`` what it
-    should have.
+    should have. An element gains the ``pressure`` of the block that it leaves, less the other's.
 
     What leads to other arrays is unsigned: of a signed index numba asks whether it is negative.
     """

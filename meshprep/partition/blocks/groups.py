@@ -8,7 +8,7 @@ next phase.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import get_num_threads
@@ -40,7 +40,8 @@ class AnnealingSchedule(NamedTuple):
     The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
     ``over`` from the share ``HOLDS`` on; sweeps from ``total`` on only gain. ``cap`` (n_blocks,) is
     the most that each block may have, ``excess`` the share by which it may be over that, and
-    ``least`` (n_blocks,) what it should have. Prices as of :class:`moves.Sweep`.
+    ``least`` (n_blocks,) what it should have. Pressure rises in a sweep by ``rate`` for each cap by
+    which a block is fuller than the mean. Prices as of :class:`moves.Sweep`.
     """
 
     begin: int
@@ -58,6 +59,7 @@ class AnnealingSchedule(NamedTuple):
     rate: float
     colour: float
     per_unit: float
+    seed: int
 
 
 class Group(NamedTuple):
@@ -126,7 +128,6 @@ def anneal_groups(
     groups: Int64s,
     schedule: AnnealingSchedule,
     pressure: Float64s,
-    seed: int,
 ) -> int:
     """Anneal some groups of blocks, each on its own; ``block`` is changed in place.
 
@@ -137,6 +138,8 @@ def anneal_groups(
     block : (clusters,) int32
     groups : (k,) int64
         A share of ``grouping``.
+    pressure : (n_blocks,) float64
+        As of :class:`counts.Counts`; changed in place.
 
     Returns
     -------
@@ -149,16 +152,14 @@ def anneal_groups(
     gained = 0
     for g in groups:
         group = _group(grouping, g)
-        state, kept = _extract(level, points, group, block, number, schedule.cap, schedule.least)
+        state, kept = _extract(level, points, group, block, number, schedule, pressure)
         count_blocks(state)
         gained += loads_of(state)
         centroids = _centroids(level, group, metric, state, schedule.pull[0])
         degrees = _degrees(state, points.written, kept)
-        random = np.uint64(seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
+        random = np.uint64(schedule.seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         found_there = new_candidates(state.size.size)
         memory = new_memory(state, quantile)
-        for k in range(group.blocks.size):
-            state.pressure[k] = pressure[group.blocks[k]]
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
                 forget_scores(memory)
@@ -181,7 +182,11 @@ def anneal_groups(
 
 @helper
 def _press(state: Counts, rate: float) -> None:
-    """Raise the pressure of blocks that are fuller than the mean, and lower that of the others."""
+    """Raise the pressure of blocks fuller than the mean, and lower that of the others.
+
+    Where blocks gain elements sweep after sweep, it grows until they no longer do; what comes and
+    goes by chance adds up to little.
+    """
     mean = 0.0
     for b in range(state.size.size):
         mean += state.size[b] / state.cap[b]
@@ -251,8 +256,8 @@ def _extract(
     group: Group,
     block: Int32s,
     number: Int32s,
-    cap: Int64s,
-    least: Int64s,
+    schedule: AnnealingSchedule,
+    pressure: Float64s,
 ) -> tuple[Counts, Int32s]:
     """The clusters of a group with points, neighbours and blocks numbered in it; the points.
 
@@ -293,11 +298,11 @@ def _extract(
         np.empty(clusters.size, np.int32),
         np.empty(clusters.size, np.uint32),
         np.zeros(group.blocks.size, np.int64),
-        _of_blocks(cap, group.blocks),
-        _of_blocks(least, group.blocks),
+        _of_blocks(schedule.cap, group.blocks),
+        _of_blocks(schedule.least, group.blocks),
         begin,
         np.full(words, no_block(group.blocks.size), np.int32),
-        np.zeros(group.blocks.size, np.float64),
+        _of_blocks(pressure, group.blocks),
     )
     for k in range(kept):
         state.lists[begin[k] + WEIGHT], state.lists[begin[k] + USED] = points.weight[met[k]], 0
@@ -308,9 +313,9 @@ def _extract(
 
 
 @helper
-def _of_blocks(values: Int64s, blocks: Int32s) -> Int64s:
+def _of_blocks(values: Any, blocks: Int32s) -> Any:
     """Those of the blocks of a group."""
-    own = np.empty(blocks.size, np.int64)
+    own = np.empty(blocks.size, values.dtype)
     for k in range(blocks.size):
         own[k] = values[blocks[k]]
     return own

@@ -64,7 +64,7 @@ def layered_blocks(geometry: Geometry, graph: Csr, cap: int) -> Iterator[tuple[I
 
 
 class GridPlaces(NamedTuple):
-    """Steps along the lines of a grid, (n, 3), None where it is no grid; and whether it is ragged."""
+    """Places in steps along the lines of a grid, (n, 3), None for no grid or a ragged one."""
 
     steps: Int32s | None = None
     ragged: bool = False

@@ -31,7 +31,7 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
-from .apart import components_within
+from .apart import components, more_pieces
 from .bricks import brick_blocks
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
@@ -51,7 +51,7 @@ FEW = 200
 # By what share bricks of a grid, or bisection, must load less than the other for that to be left
 # out: annealing gains so much at most.
 FAR_AHEAD = 0.015
-# Times the loads before the cap was enforced and fragments were given away, that are too many after.
+# Blocks are annealed again where the cap and the fragments cost more than this, in times the loads.
 WORTH_HEALING = 1.003
 # Of more blocks bisection alone has never given better ones than annealing.
 FEW_BLOCKS = 32
@@ -114,8 +114,9 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     n_blocks = block_count(problem.n, cap)
     if n_blocks <= 1:
         return _single(table, problem.n_points)
+    places_tell = geometry.known and not grid.ragged
     start, search = at_once(
-        lambda: Start() if grid.ragged or not geometry.known else choose_start(geometry, graph, cap),
+        lambda: choose_start(geometry, graph, cap) if places_tell else Start(),
         lambda: Search(
             geometry, graph, n_blocks, cap, problem.seed, options["effort"],
             options["colour_weight"], begin + options["time_limit"], problem.progress,
@@ -239,10 +240,8 @@ def _fragmented(search: Search, block: Int32s, n_blocks: int) -> Bools:
 def _torn(search: Search, block: Int32s) -> Bools:
     """Blocks with more pieces than there are components of the mesh in them."""
     g, graph = search.geometry, search.graph
-    component = components_within(graph.offset, graph.index, np.zeros_like(block))
-    pairs = np.unique(component.astype(np.int64) * search.n_blocks + block) % search.n_blocks
     pieces = count_components(g.table, g.weight.size, block, search.n_blocks)
-    return pieces > np.bincount(pairs, minlength=search.n_blocks)
+    return more_pieces(pieces, components(graph.offset, graph.index), block)
 
 
 def _single(table: Int32s, n_points: int) -> Blocks:

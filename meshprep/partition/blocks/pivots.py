@@ -137,9 +137,7 @@ def _distances(
 
 
 @helper
-def _breadth_first(
-    offset: Int64s, index: Int32s, root: int, level: Int32s, queue: Int32s
-) -> int:
+def _breadth_first(offset: Int64s, index: Int32s, root: int, level: Int32s, queue: Int32s) -> int:
     """Levels from ``root``; returns how many vertices were reached."""
     queue[0], level[root] = root, 0
     begin, end = 0, 1

@@ -1,25 +1,23 @@
 """The search for better blocks: annealing on every level, from large clusters to elements."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import read_only
-
 from ...colour.thread_colours import colour_threads
-from ...kernels import Bools, Float64s, Int32s, kernel
+from ...kernels import Bools, Float64s, Int32s
 from ...kernels.memory import give_back
 from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
-from .apart import apart_first, components_within, side_by_side, torn_blocks
+from .apart import apart_first, moved_together, torn_share
 from .bisection import bisect
 from .budget import FOREVER, Budget
 from .caps import within_cap
-from .centroids import block_metrics, squared_radius
+from .centroids import block_metrics, middles, squared_radius
 from .geometry import Geometry, rotated
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
 from .levels import (
@@ -55,6 +53,8 @@ LONG = 100
 HURRIED = 4
 # Sweeps at the end that only gain.
 COLD_SWEEPS = 4
+# What pressure rises by in a sweep for each time that a block is fuller than the mean, in points an
+# element; of more sweeps, each counts less.
 RATE = 0.6
 # Places that stand in for real ones draw clusters less: they are right on the whole, not in detail.
 PULL_GUESSED = 0.4
@@ -111,25 +111,35 @@ class Search:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
         levels, labels = self._levels()
         d = self.geometry.coordinates.shape[1]
-        todo = phases(levels, min(3, d), self.effort)
-        self._pressure = np.zeros((self.starts, self.n_blocks))
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         frames = _frames(d, rotation, self.starts if few else 1)
         blocks = [self._bisect(levels[-1], frame) for frame in frames]
         self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
         other = self._by_distances(levels, labels, blocks[0])
         if other is not self:
-            found = other.multilevel(0.0)
+            found = other.multilevel(rotation)
             self.loads_at_start, self.sweeps = other.loads_at_start, other.sweeps
             return found
-        if not self.lean:
-            todo = self._moved_together(todo, labels, blocks[0])
-        del levels
-        self._tidy()
         if self.lean:
             self._let_go()
+        else:
+            levels = moved_together(levels, labels, blocks[0])
+        todo = phases(levels, min(3, d), self.effort)
+        del levels
+        self._tidy()
+        return self._anneal(todo, labels, blocks, few)
+
+    def _anneal(
+        self,
+        todo: list[tuple[Level, Phase]],
+        labels: list[Int32s],
+        blocks: list[Int32s],
+        few: int,
+    ) -> Int32s:
+        """The blocks of each start on all levels; after ``few`` those of the best alone."""
+        pressure = self._no_pressure(len(blocks))
         for k in range(len(todo)):
-            for tasks in self._groupings(todo[k:], blocks):
+            for tasks in self._groupings(todo[k:], blocks, pressure):
                 each(anneal_groups, tasks)
             # memory of a level that is done is for those of more clusters
             todo[k], tasks = todo[-1], []
@@ -140,7 +150,8 @@ class Search:
                 next_level = todo[min(few, len(labels))]
                 costs = [self._cost_of_clusters(next_level[0], block) for block in blocks]
                 del next_level
-                blocks = [blocks[int(np.argmin(costs))]]
+                best = int(np.argmin(costs))
+                blocks, pressure = [blocks[best]], pressure[best:]
         return blocks[0]
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
@@ -188,42 +199,22 @@ class Search:
         """Blocks of the largest clusters."""
         g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
         table, where, position = g.table[rows], g.coordinates[rows], g.position
-        component = components_within(top.offset, top.neighbours, np.zeros_like(top.weight))
-        if component.any():
-            where, position, frame = apart_first(table, where, position, frame, component)
+        where, position, frame = apart_first(top, table, where, position, frame)
         return bisect(
             table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
         )
 
-    def _moved_together(
-        self, todo: list[tuple[Level, Phase]], labels: list[Int32s], cut: Int32s
-    ) -> list[tuple[Level, Phase]]:
-        """The levels with components moved to where blocks that hold some of two have one place."""
-        top = todo[0][0]
-        component = components_within(top.offset, top.neighbours, np.zeros_like(top.weight))
-        if not component.any():
-            return todo
-        shift, moved = side_by_side(top.place, top.weight, cut, component), []
-        for k, (level, phase) in enumerate(todo):
-            component = component if k == 0 else component[labels[-k]]
-            place = read_only(level.place + shift[component])
-            moved.append((level._replace(place=place), phase))
-        return moved
-
-    def _by_distances(self, levels: list[Level], labels: list[Int32s], cut: Int32s) -> "Search":
+    def _by_distances(self, levels: Sequence[Level], labels: list[Int32s], cut: Int32s) -> "Search":
         """This search, or one by graph distances where coordinates tear the start ``cut`` apart."""
         top, g = levels[-1], self.geometry
-        if self.lean or not g.known:
-            return self
-        component = components_within(top.offset, top.neighbours, np.zeros_like(top.weight))
-        piece = components_within(top.offset, top.neighbours, cut)
-        if torn_blocks(piece, component, cut) < TORN * self.n_blocks:
+        if self.lean or not g.known or torn_share(top, cut, self.n_blocks) < TORN:
             return self
         places = stand_in_places(g.table, self.graph, g.weight.size)
         guessed = Geometry.of(g.table, g.weight, g.written, places, known=False).placed()
         other = replace(self, geometry=guessed)
         block = _refined(other._bisect(top, np.eye(places.shape[1])), labels)
-        return other if g.loads(block, self.n_blocks) < WORTH_GUESSING * self.loads_at_start else self
+        better = g.loads(block, self.n_blocks) < WORTH_GUESSING * self.loads_at_start
+        return other if better else self
 
     def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
         """The weighted loads and the price of the cut facets, less what no move can change."""
@@ -239,8 +230,7 @@ class Search:
         """Blocks within the cap, annealed element by element from those given; no worse."""
         self.loads_at_start = self.geometry.loads(block, self.n_blocks)
         found = block.copy()
-        self._pressure = np.zeros((1, self.n_blocks))
-        groupings = self._groupings([(self._elements, phase)], [found])
+        groupings = self._groupings([(self._elements, phase)], [found], self._no_pressure(1))
         gained = sum(sum(each(anneal_groups, tasks)) for tasks in groupings)
         moved = self.within_cap(found)
         if moved or self.colour:
@@ -271,12 +261,12 @@ class Search:
         return int(colours.count.sum())
 
     def _groupings(
-        self, todo: list[tuple[Level, Phase]], blocks: list[Int32s]
+        self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
     ) -> Iterator[list[tuple[Any, ...]]]:
         """The tasks of :func:`anneal_groups` that anneal the first level of those left to do.
 
-        ``blocks`` has those of every start. Each list of tasks groups them another way, and changes
-        them before the next one is made.
+        ``blocks`` and ``pressure`` have those of every start. Each list of tasks groups them
+        another way, and changes them before the next one is made.
         """
         (level, phase), last = todo[0], len(todo) == 1
         total, begin = self._budget.sweeps(todo, 0.0), 0
@@ -292,9 +282,9 @@ class Search:
             tasks: list[tuple[Any, ...]] = []
             for start, block in enumerate(blocks):
                 grouping = Grouping.of(block, self._groups(level, block, number))
-                seed = (self.seed + start + 1_000_003 * number) % 2**31
+                own = schedule._replace(seed=(self.seed + start + 1_000_003 * number) % 2**31)
                 tasks += [
-                    (level, points, metrics[start], block, grouping, share, schedule, self._pressure[start], seed)
+                    (level, points, metrics[start], block, grouping, share, own, pressure[start])
                     for share in grouping.shares()
                 ]
             yield tasks
@@ -324,11 +314,14 @@ class Search:
         over = loaded * min(2.0, max(1.0, self.effort**0.5)) / one
         return AnnealingSchedule(
             0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
-            (heat * first, heat * final), phase.excess, (drawn * phase.pull[0], drawn * phase.pull[1]),
-            phase.facet,
-            (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one, RATE / (one * self.effort**0.5), float(self.colour),
-            1.0 / self._unit,
+            (heat * first, heat * final), phase.excess,
+            (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
+            (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
+            RATE / (one * self.effort**0.5), float(self.colour), 1.0 / self._unit, 0,
         )  # fmt: skip
+
+    def _no_pressure(self, starts: int) -> Float64s:
+        return np.zeros((starts, self.n_blocks))
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
         """Of each block, scaled so that the mean squared radius is 1; 0 where nothing pulls."""
@@ -398,18 +391,3 @@ class _Sample(NamedTuple):
         if self.elements is None:
             return example
         return np.searchsorted(self.elements, example).astype(np.int32)
-
-
-@kernel
-def middles(place: Float64s, weight: Int32s, block: Int32s, n_blocks: int) -> Float64s:
-    """The mean place of the elements of every block, (n_blocks, 3). O(clusters)."""
-    centroid = np.zeros((n_blocks, 3), np.float64)
-    size = np.zeros(n_blocks, np.int64)
-    for i in range(block.size):
-        size[block[i]] += weight[i]
-        for a in range(3):
-            centroid[block[i], a] += weight[i] * place[i, a]
-    for b in range(n_blocks):
-        for a in range(3):
-            centroid[b, a] /= max(1, size[b])
-    return centroid
