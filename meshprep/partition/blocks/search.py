@@ -53,9 +53,6 @@ LONG = 100
 HURRIED = 4
 # Sweeps at the end that only gain.
 COLD_SWEEPS = 4
-# What pressure rises by in a sweep for each time that a block is fuller than the mean, in points an
-# element; of more sweeps, each counts less.
-RATE = 0.6
 # Places that stand in for real ones draw clusters less: they are right on the whole, not in detail.
 PULL_GUESSED = 0.4
 # A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
@@ -317,7 +314,7 @@ class Search:
             (heat * first, heat * final), phase.excess,
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
-            RATE / (one * self.effort**0.5), float(self.colour), 1.0 / self._unit, 0,
+            phase.rate / (one * self.effort**0.5), float(self.colour), 1.0 / self._unit, 0,
         )  # fmt: skip
 
     def _no_pressure(self, starts: int) -> Float64s:
