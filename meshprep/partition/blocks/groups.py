@@ -41,7 +41,8 @@ class AnnealingSchedule(NamedTuple):
     ``over`` from the share ``HOLDS`` on; sweeps from ``total`` on only gain. ``cap`` (n_blocks,) is
     the most that each block may have, ``excess`` the share by which it may be over that, and
     ``least`` (n_blocks,) what it should have. Pressure rises in a sweep by ``rate`` for each cap by
-    which a block is fuller than the mean. Prices as of :class:`moves.Sweep`.
+    which a block is fuller than the mean; at a pressure of ``halved`` the pull is
+    half. Prices as of :class:`moves.Sweep`.
     """
 
     begin: int
@@ -57,6 +58,7 @@ class AnnealingSchedule(NamedTuple):
     over: tuple[float, float]
     even: float
     rate: float
+    halved: float
     colour: float
     per_unit: float
     seed: int
@@ -160,10 +162,11 @@ def anneal_groups(
         random = np.uint64(schedule.seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         found_there = new_candidates(state.size.size)
         memory = new_memory(state, quantile)
+        drift = _press(state, 0.0)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
                 forget_scores(memory)
-            sweep = _sweep_at(schedule, k)
+            sweep = _sweep_at(schedule, k, drift)
             random, moved = sweep_over(
                 state, centroids, degrees, sweep, k, memory, found_there, random
             )
@@ -171,7 +174,7 @@ def anneal_groups(
                 moved += exchange(state, centroids, sweep, memory)
             if moved == 0 and k >= schedule.total:
                 break
-            _press(state, schedule.rate)
+            drift = _press(state, schedule.rate)
         gained -= loads_of(state)
         for k in range(group.blocks.size):
             pressure[group.blocks[k]] = state.pressure[k]
@@ -181,18 +184,20 @@ def anneal_groups(
 
 
 @helper
-def _press(state: Counts, rate: float) -> None:
+def _press(state: Counts, rate: float) -> float:
     """Raise the pressure of blocks fuller than the mean, and lower that of the others.
 
     Where blocks gain elements sweep after sweep, it grows until they no longer do; what comes and
-    goes by chance adds up to little.
+    goes by chance adds up to little. Returns its mean square.
     """
-    mean = 0.0
+    mean, square = 0.0, 0.0
     for b in range(state.size.size):
         mean += state.size[b] / state.cap[b]
     mean /= state.size.size
     for b in range(state.size.size):
         state.pressure[b] += rate * (state.size[b] / state.cap[b] - mean)
+        square += state.pressure[b] ** 2
+    return square / state.size.size
 
 
 def unit_of(weight: Int32s) -> float:
@@ -231,8 +236,8 @@ def _centroids(
 
 
 @helper
-def _sweep_at(schedule: AnnealingSchedule, k: int) -> Sweep:
-    """What holds in sweep ``k``."""
+def _sweep_at(schedule: AnnealingSchedule, k: int, drift: float) -> Sweep:
+    """What holds in sweep ``k``, with the mean square of the pressure."""
     even, colour = schedule.even, schedule.colour
     if k >= schedule.total:
         return Sweep(
@@ -246,6 +251,8 @@ def _sweep_at(schedule: AnnealingSchedule, k: int) -> Sweep:
     excess = schedule.excess[0] + held * (schedule.excess[1] - schedule.excess[0])
     over = schedule.over[0] + held * (schedule.over[1] - schedule.over[0])
     pull = schedule.pull[0] + share * (schedule.pull[1] - schedule.pull[0])
+    # where pressure must hold elements back, centroids are no guide
+    pull /= 1.0 + (drift / schedule.halved**2) ** 2
     return Sweep(excess, even, over, temperature, schedule.facet, pull, colour, schedule.per_unit)
 
 

@@ -34,7 +34,7 @@ class Phase:
 
 
 # What pressure rises by in a sweep of the default effort where a block is over the mean by its cap.
-RATE = 0.6
+RATE = 0.4
 # Single elements, then ever larger clusters; all levels above these are annealed as the largest.
 ELEMENTS = Phase(40, 2, 0.9, (0.55, 0.08), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0), RATE)
 CLUSTERS = (

@@ -55,6 +55,8 @@ HURRIED = 4
 COLD_SWEEPS = 4
 # Places that stand in for real ones draw clusters less: they are right on the whole, not in detail.
 PULL_GUESSED = 0.4
+# Pressure at which elements are drawn to centroids by half: a few times what chance adds up to.
+HALVED = 0.3
 # A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
 # where the start that they give has less than this share of its loads.
 TORN, WORTH_GUESSING = 0.1, 0.97
@@ -314,7 +316,8 @@ class Search:
             (heat * first, heat * final), phase.excess,
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
-            phase.rate / (one * self.effort**0.5), float(self.colour), 1.0 / self._unit, 0,
+            phase.rate / (one * self.effort**0.5), HALVED / one, float(self.colour),
+            1.0 / self._unit, 0,
         )  # fmt: skip
 
     def _no_pressure(self, starts: int) -> Float64s:

@@ -105,7 +105,7 @@ def points_of(weight, written=None):
 def schedule(cap, temperature=0.5, pull=0.2, colour=0.0, end=9, total=6, seed=1):
     heat, pulls = (float(temperature), 0.0), (float(pull), 0.0)
     return AnnealingSchedule(
-        0, end, total, cap, 0 * cap, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), 0.3, 0.2,
+        0, end, total, cap, 0 * cap, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), 0.3, 0.2, 0.3,
         float(colour), 0.5, seed,
     )  # fmt: skip
 
