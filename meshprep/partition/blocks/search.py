@@ -93,12 +93,16 @@ class Search:
     fragmented: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
-        g = self.geometry
-        self._unit = unit_of(g.weight)
-        self._sizes = self.sizes or Sizes.equal(g.table.shape[0], self.n_blocks, self.cap)
-        self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
+        self._unit = unit_of(self.geometry.weight)
+        n = self.geometry.table.shape[0]
+        self._sizes = self.sizes or Sizes.equal(n, self.n_blocks, self.cap)
         self._budget = Budget(self.effort, self.until, self.progress)
-        self._looked_at = _Sample(self.geometry)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        g = self.geometry
+        self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
+        self._looked_at = _Sample(g)
 
     @property
     def small(self) -> bool:
@@ -108,34 +112,8 @@ class Search:
 
     def multilevel(self, rotation: float) -> Int32s:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
-        levels, labels = self._levels()
-        d = self.geometry.coordinates.shape[1]
-        few = sum(level.weight.size <= START_CLUSTERS for level in levels)
-        frames = _frames(d, rotation, self.starts if few else 1)
-        blocks = [self._bisect(levels[-1], frame) for frame in frames]
-        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
-        other = self._by_distances(levels, labels, blocks[0])
-        if other is not self:
-            found = other.multilevel(rotation)
-            self.loads_at_start, self.sweeps = other.loads_at_start, other.sweeps
-            return found
-        if self.lean:
-            self._let_go()
-        else:
-            levels = moved_together(levels, labels, blocks[0])
-        todo = phases(levels, min(3, d), self.effort)
-        del levels
-        self._tidy()
-        return self._anneal(todo, labels, blocks, few)
-
-    def _anneal(
-        self,
-        todo: list[tuple[Level, Phase]],
-        labels: list[Int32s],
-        blocks: list[Int32s],
-        few: int,
-    ) -> Int32s:
-        """The blocks of each start on all levels; after ``few`` those of the best alone."""
+        todo, labels, blocks = self._begin(rotation)
+        few = sum(level.weight.size <= START_CLUSTERS for level, _ in todo)
         pressure = self._no_pressure(len(blocks))
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], blocks, pressure):
@@ -152,6 +130,30 @@ class Search:
                 best = int(np.argmin(costs))
                 blocks, pressure = [blocks[best]], pressure[best:]
         return blocks[0]
+
+    def _begin(
+        self, rotation: float
+    ) -> tuple[list[tuple[Level, Phase]], list[Int32s], list[Int32s]]:
+        """The levels to anneal, their labels, and the blocks of the largest clusters."""
+        levels, labels = self._levels()
+        d = self.geometry.coordinates.shape[1]
+        few = sum(level.weight.size <= START_CLUSTERS for level in levels)
+        frames = _frames(d, rotation, self.starts if few else 1)
+        blocks = [self._bisect(levels[-1], frame) for frame in frames]
+        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
+        guessed = self._by_distances(levels, labels, blocks[0])
+        if guessed is not None:
+            self.geometry = guessed
+            self._prepare()
+            return self._begin(rotation)
+        if self.lean:
+            self._let_go()
+        else:
+            levels = moved_together(levels, labels, blocks[0])
+        todo = phases(levels, min(3, d), self.effort)
+        del levels
+        self._tidy()
+        return todo, labels, blocks
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
@@ -203,17 +205,19 @@ class Search:
             table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
         )
 
-    def _by_distances(self, levels: Sequence[Level], labels: list[Int32s], cut: Int32s) -> "Search":
-        """This search, or one by graph distances where coordinates tear the start ``cut`` apart."""
+    def _by_distances(
+        self, levels: Sequence[Level], labels: list[Int32s], cut: Int32s
+    ) -> Geometry | None:
+        """Graph distances as places, where coordinates tear the start and these load less."""
         top, g = levels[-1], self.geometry
         if self.lean or not g.known or torn_share(top, cut, self.n_blocks) < TORN:
-            return self
+            return None
         places = stand_in_places(g.table, self.graph, g.weight.size)
         guessed = Geometry.of(g.table, g.weight, g.written, places, known=False).placed()
-        other = replace(self, geometry=guessed)
-        block = _refined(other._bisect(top, np.eye(places.shape[1])), labels)
+        frame = np.eye(guessed.coordinates.shape[1])
+        block = _refined(replace(self, geometry=guessed)._bisect(top, frame), labels)
         better = g.loads(block, self.n_blocks) < WORTH_GUESSING * self.loads_at_start
-        return other if better else self
+        return guessed if better else None
 
     def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
         """The weighted loads and the price of the cut facets, less what no move can change."""
