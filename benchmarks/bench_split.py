@@ -11,15 +11,20 @@ ghosts and copies over those of METIS
 15 %; 5 minutes for the larger one on two cores), the peak of memory (bar 250 bytes a cell and
 400 MB), and another K from the file (bar 20 %). ``largest`` does so with ``LARGEST`` alone. Then
 10,000 parts of ``LARGEST`` tetrahedra are computed and not written (bars 15 minutes and 8 GB).
-Then the same meshes by ``--slices`` on 1, 2 and 4 ranks of MPI: the largest peak of a rank (bar 250
-bytes a cell of its share, and 400 MB). Then what 10 to 10,000 parts of 1/10 of ``CELLS`` and of
-``CELLS`` tetrahedra have to exchange, and what that says of 10^9 cells on 10,000 ranks; ``boxes``
-asks the same of tetrahedra of boxes, 1/10 of ``LARGEST`` and ``LARGEST``.
+Then 1/10 of ``LARGEST`` by ``--slices`` on 1, 2 and 4 ranks of MPI, by ``refined`` and by ``rcb``:
+the largest peak of a rank (bar 250 bytes a cell of its share, and 400 MB), seconds, and that the
+files are one; ``slices-largest`` does so with ``LARGEST`` on 2 ranks, by ``refined``. Then what 10
+to 10,000 parts of 1/10 of ``CELLS`` and of ``CELLS`` tetrahedra have to exchange, and what that
+says of 10^9 cells on 10,000 ranks; ``boxes`` asks the same of tetrahedra of boxes, 1/10 of
+``LARGEST`` and ``LARGEST``.
 
-``STEPS`` are some of ``halos,command,largest,many,slices,forecast,boxes``; all but ``largest`` and
-``boxes`` where left out. The peak of ``many`` is that of this process: ask for it alone.
+``STEPS`` are some of ``halos,command,largest,many,slices,slices-largest,forecast,boxes``; all but
+``largest``, ``slices-largest`` and ``boxes`` where left out. The peak of ``many`` is that of this
+process: ask for it alone. Ranks that wait for each other wait busily: where there are fewer cores
+than ranks, or others use them, seconds of processors say how long it took, not how much was done.
 """
 
+import hashlib
 import json
 import os
 import resource
@@ -47,7 +52,7 @@ from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import plan_request_maps
 
 PARTS, MANY, MORE = (8, 64, 512), 1000, 900
-RANKS = (1, 2, 4)
+RANKS, SLICE_CUTS = (1, 2, 4), ("refined", "rcb")
 PEER = "metis"
 # Parts of the forecast, cells of the smallest, and what it is for.
 MANY_PARTS, LEAST_CELLS, FORECAST = (10, 100, 1000, 10_000), 100, (10**9, 10_000)
@@ -66,13 +71,12 @@ def main(cells: int = 1_000_000, largest: int = 10_000_000, steps: str = "") -> 
         "command": lambda: report("split-command", [_command(n) for n in sizes]),
         "largest": lambda: report("split-largest", [_command(largest)]),
         "many": lambda: report("split-many", [_many(largest)]),
-        "slices": lambda: report(
-            "split-slices", [_on_ranks(n, ranks) for n in sizes for ranks in RANKS]
-        ),
+        "slices": lambda: report("split-slices", _slices(sizes[0], RANKS, SLICE_CUTS)),
+        "slices-largest": lambda: report("split-slices-largest", _slices(largest, (2,))),
         "forecast": lambda: _forecast("split-forecast", [_delaunay(cells // 10), _delaunay(cells)]),
         "boxes": lambda: _forecast("split-boxes", [_box(n) for n in sizes]),
     }
-    usual = [step for step in every if step not in ("largest", "boxes")]
+    usual = [step for step in every if step not in ("largest", "slices-largest", "boxes")]
     for step in steps.split(",") if steps else usual:
         every[step]()
 
@@ -209,8 +213,18 @@ def _many(cells: int) -> dict[str, Any]:
     return {"s": time.perf_counter() - begin, "bar s": 900.0, "bar MB": 8000.0} | row
 
 
-def _on_ranks(cells: int, ranks: int) -> dict[str, Any]:
-    """The program on ranks that hold slices."""
+def _slices(
+    cells: int, ranks: Sequence[int], cuts: Sequence[str] = SLICE_CUTS[:1]
+) -> list[dict[str, Any]]:
+    """The program on ranks that hold slices; all make one file of a cut."""
+    rows = [_on_ranks(cells, count, cut) for cut in cuts for count in ranks]
+    files = {(row["cut"], row.pop("digest")) for row in rows}
+    if len(files) > len(cuts):
+        raise AssertionError("the file depends on the number of ranks")
+    return rows
+
+
+def _on_ranks(cells: int, ranks: int, cut: str) -> dict[str, Any]:
     path, prefix = _tetrahedra(cells), Path(sys.prefix)
     environment = {
         "MPI4PY_MPIABI": "mpich",
@@ -220,19 +234,24 @@ def _on_ranks(cells: int, ranks: int) -> dict[str, Any]:
     start = (prefix / "bin" / "mpiexec.hydra", "-n", ranks, sys.executable, "-m", "mpi4py")
     rank = Path(__file__).with_name("one_rank.py")
     with tempfile.TemporaryDirectory() as folder:
-        words = (path, "-q", "--parts", MANY, "--slices", "--loop", "faces->cells")
+        words = (path, "-q", "--parts", MANY, "--slices", "--cut", cut, "--loop", "faces->cells")
         output = Path(folder, "a.parts.h5")
         seconds, _, _ = run_process(
             *start, rank, folder, "split", *words, "-o", output, env=environment
         )
         found = [json.loads(one.read_text()) for one in Path(folder).glob("*.json")]
+        with open(output, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {
         "cells": cells,
+        "parts": MANY,
+        "cut": cut,
         "ranks": ranks,
         "s": seconds,
         "processor s of a rank": max(one["processor s"] for one in found),
         "peak MB of a rank": max(one["peak MB"] for one in found),
         "bar MB": 250e-6 * cells / ranks + 400,
+        "digest": digest,
     }
 
 

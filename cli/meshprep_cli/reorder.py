@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meshprep.loops.options import Options
+from meshprep_runtime.errors import listed
 
 from . import console, options, process
 
@@ -103,4 +104,4 @@ def show(
         console.show_json(done.to_dict())
         return
     console.show_tables(plan_table(done.plan, full=shown.full))
-    console.show(f"wrote {' and '.join(str(p) for p in done.written)} in {watch}")
+    console.show(f"wrote {listed(done.written)} in {watch}")

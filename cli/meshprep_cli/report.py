@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, listed
 
 from . import console, options
 
@@ -71,7 +71,7 @@ def run(
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, shown)
     if written:
-        console.note(f"wrote {' and '.join(map(str, written))} in {watch}", shown.quiet)
+        console.note(f"wrote {listed(written)} in {watch}", shown.quiet)
 
 
 def _show_parts(paths: list[Path], pictures: Pictures, shown: options.ComparisonShown) -> None:

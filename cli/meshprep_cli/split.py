@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meshprep.loops.options import Options
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, listed
 
 from . import console, mpi, options
 
@@ -128,11 +128,11 @@ def run(
     from meshprep.report.parts import halo_tables
 
     console.show_tables(halo_tables(list(done.figures.values()), full=shown.full))
-    console.show(f"wrote {' and '.join(map(str, done.written))} in {watch}")
+    console.show(f"wrote {listed(done.written)} in {watch}")
 
 
 def _describe(job: "SplitJob", adding: bool, shown: options.Shown) -> None:
-    parts = " and ".join(map(str, job.parts))
+    parts = listed(job.parts)
     verb = "add to" if adding else "write"
     by = f" by {job.how.cut}" if job.how.cut else ""
     text = [f"would split {job.source} into {parts} parts{by}"]

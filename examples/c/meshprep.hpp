@@ -64,7 +64,7 @@ constexpr const char* dtype_of() {
 // An argument as the plan describes it; one a column of a map.
 struct Described {
   std::string name, map, dtype, access;
-  bool is_global = false;
+  bool is_global = false, full = false;
   std::int64_t column = 0, dim = 1;
 };
 
@@ -104,6 +104,15 @@ class Plan {
     kept.data.reset(mp_read_map(file_.get(), name.c_str(), error_));
     if (!kept.data) throw Error(error_);
     return kept;
+  }
+
+  // The group number of each element of a derived set, such as "physical" of "boundary_edges".
+  std::vector<std::int64_t> tag(const std::string& set, const std::string& name) {
+    std::int64_t size = 0;
+    const std::unique_ptr<std::int64_t, decltype(&std::free)> found(
+        mp_read_tag(file_.get(), set.c_str(), name.c_str(), &size, error_), std::free);
+    if (!found) throw Error(error_);
+    return {found.get(), found.get() + size};
   }
 
   // The loop with its default blocks, or those that choose() named.
@@ -185,6 +194,7 @@ struct Arg {
   int column;
   const std::int32_t* table = nullptr;
   std::int64_t arity = 0;
+  bool full = false;  // every element sets all of its values: what was there does not matter
 };
 
 template <class T, int Dim, Access A>

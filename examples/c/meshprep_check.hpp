@@ -29,7 +29,8 @@ class ArgumentReader {
       } else if (key == "dim") {
         one.dim = number();
       } else if (key == "full") {
-        while (std::isalpha(static_cast<unsigned char>(peek()))) ++at_;  // true: a write sets all
+        one.full = peek() == 't';
+        while (std::isalpha(static_cast<unsigned char>(peek()))) ++at_;
       } else {
         one.is_global |= key == "global";
         std::string& to = key == "map"      ? one.map
@@ -128,6 +129,7 @@ void check_argument(Plan& plan, const Loop& loop, std::size_t& position, A& arg)
   same(where, "the access", name_of(A::access), planned.access);
   same(where, "the dim", std::to_string(A::Dim), std::to_string(planned.dim));
   same(where, "the type", dtype_of<typename A::Value>(), planned.dtype);
+  arg.full = planned.full;
   if constexpr (A::reach == Reach::mapped) {
     const mp_map& map = *plan.map(arg.map).data;
     arg.table = map.table + arg.column;

@@ -139,11 +139,14 @@ typename A::Value neutral(const A& arg, int k) {
   return A::access == Access::inc ? typename A::Value(0) : arg.values[k];
 }
 
+// Where none of two values is less or equal, one is NaN, and so is their sum.
 template <class A>
 void join(typename A::Value& into, typename A::Value value) {
   if constexpr (A::access == Access::inc) into += value;
-  if constexpr (A::access == Access::min) into = std::min(into, value);
-  if constexpr (A::access == Access::max) into = std::max(into, value);
+  if constexpr (A::access == Access::min)
+    into = into <= value ? into : value < into ? value : into + value;
+  if constexpr (A::access == Access::max)
+    into = into >= value ? into : value > into ? value : into + value;
 }
 
 // An argument that the function finds where it lies: rows of a dat, constants.
@@ -171,8 +174,10 @@ struct Gathered {
   explicit Gathered(const A& arg) : arg(arg) {}
 
   MESHPREP_INLINE void fill(Places<Listed> places, std::int64_t place, int n) {
-    if constexpr (A::access == Access::inc) std::fill_n(buffer, A::Dim * lanes, T(0));
-    if constexpr (A::access == Access::read || A::access == Access::rw) {
+    if constexpr (A::access == Access::inc) {
+      std::fill_n(buffer, A::Dim * lanes, T(0));
+    } else {
+      if (arg.full) return;
       const A own = arg;
       int i = 0;
       for (; i + 4 <= n; i += 4)

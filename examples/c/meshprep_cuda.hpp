@@ -81,7 +81,7 @@ struct DeviceArg {
   MP_IN(int) points;
   MP_IN(unsigned char) added;
   int begin;
-  bool owner;
+  bool owner, full;
   // Of a global: what it holds, or what its reduction starts from.
   T held[A::Dim];
 
@@ -94,8 +94,7 @@ struct DeviceArg {
     if constexpr (A::reach != Reach::global) {
       const Index at = row(e) * A::Dim;
       for (int k = 0; k < A::Dim; ++k)
-        if constexpr (only_read || A::access == Access::rw) held[k] = values[at + k];
-        else held[k] = T(0);
+        held[k] = A::access == Access::inc || full ? T(0) : values[at + k];
     }
   }
 
@@ -167,9 +166,13 @@ struct DeviceArg {
       for (int k = 0; k < A::Dim; ++k) {
         const int at = k * MP_THREADS + MP_THREAD;
         const T mine = results[at], other = results[at + half];
-        results[at] = A::access == Access::inc   ? mine + other
-                      : A::access == Access::min ? (other < mine ? other : mine)
-                                                 : (mine < other ? other : mine);
+        const bool stays = A::access == Access::min ? mine <= other : mine >= other;
+        const bool goes = A::access == Access::min ? other < mine : other > mine;
+        // the sum is NaN where one of two values is
+        results[at] = A::access == Access::inc ? mine + other
+                      : stays                  ? mine
+                      : goes                   ? other
+                                               : mine + other;
       }
     }
   }

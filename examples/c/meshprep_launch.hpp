@@ -157,6 +157,7 @@ template <class A>
 DeviceArg<A> hand(Call& call, const A& arg) {
   using T = typename A::Value;
   DeviceArg<A> to{};
+  to.full = arg.full;
   if constexpr (A::reach == Reach::global)
     for (int k = 0; k < A::Dim; ++k) to.held[k] = A::reduces ? neutral(arg, k) : arg.values[k];
   if constexpr (A::reduces) {

@@ -126,17 +126,58 @@ static char *mp_text_at(mp_plan *file, const char *path, char *error)
     return text;
 }
 
+/* The four hexadecimal digits of a JSON escape, or -1. */
+static long mp_digits(const char *at)
+{
+    char digits[5] = {0};
+    if (at[0] != '\\' || at[1] != 'u' || strspn(at + 2, "0123456789abcdefABCDEF") < 4)
+        return -1;
+    memcpy(digits, at + 2, 4);
+    return strtol(digits, NULL, 16);
+}
+
+/* A JSON escape as UTF-8, no longer than itself; the length of the escape, or 0. */
+static size_t mp_unescape(const char *from, char **to)
+{
+    const char *letters = "bfnrt", *found = from[1] ? strchr(letters, from[1]) : NULL;
+    if (from[1] != 'u') {
+        *(*to)++ = found ? "\b\f\n\r\t"[found - letters] : from[1];
+        return from[1] ? 2 : 0;
+    }
+    long code = mp_digits(from), low = code >> 10 == 0x36 ? mp_digits(from + 6) : -1;
+    size_t length = low < 0 ? 6 : 12;
+    if (code < 0)
+        return 0;
+    if (low >= 0)
+        code = 0x10000 + ((code & 0x3FF) << 10) + (low & 0x3FF);
+    int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    const int leads[] = {0, 0xC0, 0xE0, 0xF0};
+    *(*to)++ = (char)(leads[more] | code >> 6 * more);
+    while (more-- > 0)
+        *(*to)++ = (char)(0x80 | (code >> 6 * more & 0x3F));
+    return length;
+}
+
 /* The next text of a JSON list of names; it is cut out of `at`. */
 static char *mp_next_name(char **at)
 {
-    char *start = strchr(*at, '"'), *end = start ? strchr(start + 1, '"') : NULL;
-    if (end == NULL)
+    char *from = strchr(*at, '"'), *start = from, *to = from;
+    if (from == NULL)
         return NULL;
-    *end = 0;
-    *at = end + 1;
-    char *name = (char *)malloc((size_t)(end - start));
+    for (from++; *from != 0 && *from != '"';) {
+        size_t escape = *from == '\\' ? mp_unescape(from, &to) : 0;
+        if (*from == '\\' && escape == 0)
+            return NULL;
+        if (escape == 0)
+            *to++ = *from;
+        from += escape ? escape : 1;
+    }
+    if (*from == 0)
+        return NULL;
+    *at = from + 1;
+    char *name = (char *)calloc((size_t)(to - start) + 1, 1);
     if (name != NULL)
-        memcpy(name, start + 1, (size_t)(end - start));
+        memcpy(name, start, (size_t)(to - start));
     return name;
 }
 

@@ -78,6 +78,9 @@ void mp_close(mp_plan *plan);
 /* `variant` is "s256" or the like, NULL for the default of the plan. */
 mp_set *mp_read_set(mp_plan *plan, const char *name, char *error);
 mp_map *mp_read_map(mp_plan *plan, const char *name, char *error);
+/* The group number of each element of a derived set, 0 where it has none, such as the "physical" of
+ * "boundary_edges"; `size` receives how many. free() them. */
+int64_t *mp_read_tag(mp_plan *plan, const char *set, const char *tag, int64_t *size, char *error);
 /* A text attribute of an object, such as "arguments" of the loop "flux" in "loops"; free() it. */
 char *mp_read_text(mp_plan *plan, const char *group, const char *name, const char *attribute,
                    char *error);
@@ -410,6 +413,14 @@ mp_map *mp_read_map(mp_plan *plan, const char *name, char *error)
         return NULL;
     }
     return map;
+}
+
+int64_t *mp_read_tag(mp_plan *plan, const char *set, const char *tag, int64_t *size, char *error)
+{
+    char path[MP_NAME];
+    if (!mp_path(path, "tags", set, tag, NULL, error))
+        return NULL;
+    return (int64_t *)mp_read(plan, path, H5T_NATIVE_INT64, 1, size, error);
 }
 
 /* The variant asked for, or the default; `chosen` has room for MP_NAME bytes. */

@@ -3,6 +3,7 @@
 Small parts are made together, so that the interpreter takes its time once for all of them.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,9 +38,7 @@ from .copies import AllCopies, MessageRows
 from .numbers import SplitNumbers
 from .order import OrderedParts
 from .subject import SplitSubject
-
-# Elements that parts own which are made together.
-TOGETHER = 1 << 16
+from .together import TOGETHER
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,8 +261,12 @@ def _class_colours(
     table: NDArray[np.int32], n_points: int, offset: NDArray[np.int64], classes: tuple[int, int]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], ClassColours]:
     """Block order and its offsets by colour; every class has colours of its own."""
-    first = np.searchsorted(offset, [0, *classes, table.shape[0]])
-    first[-1] = offset.size - 1
+    block_ends, n_blocks = offset.tolist(), offset.size - 1
+    first = [0, *(bisect_left(block_ends, end) for end in classes), n_blocks]
+    if all(high - low < 2 for low, high in pairwise(first)):
+        # a block is a colour
+        order = np.arange(n_blocks + 1)
+        return order[:-1].astype(np.int32), order, ClassColours(*first[1:3])
     orders, ends, counts = [], [np.zeros(1, np.int64)], []
     for low, high in pairwise(first):
         begin, end = int(offset[low]), int(offset[high])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from meshprep_runtime.errors import MeshprepError, PlanError, Progress
+from meshprep_runtime.errors import MeshprepError, PlanError, Progress, listed
 from meshprep_runtime.plan.parts import kept, parts_table
 from meshprep_runtime.plan.parts.batch import PartBatch
 from meshprep_runtime.plan.parts.loop_proof import loop_findings
@@ -62,7 +62,7 @@ def check_parts(
         findings += dict.fromkeys(chain.from_iterable(ranks.allgather(proof.findings)))
         if given is not None and not proof.findings:
             findings += _unlike(proof, given, count)
-    number = " and ".join(map(str, wanted))
+    number = listed(wanted)
     if findings:
         return CheckResult(findings, f"{path}: {len(findings)} findings: the parts are wrong")
     against = "" if mesh is None else f" and fits {mesh.path}"

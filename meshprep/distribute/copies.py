@@ -1,10 +1,13 @@
 """Which foreign elements each part copies, and the messages that fill the copies [R14 7.1.1]."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from meshprep_runtime.maps import distinct, distinct_without
+from meshprep_runtime.plan.parts.batch import places
 
 from .halos import OwnedRuns, PartRows, offsets
 from .numbers import SplitNumbers
@@ -81,24 +84,30 @@ def all_copies(
         Those that make the other parts.
     """
     reached = {name: _reached(subject, runs, executed, numbers, name) for name in subject.maps}
-    places = range(len(numbers.held))
     elements, copies, halo = {}, {}, {}
     for name in runs:
-        elements[name] = _by_number(executed[name], numbers.number[name], len(places))
-        own = [numbers.number[name][elements[name].of(p)] for p in places]
+        elements[name], own = _by_number(executed[name], numbers, name)
         copies[name] = _copies(own, numbers, name, ranks)
         into = [reached[m.name][0] for m in subject.maps.values() if m.to_set == name]
-        beyond = [_beyond([one[p] for one in into], own[p]) for p in places]
+        beyond = distinct_without(np.concatenate([own[:0], *into]), own)
         halo[name] = _copies(beyond, numbers, name, ranks)
     few = _exchanged_partly(subject, copies, halo, {m: n for m, (_, n) in reached.items()}, ranks)
     partial = {m: _copies(reached[m][0], numbers, subject.maps[m].to_set, ranks) for m in few}
     return AllCopies(elements, copies, halo, partial)
 
 
-def _by_number(rows: PartRows, number: NDArray[np.integer], parts: int) -> PartRows:
-    """Elements of each part in the order of their numbers in the split mesh."""
-    found = [one[np.argsort(number[one])] for one in map(rows.of, range(parts))]
-    return PartRows(rows.offset, np.concatenate([*found, np.empty(0, np.int32)]))
+def _by_number(
+    rows: PartRows, numbers: SplitNumbers, name: str
+) -> tuple[PartRows, NDArray[np.int64]]:
+    """Elements of each part in the order of their numbers in the split mesh, and their keys.
+
+    A key counts up the parts made here, and in each the numbers of the set.
+    """
+    count, elements = rows.some(range(len(numbers.held)))
+    keys = np.repeat(np.arange(count.size), count) * max(1, numbers.sizes[name])
+    keys += numbers.number[name][elements]
+    order = np.argsort(keys)
+    return PartRows(rows.offset, elements[order]), keys[order]
 
 
 def _exchanged_partly(
@@ -126,45 +135,33 @@ def _reached(
     executed: Mapping[str, PartRows],
     numbers: SplitNumbers,
     name: str,
-) -> tuple[list[NDArray[np.integer]], int]:
-    """The foreign points that each part's rows of a map reach; how many entries lead there."""
-    m, found, entries = subject.maps[name], [], 0
-    rows = runs[m.from_set]
-    for place, part in enumerate(numbers.held):
-        border = rows.of(place)[rows.core[place] :]
-        border = np.concatenate([border, executed[m.from_set].of(place)])
-        at = numbers.number[m.to_set][m.table[border]].reshape(-1)
-        low, high = numbers.owned(m.to_set, part)
-        at = at[(at < low) | (at >= high)]
-        entries += at.size
-        found.append(np.unique(at))
-    return found, entries
+) -> tuple[NDArray[np.int64], int]:
+    """The keys of the foreign points that each part's rows reach; how many entries lead there."""
+    m, own = subject.maps[name], np.arange(len(numbers.held))
+    rows, number = runs[m.from_set], numbers.number[m.to_set]
+    low, high = (numbers.offset[m.to_set][numbers.held.start + own + i] for i in (0, 1))
+    core, count = rows.core[own], np.diff(rows.offset)[own]
+    border = rows.elements[np.repeat(rows.offset[own] + core, count - core) + places(count - core)]
+    keys = [np.empty(0, np.int64)]
+    for n, some in ((count - core, border), executed[m.from_set].some(range(own.size))):
+        part, at = np.repeat(own, n), number[m.table[some]]
+        row, column = np.nonzero((at < low[part][:, None]) | (at >= high[part][:, None]))
+        keys.append(part[row] * max(1, numbers.sizes[m.to_set]) + at[row, column])
+    found = np.concatenate(keys)
+    return distinct(found), found.size
 
 
-def _beyond(found: Sequence[NDArray[np.integer]], own: NDArray[np.integer]) -> NDArray[np.integer]:
-    """The points of several lists that another list does not have, ascending."""
-    if not found:
-        return np.empty(0, np.int32)
-    return np.setdiff1d(np.concatenate(found), own)
-
-
-def _copies(
-    found: Sequence[NDArray[np.integer]], numbers: SplitNumbers, name: str, ranks: Ranks
-) -> Copies:
-    """What the parts made here copy, and what all parts copy of these."""
+def _copies(keys: NDArray[np.int64], numbers: SplitNumbers, name: str, ranks: Ranks) -> Copies:
+    """What the parts made here copy, by ascending keys, and what all parts copy of these."""
     held, offset = numbers.held, numbers.offset[name]
-    count = np.array([one.size for one in found], np.int64)
-    rows = PartRows(np.append(0, np.cumsum(count)), np.concatenate([_NOTHING, *found]))
-    part = np.repeat(np.arange(held.start, held.stop), count)
-    wish = np.stack([part, rows.elements, _owner_of(rows.elements, offset)], axis=1)
+    place, elements = np.divmod(keys, max(1, numbers.sizes[name]))
+    rows = PartRows(offsets(place, len(held)), elements)
+    wish = np.stack([place + held.start, rows.elements, _owner_of(rows.elements, offset)], axis=1)
     to = holder(ranks, wish[:, 2], numbers.parts)
     wishes = np.concatenate(exchanged(ranks, [wish[to == rank] for rank in range(ranks.size)]))
     receiver, elements, owner = wishes[np.argsort(wishes[:, 2], kind="stable")].T
     sent = PartRows(offsets(owner - held.start, len(held)), elements)
     return Copies(rows, sent, receiver.astype(np.int32), offset, held)
-
-
-_NOTHING = np.empty(0, np.int64)
 
 
 def _owner_of(elements: NDArray[np.integer], offset: NDArray[np.int64]) -> NDArray[np.int32]:

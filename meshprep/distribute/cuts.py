@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.maps import SetMap
 
+from ..kernels import Int32s, kernel
 from ..kernels.parallel import each
 from ..mesh.incidence import Csr, point_graph, transpose
 from ..reorder.curve import curve_keys
 from ..reorder.radix import stable_argsort
 from .kway import kway
-from .metis import UFACTOR, FileSection, kway_elsewhere, sections
+from .metis import UFACTOR, FileSection, KwayProcesses, sections
 from .owners import part_of_element
 from .ranks import ALONE
 from .runs import places, runs
@@ -128,20 +129,31 @@ def _metis(problem: CutProblem) -> NDArray[np.int32]:
 
     def cut(one: FileSection) -> NDArray[np.int32]:
         graph, own = _graph_of(leading.table, one.elements), slice(one.parts.start, one.parts.stop)
-        part = kway_elsewhere(graph, problem.weights[own], one.overfill, seed)
+        part = elsewhere.kway(graph, problem.weights[own], one.overfill, seed)
         return part + np.int32(one.parts.start)
 
-    return np.concatenate(each(cut, [(one,) for one in found]))
+    with KwayProcesses() as elsewhere:
+        return np.concatenate(each(cut, [(one,) for one in found]))
 
 
 def _graph_of(table: NDArray[np.int32], elements: range) -> Csr:
-    """Some elements, joined as the rows of a map join them; others give way to one of these."""
-    inside = (table >= elements.start) & (table < elements.stop)
-    rows = np.flatnonzero(inside.any(axis=1))
-    near, inside = table[rows], inside[rows]
-    own = near[np.arange(rows.size), inside.argmax(axis=1)]
-    near = np.where(inside, near, own[:, None]) - np.int32(elements.start)
-    return point_graph(near, len(elements))
+    """Some elements, joined as the rows of a map join them."""
+    return point_graph(_rows_within(table, elements.start, elements.stop), len(elements))
+
+
+@kernel
+def _rows_within(table: Int32s, begin: int, end: int) -> Int32s:
+    """Rows with two elements of a range, counted from its start; others give way to the first."""
+    out, n = np.empty(table.shape, np.int32), 0
+    for i in range(table.shape[0]):
+        first, count = 0, 0
+        for j in range(table.shape[1] - 1, -1, -1):
+            if begin <= table[i, j] < end:
+                first, count = table[i, j], count + 1
+        for j in range(table.shape[1] if count > 1 else 0):
+            out[n, j] = (table[i, j] if begin <= table[i, j] < end else first) - begin
+        n += count > 1
+    return out[:n].copy()
 
 
 def _rcb(problem: CutProblem) -> NDArray[np.int32]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Access, Arg
+from meshprep_runtime.maps import distinct
 from meshprep_runtime.plan.parts.batch import Numbers, PartBatch
 
 Figures = dict[str, Any]
@@ -43,7 +44,7 @@ def _neighbours(batch: PartBatch, messages: Sequence[str]) -> Numbers:
     for at in messages:
         part, other, _ = batch.neighbours(at)
         found.append(part * batch.count + other)
-    pairs = np.unique(np.concatenate(found))
+    pairs = distinct(np.concatenate(found))
     return np.bincount(pairs // batch.count, minlength=len(batch.parts))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import distinct, read_only
 
 from ..kernels import kernel
 from ..kernels.parallel import each, pieces
@@ -98,7 +98,7 @@ def executed_copies(
         part, element = _foreign_pairs(table, owners[m.from_set], owners[m.to_set])
         pairs[m.from_set].append(part * np.int64(subject.sizes[m.from_set]) + element)
     return {
-        name: _rows(np.unique(np.concatenate([*keys, _NOTHING])), subject.sizes[name], parts)
+        name: _rows(distinct(np.concatenate([*keys, _NOTHING])), subject.sizes[name], parts)
         for name, keys in pairs.items()
     }
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Access, Arg, Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, distinct
 
 from .halos import mark_foreign
 from .inherit import Owners
@@ -134,7 +134,7 @@ class _Border:
                 part = self.reached[name][:, column]
                 row = np.flatnonzero((part != self.owner) & (part < self.parts))
                 keys.append(part[row] * np.int64(self.rows.size) + row)
-        part, row = np.divmod(np.unique(np.concatenate(keys)), max(1, self.rows.size))
+        part, row = np.divmod(distinct(np.concatenate(keys)), max(1, self.rows.size))
         return part, row
 
     def _read_bytes(self, part: NDArray[np.integer], row: NDArray[np.int64]) -> int:
@@ -159,7 +159,7 @@ class _Border:
                     points = self.maps[name].table[self.rows[row], column].astype(np.int64)
                     foreign = self.reached[name][row, column] != part
                     found.append((part.astype(np.int64) << 32 | points)[foreign])
-            total += int(np.unique(np.concatenate(found)).size) * size[key]
+            total += distinct(np.concatenate(found)).size * size[key]
         return total
 
 

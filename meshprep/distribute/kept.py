@@ -25,18 +25,19 @@ def with_kept_blocks(subject: SplitSubject, options: Options) -> SplitSubject:
 
 
 def kept_blocks(
-    subject: SplitSubject, runs: Mapping[str, OwnedRuns], part: int, options: Options
-) -> dict[str, NDArray[np.int64]]:
-    """Where the blocks of each loop end in a part: those of the file as far as they are in it.
+    subject: SplitSubject, runs: Mapping[str, OwnedRuns], parts: int, options: Options
+) -> list[dict[str, NDArray[np.int64]]]:
+    """Where the blocks of each loop end in each part: those of the file as far as they are in it.
 
     Pieces of blocks are joined with what follows them while there is room. O(owned elements).
     """
-    found = {}
+    found: list[dict[str, NDArray[np.int64]]] = [{} for _ in range(parts)]
     for spec in subject.specs:
-        run = runs[spec.loop.over]
+        name, run = spec.loop.name, runs[spec.loop.over]
         size = options.for_loop(spec.options).block_elements
-        block = subject.blocks[spec.loop.name]
-        found[spec.loop.name] = _joined_pieces(run.of(part), int(run.core[part]), block, size)
+        for part, ends in enumerate(found):
+            core = int(run.core[part])
+            ends[name] = _joined_pieces(run.of(part), core, subject.blocks[name], size)
     return found
 
 

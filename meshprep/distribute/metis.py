@@ -5,11 +5,13 @@ has its elements part after part, so that runs of its parts are sections with sh
 are cut on their own: on all cores, and with the memory of those that are at work.
 """
 
-import io
 import os
 import subprocess
 import sys
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,22 +97,63 @@ def _crossing(rows: NDArray[np.int32], begins: NDArray[np.int64]) -> int:
     return int((place != place[:, :1]).any(axis=1).sum())
 
 
-def kway_elsewhere(
-    graph: Csr, shares: NDArray[np.float64], overfill: int, seed: int
-) -> NDArray[np.int32]:
-    """:func:`.kway.kway` in a process of its own; raises MeshprepError where that fails."""
-    given = io.BytesIO()
-    for array in (graph.offset, graph.index, shares, np.array([overfill, seed])):
-        np.save(given, array)
-    done = subprocess.run(
-        # modules beside this one have names of Python's own
-        [sys.executable, "-P", kway.__file__],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        input=given.getbuffer(),
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode or len(done.stdout) != 4 * (graph.offset.size - 1):
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-        raise MeshprepError(f"METIS ended with code {done.returncode} and said: {said[-1]}")
-    return np.frombuffer(done.stdout, np.int32)
+class KwayProcesses:
+    """Processes that cut graphs, as many as are asked at once; they end with the context."""
+
+    def __init__(self) -> None:
+        self._idle: list[_Started] = []
+        self._all = ExitStack()
+
+    def __enter__(self) -> "KwayProcesses":
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._all.close()
+
+    def kway(
+        self, graph: Csr, shares: NDArray[np.float64], overfill: int, seed: int
+    ) -> NDArray[np.int32]:
+        """:func:`.kway.kway` elsewhere; raises MeshprepError where that fails."""
+        try:
+            one = self._idle.pop()
+        except IndexError:
+            one = self._all.enter_context(_started())
+        vertices = graph.offset.size - 1
+        header = np.array([vertices, graph.index.size, shares.size, overfill, seed])
+        # one that has ended says why
+        with suppress(OSError):
+            for array in (header, graph.offset, graph.index, shares):
+                one.given.write(array.data)
+            one.given.flush()
+        found = one.answers.read(4 * vertices)
+        if len(found) < 4 * vertices:
+            one.said.seek(0)
+            said = one.said.read().decode(errors="replace").strip().splitlines() or ["nothing"]
+            raise MeshprepError(f"METIS ended with code {one.process.wait()} and said: {said[-1]}")
+        self._idle.append(one)
+        return np.frombuffer(found, np.int32)
+
+
+class _Started(NamedTuple):
+    process: "subprocess.Popen[bytes]"
+    given: IO[bytes]
+    answers: IO[bytes]
+    said: IO[bytes]
+
+
+@contextmanager
+def _started() -> Iterator[_Started]:
+    """A process, without what the environment adds to the start of every other one."""
+    # modules beside this one have names of Python's own
+    command = [sys.executable, "-P", "-S", kway.__file__]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with TemporaryFile() as said:
+        process = subprocess.Popen(command, env=environment, stderr=said, **pipes)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield _Started(process, process.stdin, process.stdout, said)
+        finally:
+            process.kill()
+            process.communicate()

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+# The key of :attr:`meshprep.mesh.Mesh.extras` with the time of all values, by its text.
+TIME = "time step"
+# What MED files say of their fields: by name, the step and attributes of the field and of the step.
+MED_FIELDS = "med:fields"
 # Arrays that hold group numbers, under the names that formats and meshio give them.
 _SAME = (
     *("su2:tag", "medit:ref", "nastran:ref", "cell_tags", "point_tags", "tetgen:ref", "ugrid:ref"),
@@ -37,6 +41,7 @@ class Values:
     name: str = r"[^\x00-\x1f]+"  # pattern that names must match
     # By dtype name: types that are widened, without a change of value, since the format lacks them.
     cast: tuple[tuple[str, str], ...] = ()
+    numbers: bool = False  # the numbers of the elements, from 1 to 2^31-1, whatever the kinds are
 
 
 @dataclass(frozen=True)

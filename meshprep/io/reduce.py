@@ -11,6 +11,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ..mesh import Dat, ElementSet, IndexList, Mesh, Tag
 from ..mesh.cells import shape_of
+from ..topology.tags import without_sense
 from .capabilities import Capabilities, Values, array_of_group
 
 PREFERRED_TAGS = ("physical", "medit:ref", "su2:tag", "exodus:block", "nastran:ref", "cell_tags")
@@ -178,6 +179,8 @@ def _kept(job: _Job, d: Dat, able: Values | None) -> Dat | None:
 
 
 def _refusal(d: Dat, values: NDArray, able: Values, n: int) -> str:
+    if able.numbers and d.is_numbering and 0 < values.min() <= values.max() < 1 << 31:
+        return ""
     if values.dtype.kind not in able.kinds:
         return {"i": "integers", "u": "integers", "f": "floating numbers"}.get(
             values.dtype.kind, f"of type {values.dtype}"
@@ -237,11 +240,14 @@ def _plain(job: _Job, t: Tag, name: str) -> Tag:
         job.lost.append(f"all but the first group of each element in '{t.name}' on '{t.set}'")
     if (t.group_id == 0).any():
         job.lost.append(f"the group 0 of '{t.name}' on '{t.set}'")
-    names = dict(t.names)
+    ids, names = t.first_ids(), dict(t.names)
+    if name != t.name and (without_sense(t.name, ids) != ids).any():
+        job.lost.append(f"the minus of groups '{t.name}' on '{t.set}' (entities turned round)")
+        ids = without_sense(t.name, ids)
     if names and not job.capabilities.group_names:
         job.lost.append(f"the names of the groups '{t.name}' on '{t.set}'")
         names = {}
-    return Tag.from_ids(name, t.set, t.first_ids(), names)
+    return Tag.from_ids(name, t.set, ids, names)
 
 
 def _lists(job: _Job) -> Iterable[IndexList]:

@@ -93,6 +93,9 @@ def point_graph(table: Int32s, n_to: int) -> Csr:
 
     No loops, no repeated neighbours; rows are ascending. O(sum over points of incidences x arity).
     """
+    if table.shape[1] == 2:
+        offset, index = _graph_of_pairs(read_only(table), n_to)
+        return Csr(offset, index[: offset[-1]])
     return _two_steps(transpose(table, n_to), as_csr(table))
 
 
@@ -143,6 +146,36 @@ def _transpose(table: Int32s, n_to: int) -> tuple[Int64s, Int32s]:
             t = table[i, j]
             index[fill[t]] = i
             fill[t] += 1
+    return offset, index
+
+
+@kernel
+def _graph_of_pairs(table: Int32s, n_to: int) -> tuple[Int64s, Int32s]:
+    """The two ends of each row are neighbours; there may be room behind the last row."""
+    offset = np.zeros(n_to + 1, np.int64)
+    for i in range(table.shape[0]):
+        if table[i, 0] != table[i, 1]:
+            offset[table[i, 0] + 1] += 1
+            offset[table[i, 1] + 1] += 1
+    for t in range(n_to):
+        offset[t + 1] += offset[t]
+    fill, index = offset[:-1].copy(), np.empty(offset[n_to], np.int32)
+    for i in range(table.shape[0]):
+        one, other = table[i, 0], table[i, 1]
+        if one != other:
+            index[fill[one]], index[fill[other]] = other, one
+            fill[one] += 1
+            fill[other] += 1
+    end = 0
+    for t in range(n_to):
+        begin, stop = offset[t], offset[t + 1]
+        sort(index, begin, stop)
+        offset[t] = end
+        for k in range(begin, stop):
+            if end == offset[t] or index[end - 1] != index[k]:
+                index[end] = index[k]
+                end += 1
+    offset[n_to] = end
     return offset, index
 
 

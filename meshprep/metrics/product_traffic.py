@@ -11,6 +11,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import distinct
 from meshprep_runtime.matrix.rule import CsrThreads
 from meshprep_runtime.plan import LoopPlan, MatrixPlan
 from meshprep_runtime.plan.matrices import plain_args, with_places
@@ -58,7 +59,7 @@ def lines_of_x(
     each = threads.repeat * threads.block_size // threads.coop
     block = np.repeat(np.arange(rows, dtype=np.int64) // each, np.diff(row_ptr))
     line = columns.astype(np.int64) * itemsize // LINE_BYTES
-    return int(np.unique(block * (int(line.max(initial=0)) + 1) + line).size)
+    return distinct(block * (int(line.max(initial=0)) + 1) + line).size
 
 
 @dataclass(frozen=True)

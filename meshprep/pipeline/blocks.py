@@ -20,7 +20,7 @@ from ..mesh.geometry import axes_in_use, centroids
 from ..mesh.incidence import stack
 from ..partition import PARTITIONERS, BlockProblem, Blocks, blocks_of, loads
 from ..partition.options import effective
-from ..reorder import group_points, keep_parts
+from ..reorder import group_points
 from .numbering import Numbering
 from .variants import build_variant
 
@@ -75,7 +75,7 @@ def cut(
     # points that a loop streams through keep their band
     grouped = options.target == "gpu" or name != "contiguous"
     found = Cut(blocks.block_offset, elements, name, None, blocks.notes)
-    _settle_points(numbering, loop, found if grouped else None)
+    settle_points(numbering, loop, found if grouped else None)
     whole = elements is not None or movable == numbering.leaves(over)
     if options.sort_by_colour and whole:
         found = _sort_by_colour(numbering, loop, found)
@@ -229,7 +229,7 @@ def _reached(
     return table, n_points, weight, written
 
 
-def _settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> None:
+def settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> None:
     """Settle every set that the loop reaches, grouped by blocks where there are any [S19 2.3.2].
 
     The elements of the loop itself, where it reaches these, stay as they were cut.
@@ -241,8 +241,7 @@ def _settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> None
             into = {m: numbering.present_map(m) for m in loop.maps if mesh.map(m).to_set == points}
             tables = [m.table for m in maps_by_place(into, blocks.elements).values()]
             order = group_points(np.hstack(tables), mesh.size(points), blocks.block_offset)
-            parts = [mesh.size(p) for p in numbering.leaves(points)]
-            numbering.move(points, keep_parts(order, parts), only=others)
+            numbering.move(points, numbering.in_runs(points, order), only=others)
         for leaf in others:
             numbering.settle(leaf)
 

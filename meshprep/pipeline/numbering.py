@@ -6,7 +6,8 @@ after the other, so that what a file stores type by type and what a loop sees ag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from meshprep_runtime.ordering import Ordering
 from ..mesh import Mesh
 from ..mesh.model import renumber_map
 from ..mesh.orderings import ordering_of
+from ..reorder import keep_parts
 
 
 class Numbering:
@@ -27,11 +29,17 @@ class Numbering:
     Whatever ends up in a plan is read through ``ordering`` and ``map``, which refuse sets that may
     still move: staging lists or colours of an order that is not final cannot be made.
 
-    ``settled`` sets keep the order of the mesh.
+    ``settled`` sets keep the order of the mesh. ``runs`` are, by set name, the sizes of runs that
+    no order of that set mixes; without them, those of its parts.
     """
 
-    def __init__(self, mesh: Mesh, settled: Iterable[str] = ()) -> None:
-        self.mesh = mesh
+    def __init__(
+        self,
+        mesh: Mesh,
+        settled: Iterable[str] = (),
+        runs: Mapping[str, Sequence[int] | NDArray[np.integer]] = MappingProxyType({}),
+    ) -> None:
+        self.mesh, self._runs = mesh, runs
         self._order = {s.name: Ordering.identity(s.size) for s in mesh.sets.values() if not s.parts}
         self._frozen = {leaf for name in settled for leaf in self.leaves(name)}
         self._settled = set(self._frozen)
@@ -42,7 +50,7 @@ class Numbering:
 
     def copy(self) -> Numbering:
         """The same orderings, to be moved further without moving these."""
-        other = Numbering(self.mesh)
+        other = Numbering(self.mesh, runs=self._runs)
         other._order = dict(self._order)
         other._frozen, other._settled = set(self._frozen), set(self._settled)
         other._temporary, other._fixed = self._temporary, self._fixed
@@ -62,6 +70,13 @@ class Numbering:
         """The parts of a union set; the set itself where it has none."""
         self.mesh.size(name)
         return self.mesh.sets[name].parts or (name,)
+
+    def in_runs(self, name: str, new_to_old: NDArray[np.int32]) -> NDArray[np.int32]:
+        """An order of a set with its runs one after the other; stable inside each."""
+        sizes = self._runs.get(name)
+        return keep_parts(
+            new_to_old, [self._order[s].size for s in self.leaves(name)] if sizes is None else sizes
+        )
 
     def movable(self, name: str) -> tuple[str, ...]:
         """The parts of a set whose order is not final yet."""

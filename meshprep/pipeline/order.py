@@ -1,7 +1,8 @@
 """The locality order of the leading points, which every other set follows, and its figures."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from ..reorder import (
     OrderCandidate,
     figures,
     followers,
-    keep_parts,
     locality_order,
     propagate,
 )
 from .numbering import Numbering
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +50,22 @@ def order_for_locality(
     tuple of Lead
         The loops that lead, the first one first; none where every set keeps its order.
     """
+    return tuple(order_by(_lead, numbering, loops))
+
+
+def order_by(
+    lead: Callable[[Numbering, str, Loop, Options], tuple[T, Int32s | None]],
+    numbering: Numbering,
+    loops: Sequence[tuple[Loop, Options]],
+) -> list[T]:
+    """:func:`order_for_locality` where ``lead`` moves the points of a loop that leads.
+
+    It gives what is to be returned of it, and the order of the loop's elements, where it knows
+    which follows.
+    """
     mesh, known = numbering.mesh, numbering.settled()
     follow = FOLLOW[loops[0][1].target]
-    leads: list[Lead] = []
+    leads: list[T] = []
     followed: dict[str, Int32s] = {}
     for loop, options in loops:
         if loop.leading_map is None:
@@ -58,8 +73,8 @@ def order_for_locality(
         points = mesh.map(loop.leading_map).to_set
         if points in followers(mesh, known):
             continue
-        lead, rows = _lead(numbering, points, loop, options)
-        leads.append(lead)
+        found, rows = lead(numbering, points, loop, options)
+        leads.append(found)
         if rows is not None and options.target == loops[0][1].target:
             followed[loop.leading_map] = rows
         known |= {leaf: numbering.present_ordering(leaf) for leaf in numbering.leaves(points)}
@@ -67,18 +82,17 @@ def order_for_locality(
     reached = {loop.over for loop, _ in loops}
     reached |= {mesh.map(name).to_set for loop, _ in loops for name in loop.maps}
     wanted = {leaf for name in reached for leaf in numbering.leaves(name)}
-    numbering.follow(propagate(mesh, known, follow, followed, wanted))
-    return tuple(leads)
+    numbering.follow(propagate(mesh, known, follow, followed, wanted, numbering.in_runs))
+    return leads
 
 
 def _lead(
     numbering: Numbering, points: str, loop: Loop, options: Options
 ) -> tuple[Lead, Int32s | None]:
     """Order the points of a loop; the order of its elements that follows, where that is known."""
-    problem = _problem(numbering, loop, options)
+    problem = locality_problem(numbering, loop, options)
     found = locality_order(problem, options.method, seconds=options.order_time)
-    parts = [numbering.mesh.size(p) for p in numbering.leaves(points)]
-    numbering.move(points, keep_parts(found.ordering.new_to_old, parts))
+    numbering.move(points, numbering.in_runs(points, found.ordering.new_to_old))
     metrics = OrderMetrics(
         set=points,
         target=options.target,
@@ -91,7 +105,8 @@ def _lead(
         candidates=tuple(map(_tried, found.candidates)),
     )
     # parts that stay apart are not in the order that was found
-    return Lead(loop, options, metrics), found.rows if len(parts) == 1 else None
+    whole = len(numbering.leaves(points)) == 1
+    return Lead(loop, options, metrics), found.rows if whole else None
 
 
 def locality_metrics(numbering: Numbering, leads: Sequence[Lead]) -> OrderMetrics | None:
@@ -100,13 +115,13 @@ def locality_metrics(numbering: Numbering, leads: Sequence[Lead]) -> OrderMetric
     Those of further leads are ``more`` of the first; None without leads.
     """
     found = [
-        replace(lead.metrics, final=figures(_problem(numbering, lead.loop, lead.options)))
+        replace(lead.metrics, final=figures(locality_problem(numbering, lead.loop, lead.options)))
         for lead in leads
     ]
     return replace(found[0], more=tuple(found[1:])) if found else None
 
 
-def _problem(numbering: Numbering, loop: Loop, options: Options) -> LocalityProblem:
+def locality_problem(numbering: Numbering, loop: Loop, options: Options) -> LocalityProblem:
     """The leading map in its present numbering, and what the loop moves for one of its points."""
     assert loop.leading_map is not None
     leading = numbering.present_map(loop.leading_map)

@@ -325,8 +325,17 @@ def plan_request_maps(
         own = f"{facets}->cells"
         if own not in mesh.maps and any(own in steps_of(name) for name in names):
             names[f"boundary_{facets}->cells"] = None
-    full = derive(mesh, names)
+    try:
+        full = derive(mesh, names)
+    except MeshprepError as error:
+        raise MeshprepError(f"{_asking(requests, str(error))}{error}") from error
     return full, resolve(requests, full)
+
+
+def _asking(requests: Sequence[LoopRequest], message: str) -> str:
+    """The first loop that asks for a map of the message, as the beginning of an error."""
+    wanted = ((r.where, step) for r in requests for name in r.maps for step in steps_of(name))
+    return next((f"{where}: " for where, step in wanted if f"map '{step}'" in message), "")
 
 
 def _assemble(
@@ -380,8 +389,11 @@ def _measure(
 
 
 def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
-    """What a file holds in the order of the plan; its elements are then numbered 1..n in it."""
+    """What a file holds in the order of the plan; its elements are then numbered 1..n in it.
+
+    So are all cells where those of one type move: most formats number them through all types.
+    """
     ordering = {name: plan.ordering[name] for name in mesh.sets}
-    moved = {name for name, order in ordering.items() if not order.is_identity}
-    kept = tuple(d for d in mesh.dats if not d.is_numbering or d.set not in moved)
+    moved = {name == "nodes" for name, order in ordering.items() if not order.is_identity}
+    kept = tuple(d for d in mesh.dats if not d.is_numbering or (d.set == "nodes") not in moved)
     return replace(mesh, dats=kept).renumber(ordering)

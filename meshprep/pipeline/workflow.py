@@ -197,12 +197,12 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
         size = job.options.for_loop(spec.options).block_elements
         n = sizes[spec.loop.over]
         loops.append({"name": spec.loop.name, "elements": n, "block_size": size})
-    what = "keep the order of" if job.output is None else f"order by {job.options.method}"
-    held = ", ".join(f"{size} {name}" for name, size in mesh.sizes.items())
+    by = f"order the mesh by {job.options.method}"
+    held = ", ".join(f"{name} {size:,}" for name, size in mesh.sizes.items())
     text = [f"read {job.source.path}: {held}"]
-    text.append(f"would {what} the mesh")
+    text.append(f"would {'keep the order of the mesh' if job.output is None else by}")
     text += [
-        f"would cut loop {i['name']} ({i['elements']} elements) into blocks of {i['block_size']}"
+        f"would cut loop {i['name']} ({i['elements']:,} elements) into blocks of {i['block_size']}"
         for i in loops
     ]
     text += _empty(specs, sizes)

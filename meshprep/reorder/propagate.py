@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -20,6 +19,7 @@ from .lexicographic import from_set_order
 
 Orderings = dict[str, Ordering]
 Follow = Callable[[Int32s], Int32s]
+Keep = Callable[[str, Int32s], Int32s]
 
 
 def propagate(
@@ -28,6 +28,7 @@ def propagate(
     follow: Follow = from_set_order,
     followed: Mapping[str, Int32s] = MappingProxyType({}),
     wanted: Iterable[str] | None = None,
+    keep: Keep | None = None,
 ) -> Orderings:
     """An ordering for every set: the known ones kept, the others derived from them.
 
@@ -53,6 +54,9 @@ def propagate(
         What ``follow`` gives for maps into sets that are known, where it was computed before.
     wanted : iterable of str
         The sets that matter, all unless given; others may keep their order.
+    keep : callable
+        ``keep(name, new_to_old)`` gives the order that a set gets in place of one that was found;
+        unless given, that of :func:`keep_parts`.
 
     Returns
     -------
@@ -61,9 +65,11 @@ def propagate(
     """
     _check(mesh, known)
     done: Orderings = dict(known)
-    by_points = partial(_by_points, follow=follow, followed=followed)
+    keep = partial(_with_parts, mesh) if keep is None else keep
+    by_points = partial(_by_points, follow=follow, followed=followed, keep=keep)
+    by_touch = partial(_by_touch, keep=keep)
     needed = set(mesh.sets if wanted is None else wanted)
-    while needed - done.keys() and _apply_first(mesh, done, (_unions, by_points, _by_touch)):
+    while needed - done.keys() and _apply_first(mesh, done, (_unions, by_points, by_touch)):
         pass
     for name, s in mesh.sets.items():
         if name not in done and not s.parts:
@@ -89,7 +95,9 @@ def followers(mesh: Mesh, names: Iterable[str]) -> set[str]:
     return found
 
 
-def keep_parts(new_to_old: NDArray[np.integer], part_sizes: Sequence[int]) -> Int32s:
+def keep_parts(
+    new_to_old: NDArray[np.integer], part_sizes: Sequence[int] | NDArray[np.integer]
+) -> Int32s:
     """The order of a union set with its parts one after the other; stable inside each part.
 
     Parameters
@@ -105,16 +113,17 @@ def keep_parts(new_to_old: NDArray[np.integer], part_sizes: Sequence[int]) -> In
         First the elements of the first part.
     """
     forward = np.asarray(new_to_old, dtype=np.int32)
-    bound = np.cumsum([0, *part_sizes])
-    if bound[-1] != forward.size:
+    total = int(np.sum(part_sizes))
+    if total != forward.size:
         raise MeshprepError(
-            f"an ordering of {forward.size} elements does not fit parts of {bound[-1]} together"
+            f"an ordering of {forward.size} elements does not fit parts of {total} together"
         )
-    if len(part_sizes) == 1:
+    count = len(part_sizes)
+    if count == 1:
         return forward
-    pairs = pairwise(bound)
-    pieces = [forward[(forward >= low) & (forward < high)] for low, high in pairs]
-    return np.concatenate([np.empty(0, dtype=np.int32), *pieces])
+    # numbers of two bytes are sorted by counting
+    part = np.repeat(np.arange(count, dtype=np.min_scalar_type(count)), part_sizes)
+    return forward[np.argsort(part[forward], kind="stable")]
 
 
 Rule = Callable[[Mesh, Orderings], Iterator[tuple[str, Ordering]]]
@@ -143,21 +152,22 @@ def _unions(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
 
 
 def _by_points(
-    mesh: Mesh, done: Orderings, follow: Follow, followed: Mapping[str, Int32s]
+    mesh: Mesh, done: Orderings, follow: Follow, followed: Mapping[str, Int32s], keep: Keep
 ) -> Iterator[tuple[str, Ordering]]:
     for m in mesh.maps.values():
         if m.to_set in done and m.from_set not in done:
             order = followed.get(m.name)
             if order is None:
                 order = follow(renumber_table(m.table, None, done[m.to_set].old_to_new))
-            yield m.from_set, _with_parts(mesh, m.from_set, order)
+            yield m.from_set, ordering_of(keep(m.from_set, order), m.from_set)
 
 
-def _by_touch(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
+def _by_touch(mesh: Mesh, done: Orderings, keep: Keep) -> Iterator[tuple[str, Ordering]]:
     for m in mesh.maps.values():
         if m.from_set in done and m.to_set not in done:
             into = [o for o in mesh.maps.values() if o.to_set == m.to_set and o.from_set in done]
-            yield m.to_set, _with_parts(mesh, m.to_set, _touched(mesh.size(m.to_set), into, done))
+            order = _touched(mesh.size(m.to_set), into, done)
+            yield m.to_set, ordering_of(keep(m.to_set, order), m.to_set)
 
 
 def _touched(n: int, maps: Sequence[SetMap], done: Orderings) -> Int32s:
@@ -168,11 +178,9 @@ def _touched(n: int, maps: Sequence[SetMap], done: Orderings) -> Int32s:
     return order
 
 
-def _with_parts(mesh: Mesh, name: str, new_to_old: Int32s) -> Ordering:
+def _with_parts(mesh: Mesh, name: str, new_to_old: Int32s) -> Int32s:
     parts = mesh.sets[name].parts
-    if parts:
-        new_to_old = keep_parts(new_to_old, [mesh.size(p) for p in parts])
-    return ordering_of(new_to_old, name)
+    return keep_parts(new_to_old, [mesh.size(p) for p in parts]) if parts else new_to_old
 
 
 def _side_by_side(parts: Sequence[Ordering], name: str) -> Ordering:

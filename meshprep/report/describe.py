@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.loops import Arg
 from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..io.source import MeshSource
@@ -93,7 +94,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         ],
         "loops": [record for p in plan.loops.values() for record in _loop(p)],
         "arguments": [
-            {"loop": p.loop.name, "argument": a.name, "through": a.map or "direct"}
+            {"loop": p.loop.name, "argument": a.name, "through": _through(a)}
             | {"access": str(a.access), "dim": a.dim, "dtype": a.dtype}
             for p in plan.loops.values()
             for a in p.loop.args
@@ -102,6 +103,10 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "stores": [record for m in plan.matrices.values() for record in store_records(plan, m)],
         "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
     }
+
+
+def _through(a: Arg) -> str:
+    return a.map or ("global" if a.is_global else "direct")
 
 
 def _loop(plan: LoopPlan) -> list[dict[str, Any]]:

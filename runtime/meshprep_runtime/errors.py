@@ -1,6 +1,6 @@
 """The exceptions that meshprep raises: one base, so that a caller catches one name."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from numbers import Integral, Real
 from typing import Any
@@ -43,6 +43,12 @@ def import_package(module: str, message: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise MissingPackageError(message) from error
+
+
+def listed(items: Iterable[object]) -> str:
+    """Names in a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    names = [str(item) for item in items]
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def check_choice(what: str, value: str, known: Collection[str]) -> None:

@@ -122,7 +122,7 @@ def test_no_permission(capsys, tmp_path, mesh_file):
     ("words", "told"),
     [
         (["--loop", "faces->cells"], "edges->cells"),
-        (["--loop", "wings->cells"], "edges->cells"),
+        (["--loop", "wings->cells"], "loop 'wings->cells': this mesh cannot give"),
         (["--loop", "edges"], "FROM->TO"),
         (["--method", "magic"], "gps"),
         (["--partition", "magic"], "metis"),

@@ -98,6 +98,7 @@ def test_what_the_shell_leaves_of_a_loop_is_explained(cli, mesh_file, monkeypatc
 def test_a_dry_run_writes_nothing(cli, mesh_file):
     code, out, _ = cli("reorder", mesh_file, "--dry-run")
     assert code == 0
+    assert "would order the mesh by gps\n" in out
     assert "would write" in out
     assert os.listdir(mesh_file.parent) == ["wing.msh"]
     code, out, _ = cli("reorder", mesh_file, "--dry-run", "--json", "-q")
@@ -234,6 +235,13 @@ def test_info_on_meshes_and_plans(cli, mesh_file):
     cli("reorder", mesh_file, "-q")
     out = cli("info", mesh_file.with_name("wing.plan.h5"))[1]
     assert "edges->cells" in out
+    args = [{"global": "sum", "access": "inc"}, {"dat": "v", "access": "read"}]
+    loops = mesh_file.with_name("loops.toml")
+    words = [", ".join(f'{k} = "{v}"' for k, v in arg.items()) for arg in args]
+    loops.write_text(f'[loop.add]\nover = "cells"\nargs = [{{ {words[0]} }}, {{ {words[1]} }}]\n')
+    cli("plan", mesh_file, "--loops", loops, "--force", "-q")
+    found = json.loads(cli("info", mesh_file.with_name("wing.plan.h5"), "--json")[1])
+    assert [a["through"] for a in found["arguments"]] == ["global", "direct"]
 
 
 def test_generate_lists_its_kinds(cli):

@@ -1,4 +1,4 @@
-"""Files of parts: the same bytes, slices read alone, damage found, proofs that can fail."""
+"""Files of parts: the same bytes, slices read alone, damage found."""
 
 import weakref
 from dataclasses import replace
@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import h5py
 import numpy as np
 import pytest
+from parts_files import LOOPS, SMALL, all_parts, job
 
 from meshprep.distribute import external
 from meshprep.distribute import job as jobs
@@ -18,19 +19,14 @@ from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
-from meshprep.loops import simple_request
 from meshprep.loops.options import Options
 from meshprep.pipeline.workflow import Job
 from meshprep.pipeline.workflow import run as prepare
 from meshprep_runtime.errors import MeshprepError, PlanError
-from meshprep_runtime.loops import Access
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.parts import kept, load_part, parts_table, read_part
+from meshprep_runtime.plan.parts import kept, load_part, parts_table
 from meshprep_runtime.plan.parts.arrays import arrays_of
 from meshprep_runtime.plan.parts.batch import batch_of
-from meshprep_runtime.plan.parts.proof import PartsProof, proved
-from meshprep_runtime.plan.parts.store import read_batch
-from meshprep_runtime.plan.parts.structure import check_batch
 from meshprep_runtime.plan.parts.write import (
     SpilledParts,
     begin_file,
@@ -38,36 +34,6 @@ from meshprep_runtime.plan.parts.write import (
     spill_file,
 )
 from meshprep_runtime.plan.seal import check_parts_seal, seal_parts
-
-LOOPS = tuple(map(simple_request, ("edges->cells", "cells->nodes")))
-SMALL = Options(block_size=64)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("parts")
-
-
-@pytest.fixture(scope="module")
-def mesh_file(folder):
-    write(generate("delaunay2d", cells=400, seed=0), folder / "wing.msh")
-    return folder / "wing.msh"
-
-
-def job(mesh, output, parts, **values):
-    return SplitJob(mesh, output, parts, LOOPS, options=SMALL, **values)
-
-
-@pytest.fixture(scope="module")
-def made(mesh_file):
-    output = mesh_file.with_name("wing.parts.h5")
-    run(job(mesh_file, output, (3, 5)))
-    return output
-
-
-def all_parts(path, count):
-    table = parts_table(path, count)
-    return [read_part(path, table, p) for p in range(count)], table.description["sets"]
 
 
 def test_the_same_mesh_gives_the_same_bytes(mesh_file, made, tmp_path):
@@ -257,6 +223,13 @@ def test_every_flipped_byte_is_found_before_a_part_is_given(made, tmp_path):
         assert str(bad) in str(found.value)
 
 
+def test_parts_of_another_version_are_refused(made, tmp_path):
+    bad, content = tmp_path / "bad.parts.h5", made.read_bytes()
+    bad.write_bytes(content.replace(b"meshprep-parts 1\n", b"meshprep-parts 2\n", 1))
+    with pytest.raises(PlanError, match=r"parts format version 2, but .* reads version 1: install"):
+        load_part(bad, 3, 0)
+
+
 def test_swapped_slices_and_cut_files_are_refused(made, tmp_path):
     table, data = parts_table(made, 3), bytearray(made.read_bytes())
     index = next(i for i, one in enumerate(table.datasets) if one.name == "sets/cells/counts")
@@ -276,141 +249,6 @@ def test_swapped_slices_and_cut_files_are_refused(made, tmp_path):
         load_part(made, 4, 0)
     with pytest.raises(PlanError, match="a mesh in parts"):
         Plan.load(made)
-
-
-def changed_set(part, name, **values):
-    return replace(part, sets={**part.sets, name: replace(part.sets[name], **values)})
-
-
-def table_of(part, name, change):
-    m = part.maps[name]
-    table = m.table.copy()
-    change(table, part.sets[m.from_set])
-    return replace(part, maps={**part.maps, name: replace(m, table=table)})
-
-
-def wrong_parts():
-    """How a part is made wrong, and what the proof says of it."""
-
-    def without_exec(part):
-        one = part.sets["edges"]
-        copies = np.concatenate([one.copies[1 : one.exec], one.copies[:1], one.copies[one.exec :]])
-        return changed_set(part, "edges", copies=copies)
-
-    def send_reversed(part):
-        one = part.sets["cells"].send_exec
-        return changed_set(part, "cells", send_exec=replace(one, rows=one.rows[::-1].copy()))
-
-    def one_original(part):
-        original = part.sets["cells"].original.copy()
-        original[0] = original[1]
-        return changed_set(part, "cells", original=original)
-
-    def other_row(part):
-        rows = part.sets["edges"]
-
-        def change(table, _):
-            table[rows.owned, 0] = table[rows.owned, 1]
-
-        # the staging lists of the loop would show it already
-        return replace(table_of(part, "edges->cells", change), loops={})
-
-    def core_at_border(part):
-        cells = part.sets["cells"]
-
-        def change(table, _):
-            table[0, 0] = cells.owned
-
-        return table_of(part, "edges->cells", change)
-
-    def shifted(part):
-        return changed_set(part, "cells", owned_start=part.sets["cells"].owned_start + 1)
-
-    def lower_class(part):
-        loop = part.loops["edges->cells"]
-        (name,) = loop.colours
-        colours = {name: replace(loop.colours[name], core=loop.colours[name].core - 1)}
-        loops = {**part.loops, "edges->cells": replace(loop, colours=colours)}
-        return replace(part, loops=loops)
-
-    def sent_back(part):
-        loop = part.loops["edges->cells"]
-        args = tuple(replace(a, access=Access.RW) for a in loop.plan.loop.args)
-        plan = replace(loop.plan, loop=replace(loop.plan.loop, args=args))
-        loops = {**part.loops, "edges->cells": replace(loop, plan=plan, increments="reverse")}
-        return replace(part, loops=loops)
-
-    return [
-        (without_exec, "do not ascend"),
-        (send_reversed, "exec rows of 'cells': what parts send is not what others receive"),
-        (one_original, "no permutation"),
-        (other_row, "a copied row differs from its owner's"),
-        (core_at_border, "a core element reaches a copy"),
-        (shifted, "owns from"),
-        (lower_class, "a block has a colour of another class"),
-        (sent_back, "no increment"),
-    ]
-
-
-@pytest.mark.parametrize(("change", "message"), wrong_parts(), ids=lambda v: str(v)[:20])
-def test_the_proof_finds_what_is_wrong(made, change, message):
-    parts, sizes = all_parts(made, 3)
-    assert findings_of(parts, sizes) == []
-    parts[1] = change(parts[1])
-    assert any(message in line for line in findings_of(parts, sizes))
-    # what several processes find, each for some parts
-    assert any(message in line for line in findings_of(parts, sizes, range(1), range(1, 3)))
-
-
-def findings_of(parts, sizes, *shares):
-    found = [proved(iter(parts), sizes, 3, own).findings for own in shares or (None,)]
-    return [line for lines in found for line in lines]
-
-
-def part_map(part):
-    m = part.maps["edges->cells"]
-    return replace(m, table=m.table[: part.sets["edges"].executed])
-
-
-def test_the_proof_misses_no_element_that_must_be_executed(made):
-    parts, sizes = all_parts(made, 3)
-    one = parts[2].sets["edges"]
-    # the last exec element becomes one that is only read
-    less = changed_set(parts[2], "edges", exec=one.exec - 1, halo=one.halo + 1)
-    m = part_map(less)
-    parts[2] = replace(less, maps={**less.maps, m.name: m}, loops={})
-    for shares in ((), (range(2), range(2, 3)), (range(1), range(1, 1), range(1, 3))):
-        findings = findings_of(parts, sizes, *shares)
-        assert any("is not executed there (1 missing)" in line for line in findings)
-
-
-def refused(batches, sizes):
-    """What is said of parts that are looked at in these batches."""
-    proof = PartsProof(sizes, 3)
-    try:
-        for batch in batches:
-            check_batch(batch)
-            proof.add(batch)
-        return proof.finish()
-    except PlanError as error:
-        return [str(error)]
-
-
-def test_parts_together_are_refused_where_one_alone_is(made):
-    """Each array in turn, with one number changed: verdicts agree, and nearly all are refused."""
-    table, rng, count = parts_table(made, 3), np.random.default_rng(0), 0
-    whole, sizes = read_batch(made, table, range(3)), table.description["sets"]
-    assert refused([whole], sizes) == []
-    for name, array in whole.arrays.items():
-        for change in (-1, 1, 50) if array.size else ():
-            wrong = array.copy()
-            wrong.reshape(-1)[rng.integers(wrong.size)] += np.array(change).astype(wrong.dtype)
-            batch = replace(whole, arrays={**whole.arrays, name: wrong})
-            alone = [batch.alone(place) for place in range(3)]
-            said = refused([batch], sizes), refused(alone, sizes)
-            assert bool(said[0]) == bool(said[1]), (name, change, said)
-            count += bool(said[0])
-    assert count > 2 * len(whole.arrays)
 
 
 def test_the_proof_has_the_memory_of_the_mesh(mesh_file, tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from meshprep.distribute import ranks as messages
 from meshprep.distribute.borders import refine
 from meshprep.distribute.check import check_parts
 from meshprep.distribute.job import SplitJob, run
+from meshprep.distribute.slices import facets
 from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices import read as sliced_read
 from meshprep.distribute.slices.owners import slice_owners
@@ -248,8 +249,14 @@ def test_messages_and_steps_are_cut_where_they_are_long(monkeypatch):
     assert_same_parts(parts_by_ranks(subject, 4, CURVE, 3)[0], expected)
 
 
+@pytest.mark.parametrize("bits", [64, 34, 0])
 @pytest.mark.parametrize("kind", ["box", "mixed3d"])
-def test_facets_are_numbered_as_in_one_process_whatever_the_order_of_cells(tmp_path, kind):
+def test_facets_are_numbered_as_in_one_process_whatever_the_order_of_cells(
+    tmp_path, monkeypatch, kind, bits
+):
+    # facets with one hash are told apart by their corners
+    hashed, top = facets._hashed, np.uint64((1 << bits) - 1)
+    monkeypatch.setattr(facets, "_hashed", lambda corners: hashed(corners) & top)
     mesh = generate(kind, nx=4, ny=4, nz=3)
     rng = np.random.default_rng(0)
     order = {

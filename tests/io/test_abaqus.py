@@ -1,10 +1,16 @@
 """Abaqus: sets on the elements they name, types of elements, and lines that go on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from io_meshes import plain_meshes
 
 from meshprep import io
+from meshprep.io.generate import generate
+from meshprep.mesh import Dat
+from meshprep_cli.main import main
+from meshprep_runtime import Plan
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.ordering import Ordering
 
@@ -80,9 +86,10 @@ def test_types_of_elements_are_kept(tmp_path):
     assert io.write(mesh.renumber(order), tmp_path / "b.inp") == []
     text = (tmp_path / "b.inp").read_text()
     assert (
-        "*ELEMENT, TYPE=CPS3\n1, 3, 2, 5\n2, 4, 3, 5\n*ELEMENT, TYPE=CPE4\n3, 3, 6, 1, 2\n" in text
+        "*ELEMENT, TYPE=CPS3\n12, 2, 4, 3\n11, 1, 2, 3\n*ELEMENT, TYPE=CPE4\n13, 2, 15, 6, 4\n"
+        in text
     )
-    assert "*ELSET, ELSET=both\n1\n*ELSET, ELSET=both\n3\n" in text
+    assert "*ELSET, ELSET=both\n12\n*ELSET, ELSET=both\n13\n" in text
     assert lists_of(io.read(tmp_path / "b.inp"))["both", "triangle"] == [0]
     with pytest.raises(MeshprepError, match="the names of the groups 'abaqus:type' on 'quad'"):
         io.write(mesh, tmp_path / "b.vtu")
@@ -94,9 +101,29 @@ def test_types_that_change_from_element_to_element(tmp_path):
     order = {"triangle": Ordering.from_new_to_old(np.array([1, 0]))}
     io.write(mesh.renumber(order), tmp_path / "b.inp")
     assert (
-        "TYPE=CPE3\n1, 2, 4, 3\n*ELEMENT, TYPE=CPS3\n2, 1, 2, 3\n"
+        "TYPE=CPE3\n12, 2, 4, 3\n*ELEMENT, TYPE=CPS3\n11, 1, 2, 3\n"
         in (tmp_path / "b.inp").read_text()
     )
+
+
+def test_numbers_go_into_the_plan(tmp_path):
+    mesh = replace(generate("delaunay2d", cells=50), tags=())
+    begin = {"nodes": 7, "line": 1000, "cells": 10}
+    numbers = {name: 3 * np.arange(mesh.size(name)) + first for name, first in begin.items()}
+    mesh = mesh.with_(dats=[Dat("label", name, values) for name, values in numbers.items()])
+    assert io.write(mesh, tmp_path / "a.inp") == []
+    assert main(["reorder", str(tmp_path / "a.inp"), "-q"]) == 0
+    plan = Plan.load(tmp_path / "a.plan.h5")
+    for name, values in numbers.items():
+        found = plan.ordering[name].restore(plan.tags[name]["label"])
+        assert found.tolist() == values.tolist()
+    assert [d.name for d in io.read(tmp_path / "a-reordered.inp").dats] == ["coordinates"]
+
+
+def test_numbers_that_only_count_are_none(tmp_path):
+    for name in ("mixed plane", "with border", "triangles"):
+        io.write(plain_meshes()[name], tmp_path / "a.inp", overwrite=True)
+        assert [d.name for d in io.read(tmp_path / "a.inp").dats] == ["coordinates"]
 
 
 def test_usual_types_in_a_plane_and_in_space(tmp_path):

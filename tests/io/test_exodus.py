@@ -9,6 +9,7 @@ from meshprep import io
 from meshprep.mesh import Dat, IndexList, Mesh, Tag
 from meshprep.mesh.assemble import Block, assemble
 from meshprep_cli.main import main
+from meshprep_runtime import Plan
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.ordering import Ordering
 
@@ -115,6 +116,83 @@ def test_what_is_dropped_is_all_said(tmp_path, capsys):
     new = io.read(tmp_path / "a-reordered.e")
     assert sorted(new.tag("exodus:block", "hexahedron").first_ids().tolist()) == [10, 11]
     assert new.tag("exodus:block", "pyramid").first_ids().tolist() == [20]
+
+
+def add(path, name, values, kind="i4", **attributes):
+    """One more variable in a file."""
+    with netCDF4.Dataset(path, "a") as file:
+        sizes = [f"size of {name} {i}" for i in range(np.ndim(values))]
+        for size, n in zip(sizes, np.shape(values), strict=True):
+            file.createDimension(size, n)
+        made = file.createVariable(name, kind, sizes)
+        made[:] = values
+        made.setncatts(attributes)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("ebconn1", [[1, 2]], "edge blocks"),
+        ("fbconn1", [[1, 2, 3]], "face blocks"),
+        ("dist_fact_ns1", [0.5, 2], "'dist_fact_ns1'"),
+        ("elem_els1", [1], "'elem_els1'"),
+        ("elem_num_map", [5, 6], "'elem_num_map'"),
+    ],
+)
+def test_what_is_not_read_is_said(name, values, said, tmp_path):
+    io.write(blocked(), tmp_path / "a.e")
+    add(tmp_path / "a.e", name, values, "f8")
+    assert io.read(tmp_path / "a.e").extras["unread"] == (said,)
+
+
+def test_what_says_nothing_is_not_told_of(tmp_path):
+    io.write(blocked(), tmp_path / "a.e")
+    add(tmp_path / "a.e", "dist_fact_ns1", [1, 1], "f8")
+    add(tmp_path / "a.e", "elem_num_map", [1, 2, 3])
+    add(tmp_path / "a.e", "info_records", [b"a"], "S1")
+    mesh = io.read(tmp_path / "a.e")
+    assert "unread" not in mesh.extras
+    assert not any(d.name == "label" for d in mesh.dats)
+
+
+def test_polyhedra_and_polygons_are_refused(tmp_path):
+    """Polyhedra were left out without a word."""
+    io.write(blocked(), tmp_path / "a.e")
+    add(tmp_path / "a.e", "facconn4", [1, 2, 3, 4], elem_type="nfaced")
+    with pytest.raises(MeshprepError, match="holds polyhedra, which are not supported"):
+        io.read(tmp_path / "a.e")
+    io.write(blocked(), tmp_path / "b.e")
+    add(tmp_path / "b.e", "connect4", [1, 2, 3, 4], elem_type="nsided")
+    with pytest.raises(MeshprepError, match="are of type nsided, whose nodes are not in rows"):
+        io.read(tmp_path / "b.e")
+
+
+def test_numbers_of_nodes_and_elements_and_the_time_are_kept(tmp_path):
+    old, new = tmp_path / "a.e", tmp_path / "b.e"
+    io.write(blocked(), old)
+    nodes, elements = np.arange(13)[::-1] * 2 + 7, [30, 10, 20]
+    add(old, "node_num_map", nodes)
+    add(old, "elem_num_map", elements)
+    with netCDF4.Dataset(old, "a") as file:
+        file["time_whole"][0] = 2.5
+    mesh = io.read(old)
+    assert mesh.dat("label", "nodes").values.tolist() == nodes.tolist()
+    assert mesh.dat("label", "hexahedron").values.tolist() == [30, 10]
+    assert mesh.dat("label", "pyramid").values.tolist() == [20]
+    turned = Ordering.from_new_to_old(np.arange(13)[::-1])
+    assert io.write(mesh.renumber({"nodes": turned}), new) == []
+    with netCDF4.Dataset(new) as file:
+        file.set_auto_mask(False)
+        assert file["node_num_map"][:].tolist() == nodes[::-1].tolist()
+        assert file["elem_num_map"][:].tolist() == elements
+        assert file["time_whole"][:].tolist() == [2.5]
+        assert words(file["name_elem_var"]) == ["q"]
+    assert main(["reorder", str(old), "-q"]) == 0
+    plan = Plan.load(tmp_path / "a.plan.h5")
+    numbers = plan.ordering["nodes"].restore(plan.tags["nodes"]["label"])
+    assert numbers.tolist() == nodes.tolist()
+    with pytest.raises(MeshprepError, match=r"'2\.5' of the time step"):
+        io.write(mesh, tmp_path / "b.vtu")
 
 
 def test_an_empty_block_shifts_no_numbers(tmp_path):

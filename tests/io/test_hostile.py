@@ -259,6 +259,17 @@ def test_cards_of_nastran_that_would_give_another_mesh(card, message, tmp_path):
         read(deck.format(f"{card}\n"), ".bdf", tmp_path)
 
 
+def test_numbers_in_nastran_are_kept(tmp_path):
+    numbers = {1: 70, 2: 30, 3: 50, 4: 10}
+    nodes = "".join(f"GRID,{n},,{i % 2}.,{i // 2}.,0.\n" for i, n in numbers.items())
+    deck = f"BEGIN BULK\n{nodes}CTRIA3,9,1,70,30,50\nCTRIA3  5       1       30      50      10\n"
+    mesh = read(f"{deck}ENDDATA\n", ".bdf", tmp_path)
+    assert mesh.dat("label", "nodes").values.tolist() == [70, 30, 50, 10]
+    assert mesh.dat("label", "cells").values.tolist() == [9, 5]
+    with pytest.raises(MeshprepError, match="values 'label' on 'cells'"):
+        io.write(mesh, tmp_path / "b.bdf")
+
+
 def test_lines_of_nastran_are_rods(tmp_path):
     io.write(plain_meshes()["lines"], tmp_path / "a.bdf")
     text = (tmp_path / "a.bdf").read_text()

@@ -2,15 +2,24 @@
 
 import h5py
 import numpy as np
+import pytest
 from op2_files import c_mesh, write_hdf5
 
 from meshprep import io
-from meshprep_runtime import Ordering
+from meshprep_runtime import MeshprepError, Ordering
+
+
+def written(path):
+    """What a file becomes whose cells have another order."""
+    mesh, new = io.read(path), path.with_name("new.h5")
+    order = np.random.default_rng(0).permutation(mesh.size("cells"))
+    io.write(mesh.renumber({"cells": Ordering.from_new_to_old(order)}), new)
+    return order, new
 
 
 def test_objects_of_every_kind_stay(tmp_path):
     """Types with names, texts of any length, records, and packed and empty datasets."""
-    old_path, new_path = tmp_path / "grid.h5", tmp_path / "new.h5"
+    old_path = tmp_path / "grid.h5"
     write_hdf5(old_path, c_mesh(), 0)
     record = np.dtype([("n", "<i2"), ("x", "<f8")], align=True)
     with h5py.File(old_path, "a") as file:
@@ -20,9 +29,7 @@ def test_objects_of_every_kind_stay(tmp_path):
         file["records"] = np.array([(1, 2.5), (3, 4.5)], record)
         file["nothing"] = h5py.Empty("f4")
         file.create_dataset("packed", data=np.arange(500), chunks=(100,), compression="gzip")
-    mesh = io.read(old_path)
-    order = np.random.default_rng(0).permutation(mesh.size("cells"))
-    io.write(mesh.renumber({"cells": Ordering.from_new_to_old(order)}), new_path)
+    _, new_path = written(old_path)
     with h5py.File(new_path) as new:
         assert new["kind"].dtype == np.dtype(">i4")
         assert new["kind"].attrs["unit"] == "m"
@@ -31,3 +38,66 @@ def test_objects_of_every_kind_stay(tmp_path):
         assert new["nothing"][()] == h5py.Empty("f4")
         assert (new["packed"].compression, new["packed"].chunks) == ("gzip", (100,))
         assert new["packed"][()].tolist() == list(range(500))
+
+
+def test_attributes_that_refer_to_objects_do_so_in_the_new_file(tmp_path):
+    """Dimension scales, as netCDF writes them, references alone and in records, and lists."""
+    path = tmp_path / "grid.h5"
+    write_hdf5(path, c_mesh(), 0)
+    record = np.dtype([("n", "<i4"), ("to", h5py.ref_dtype)])
+    with h5py.File(path, "a") as file:
+        file["p_adt"].make_scale("cell")
+        file["p_q"].dims[0].attach_scale(file["p_adt"])
+        file["p_q"].attrs["see"] = file["group"].ref
+        file["gam"].attrs.create("see", np.array([(3, file["p_q"].ref)], record))
+        file["gam"].attrs.create("none", h5py.Reference(), dtype=h5py.ref_dtype)
+        file.attrs["lists"] = np.array([np.arange(3), np.arange(2)], h5py.vlen_dtype("i4"))
+    _, new_path = written(path)
+    with h5py.File(new_path) as new:
+        assert [scale.name for scale in new["p_q"].dims[0].values()] == ["/p_adt"]
+        assert new["p_adt"].attrs["REFERENCE_LIST"]["dimension"].tolist() == [0]
+        assert new[new["p_q"].attrs["see"]].name == "/group"
+        ((number, to),) = new["gam"].attrs["see"]
+        assert (number, new[to].name) == (3, "/p_q")
+        assert not new["gam"].attrs["none"]
+        assert [one.tolist() for one in new.attrs["lists"]] == [[0, 1, 2], [0, 1]]
+
+
+def test_references_that_cannot_be_kept_are_refused(tmp_path):
+    path = tmp_path / "grid.h5"
+    write_hdf5(path, c_mesh(), 0)
+    with h5py.File(path, "a") as file:
+        file["to"] = np.array([file["gam"].ref], h5py.ref_dtype)
+    with pytest.raises(MeshprepError, match="dataset 'to' holds references"):
+        io.read(path)
+    with h5py.File(path, "a") as file:
+        del file["to"]
+        file["gam"].attrs["rows"] = file["p_q"].regionref[2:5]
+    with pytest.raises(MeshprepError, match="'rows' of 'gam' refers to rows of '/p_q'"):
+        io.read(path)
+    with h5py.File(path, "a") as file:
+        file["gam"].attrs["rows"] = file["flags"].ref
+        del file["flags"]
+    with pytest.raises(MeshprepError, match="'rows' of 'gam' refers to an object that is not"):
+        io.read(path)
+
+
+def test_dats_of_records_and_of_arrays_move_and_keep_their_type(tmp_path):
+    path, record = tmp_path / "grid.h5", np.dtype([("n", "<i2"), ("x", "<f8")])
+    n = write_hdf5(path, c_mesh(), 0)["cells"]
+    records = np.zeros(n, record)
+    records["n"], records["x"] = np.arange(n), np.arange(n) / 2
+    records["x"][3] = np.nan
+    pairs = np.arange(2.0 * n).reshape(n, 2)
+    with h5py.File(path, "a") as file:
+        file["records"] = records
+        for name, shape in (("alone", (n,)), ("column", (n, 1))):
+            file.create_dataset(name, shape, np.dtype(("<f8", (2,))))[...] = pairs.reshape(
+                *shape, 2
+            )
+    order, new_path = written(path)
+    with h5py.File(path) as old, h5py.File(new_path) as new:
+        for name in ("records", "alone", "column"):
+            assert new[name].id.get_type() == old[name].id.get_type()
+            assert new[name].shape == old[name].shape
+            assert new[name][()].tobytes() == old[name][()][order].tobytes()

@@ -164,6 +164,18 @@ def test_files_without_a_zero_index_are_asked_about(tmp_path):
     assert mesh.maps["edges->nodes"].table.tolist() == [[0, 1], [1, 4]]
 
 
+def test_maps_of_an_empty_set(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for name, size in (("nodes", 9), ("edges", 4), ("walls", 0)):
+            file[name] = np.array([size], "<i4")
+        put_map(file, "ends", [[0, 1], [1, 2], [2, 8], [3, 0]])
+        put_map(file, "sides", np.empty((0, 1), int))
+        put_map(file, "corners", np.empty((0, 2), int))
+    mesh = io.read(path, sets="sides=walls->edges corners=walls->nodes")
+    assert mesh.maps["walls->nodes"].table.shape == (0, 2)
+
+
 def test_small_integer_dats_are_no_maps(tmp_path):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:

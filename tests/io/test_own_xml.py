@@ -97,6 +97,16 @@ def test_base64_with_line_breaks_is_read(tmp_path):
     assert difference(a, b) is None
 
 
+def test_a_vtu_file_of_several_pieces_is_refused(tmp_path):
+    path = tmp_path / "a.vtu"
+    meshio.write(path, grid(2))
+    begin, piece, end = path.read_text().partition("<Piece")
+    piece, close, end = (piece + end).partition("</Piece>")
+    path.write_text(f"{begin}{piece}{close}{piece}{close}{end}")
+    with pytest.raises(MeshprepError, match="has 2 pieces: merge them into one first"):
+        io.read(path)
+
+
 @pytest.mark.parametrize("keep", [0, 3, 11, 100, 1000])
 def test_a_vtu_array_cut_short_is_an_error(tmp_path, keep):
     path = tmp_path / "a.vtu"

@@ -52,6 +52,17 @@ def test_markers_keep_names_and_numbers(tmp_path):
     assert mesh.coordinates[4].tolist() == [0.5, 0.5]
 
 
+def test_entities_that_are_in_a_group_the_other_way_round_are_in_its_marker(tmp_path):
+    mesh = plain_meshes()["with border"]
+    tag = Tag.from_ids("physical", "line", np.array([5, -5, 7, 5]), {5: "wall"})
+    with pytest.raises(MeshprepError, match="the minus of groups 'physical' on 'line'"):
+        io.write(mesh.with_(tags=[tag]), tmp_path / "a.su2")
+    io.write(mesh.with_(tags=[tag]), tmp_path / "a.su2", drop=True)
+    text = (tmp_path / "a.su2").read_text()
+    assert "NMARK= 2\nMARKER_TAG= wall\nMARKER_ELEMS= 3\n" in text
+    assert "MARKER_TAG= 7\nMARKER_ELEMS= 1\n" in text
+
+
 def test_markers_come_back(tmp_path):
     mesh = read(SQUARE, tmp_path)
     assert io.write(mesh, tmp_path / "b.su2") == []

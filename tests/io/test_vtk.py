@@ -3,6 +3,7 @@
 import numpy as np
 import other_readers
 import pytest
+from io_meshes import plain_meshes
 
 from meshprep import io
 from meshprep.mesh import Dat
@@ -183,3 +184,13 @@ def test_arrays_of_one_name_are_refused(version, values, tmp_path):
     (tmp_path / "a.vtk").write_text(text)
     with pytest.raises(MeshprepError, match="has several arrays of one name"):
         io.read(tmp_path / "a.vtk")
+
+
+@pytest.mark.parametrize(("kind", "number"), [("f8", 1e20), ("u8", 2**63 + 5), ("f8", -(2.0**63))])
+def test_whole_numbers_too_large_for_groups_are_values(kind, number, tmp_path):
+    """They became other numbers."""
+    tets = plain_meshes()["tets"]
+    values = np.full(tets.size("cells"), number, kind)
+    io.write(tets.with_(dats=[Dat("gmsh:physical", "cells", values)]), tmp_path / "a.vtu")
+    found = io.read(tmp_path / "a.vtu").dat("gmsh:physical", "cells")
+    assert found.values.tolist() == values.tolist()

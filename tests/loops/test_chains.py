@@ -69,6 +69,10 @@ def test_a_file_without_chains(file):
         ('zero = ["r"]', 'zero = "r"', "must be a list of names of dats"),
         ('"flux", {', "7, {", "chain 'step', loop 1: must be \"NAME\""),
         ("{ loop =", "{ name =", "chain 'step', loop 2: must be \"NAME\""),
+        ('loop = "edges:cells"', "loop = 3", "chain 'step', loop 2: must be \"NAME\""),
+        ('{ old = "older" }', "3", "chain 'step', loop 2: must be \"NAME\""),
+        ("[chain.step]", '[chain."a/b"]', "a chain's name must not hold '/'"),
+        ("[chain.step]", "[[chain]]", r"write a table \[chain.NAME\] for each chain"),
     ],
 )
 def test_tables_that_are_refused(file, old, new, said):

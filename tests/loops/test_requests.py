@@ -98,6 +98,9 @@ def test_default_loops(types, expected):
         ("block_size = 64", "block_size = true", "block_size is True, must be int"),
         ("block_size = 64", "own_blocks = 1", "own_blocks is 1, must be bool"),
         ("[loop.res]", "[loops.res]", "unknown table 'loops'"),
+        ("[loop.res]", "[[loop]]", r"holds no loops: write a table \[loop.NAME\] for each"),
+        ("[loop.res]", "[sets]", "holds no loops"),
+        ("[loop.res]", '[loop."a/b"]', "a loop's name must not hold '/'"),
         ('{ dat = "w"', '{ data = "w"', "unknown key 'data'"),
         ('{ dat = "w",', "{", "either 'dat' or 'global'"),
         ("args = [", "args = [ 3,", "argument 0 is not a table"),
@@ -118,6 +121,11 @@ def test_what_is_wrong_is_said(tmp_path, before, after, message):
 def test_no_loop(text):
     with pytest.raises(MeshprepError, match="FROM->TO"):
         simple_request(text)
+
+
+def test_a_mesh_without_maps_has_no_loop():
+    with pytest.raises(MeshprepError, match="no maps: there is no loop to prepare"):
+        as_requests([], Mesh([ElementSet("nodes", 4)], []))
 
 
 def test_a_text_in_place_of_a_list():

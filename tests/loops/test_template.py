@@ -43,6 +43,13 @@ def test_every_loop_of_the_template_fits_the_mesh(kind, tmp_path):
                 assert arg.index == tuple(range(full.map(arg.map).arity))
 
 
+def test_what_gmsh_notes_of_nodes_is_no_value_of_a_solver(tmp_path):
+    mesh = generate("delaunay2d", cells=30)
+    nodes = np.zeros(mesh.size("nodes"), np.int32)
+    noted = [Dat(f"gmsh:entity_{what}", "nodes", nodes) for what in ("dim", "tag")]
+    assert template(mesh.with_(dats=noted), "a.msh") == template(mesh, "a.msh")
+
+
 def test_values_are_listed_with_their_types_and_odd_names(tmp_path):
     sets = [ElementSet("edges", 3), ElementSet("odd name", 2)]
     maps = [SetMap("edges->odd name", "edges", "odd name", np.zeros((3, 2), np.int32))]

@@ -47,7 +47,15 @@ def test_arrays_refuse_to_be_written():
         (lambda: Dat("d", "a", np.zeros(2), np.array([1, 1])), "ascending"),
         (lambda: Tag("t", "a", np.array([1]), np.array([0, 0]), np.array([])), "outside its 1"),
         (lambda: Tag("t", "a", np.array([0]), np.array([0, 2]), np.array([1])), "end at 1"),
+        (lambda: Tag("t", "a", np.array([-1]), np.array([0, 1]), np.array([1])), "outside its 1"),
+        (lambda: Tag("t", "a", np.array([[0]]), np.array([0, 1]), np.array([1])), "one a row"),
+        (lambda: Tag("t", "a", np.array([]), np.array([]), np.array([])), "must rise from 0"),
+        (lambda: Tag("t", "a", np.array([0]), np.array([1, 1]), np.array([1])), "must rise from 0"),
+        (lambda: Tag("t", "a", [0], np.array([0, 2, 1]), np.array([1])), "must rise from 0"),
         (lambda: IndexList("i", "a", np.zeros(3)), "must be integers"),
+        (lambda: IndexList("i", "a", np.zeros((1, 1, 1), int)), "must be integers of shape"),
+        (lambda: Dat("d", "a", np.float64(1)), "must be numbers with one row an element"),
+        (lambda: Dat("d", "a", np.zeros(2), np.array([1])), "ascending, one a row"),
         (lambda: IndexList("i", "a", np.array([2**32 + 1])), "past 2\\^31-1"),
         (lambda: Dat("d", "a", np.zeros(2), np.array([0, 2**32 + 1])), "past 2\\^31-1"),
         (lambda: Dat("d", "a", np.zeros(2), np.array([0.5, 1.5])), "must be integers"),
@@ -71,6 +79,22 @@ def test_arrays_refuse_to_be_written():
 def test_what_is_wrong_is_said(make, message):
     with pytest.raises(MeshprepError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("values", "numbering"),
+    [
+        (np.array([5, 2**63 - 1], np.uint64), True),
+        (np.array([5, 2**63], np.uint64), False),
+        (np.array([7], np.int32), True),
+        (np.array([7.0]), False),
+        (np.array([[7]]), False),
+    ],
+)
+def test_labels_that_fit_64_bits_are_numbers_of_a_file(values, numbering):
+    assert Dat("label", "a", values).is_numbering == numbering
+    assert not Dat("other", "a", values).is_numbering
+    assert not Dat("label", "a", values, np.arange(len(values))).is_numbering
 
 
 def test_a_tag_holds_several_groups_an_element():

@@ -35,6 +35,9 @@ def moved(values, at, to):
         (lambda m: {"columns": moved(m.columns, 0, m.shape[1])}, "outside 0.."),
         (lambda m: {"row_of": moved(m.row_of, m.row_of.argmax(), -1)}, "row_ptr"),
         (lambda m: {"row_of": m.row_of[::-1]}, "does not count up from 0"),
+        (lambda m: {"row_of": moved(m.row_of, m.row_of.argmin(), -2)}, "does not count up from 0"),
+        (lambda m: {"row_of": m.row_of.astype("i8")}, "row_of is int64 of shape"),
+        (lambda m: {"row_of": np.append(m.row_of, -1).astype("i4")}, "row_of is int32 of shape"),
         (
             lambda m: {"row_ptr": moved(m.row_ptr, 1, m.row_ptr[1] + 1)},
             "is added at nonzero",
@@ -43,6 +46,7 @@ def moved(values, at, to):
             lambda m: {"place": {"stiffness": moved(m.place["stiffness"], (5, 7), -1)}},
             "element 5, local row 1, column 1 is added at nonzero -1, not at row",
         ),
+        (lambda m: {"place": {"stiffness": moved(m.place["stiffness"], 3, -2)}}, "outside -1.."),
         (
             lambda m: {"place": {"stiffness": m.place["stiffness"][::-1].copy()}},
             "is added at nonzero",
@@ -52,7 +56,15 @@ def moved(values, at, to):
             lambda m: {"place": {"stiffness": m.place["stiffness"] + np.int32(1)}},
             "outside -1..",
         ),
+        (lambda m: {"row_ptr": m.row_ptr + 1}, "row_ptr does not go from 0 to"),
+        (lambda m: {"row_ptr": m.row_ptr.astype("i4")}, "row_ptr is int32 of shape"),
+        (lambda m: {"columns": m.columns.astype("i8")}, "columns is int64 of shape"),
         (lambda m: {"place": {}}, "no places for this loop"),
+        (
+            lambda m: {"place": {**m.place, "mass": m.place["stiffness"]}},
+            "loops that the plan has not",
+        ),
+        (lambda m: {"row_set": "cells"}, "its maps do not lead to its rows and columns"),
         (lambda m: {"name": "M"}, "another name"),
     ],
 )
@@ -64,6 +76,28 @@ def test_a_wrong_matrix_is_found(plan, change, words):
     findings = verify(with_matrix(plan, **changed))
     assert findings
     assert words in " ".join(findings)
+
+
+@pytest.mark.parametrize(
+    ("matrices", "words"),
+    [
+        (lambda m: {}, "loop 'stiffness' adds to matrix 'K', which the plan has not"),
+        (lambda m: {"K": replace(m)}, "loop 'stiffness' has a matrix 'K' that differs from the pl"),
+    ],
+)
+def test_a_loop_adds_to_the_matrix_of_its_plan(plan, matrices, words):
+    loop_plan = replace(plan["stiffness"], matrices=matrices(plan.matrices["K"]))
+    (finding,) = verify(replace(plan, loops={"stiffness": loop_plan}))
+    assert finding.startswith(words)
+
+
+@pytest.mark.parametrize("changes", [{"dim": 5}, {"index": (1, 0, 2, 3, 4, 5)}])
+def test_a_loop_adds_as_many_values_as_its_maps_have_columns(plan, changes):
+    loop_plan = plan["stiffness"]
+    args = tuple(replace(a, **changes) if a.name == "K" else a for a in loop_plan.loop.args)
+    wrong = replace(loop_plan, loop=replace(loop_plan.loop, args=args))
+    (finding,) = verify(replace(plan, loops={"stiffness": wrong}))
+    assert "values an element, but its maps have 6 and 6 columns" in finding
 
 
 def test_nonzeros_that_nothing_is_added_to_are_found(plan):

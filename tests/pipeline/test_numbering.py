@@ -3,7 +3,7 @@ import pytest
 
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.pipeline.numbering import Numbering
-from meshprep_runtime import MeshprepError
+from meshprep_runtime import MeshprepError, Ordering
 
 
 def mixed():
@@ -76,3 +76,21 @@ def test_settled_sets_do_not_follow():
     numbering.follow(flipped.all())
     assert numbering.ordering("edges").is_identity
     np.testing.assert_array_equal(numbering.present_ordering("triangle").new_to_old, [1, 0])
+
+
+def test_sets_that_keep_their_order_are_cut_in_another_numbering():
+    numbering, temporary = Numbering(mixed(), settled=["quad"]), Numbering(mixed())
+    assert numbering.to_cut_in("cells") is numbering
+    numbering.cut_frozen_in(temporary)
+    assert numbering.to_cut_in("cells") is numbering.copy().to_cut_in("cells") is temporary
+    assert numbering.to_cut_in("edges") is numbering
+
+
+def test_fixed_orders_come_at_once_or_last():
+    numbering, flip = Numbering(mixed()), Ordering.from_new_to_old(np.array([1, 0]))
+    numbering.fix({"edges": flip, "triangle": flip}, now=["edges", "cells"])
+    assert numbering.ordering("edges") is flip
+    assert numbering.movable("triangle") == ("triangle",)
+    assert numbering.present_ordering("triangle").is_identity
+    numbering.finish({"triangle": Ordering.identity(2), "quad": Ordering.identity(1)})
+    assert numbering.ordering("triangle") is flip

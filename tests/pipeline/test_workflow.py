@@ -126,6 +126,23 @@ def test_numbers_of_elements_go_into_the_plan(tmp_path):
         assert done.plan.ordering["nodes"].restore(numbers).tolist() == label.tolist()
 
 
+def test_numbers_of_cells_give_way_together(tmp_path):
+    """A type of one cell cannot move, and most formats number all types or none."""
+    mesh = generate("mixed2d", nx=4, ny=3)
+    tables = {s.cell_type: mesh.cell_map(s.name).table for s in mesh.cell_sets}
+    cells = [("quad", tables["quad"][:1]), ("triangle", tables["triangle"][::-1])]
+    numbers = [np.array([7]), np.arange(len(cells[1][1])) * 3 + 10]
+    points = np.pad(mesh.coordinates, ((0, 0), (0, 1)))
+    meshio.Mesh(points, cells, cell_data={"label": numbers}).write(tmp_path / "a.vtu")
+    job = Job(MeshSource(tmp_path / "a.vtu"), tmp_path / "b.vtu", tmp_path / "b.h5")
+    plan = run(job).plan
+    assert not plan.ordering["triangle"].is_identity
+    assert "label" not in meshio.read(tmp_path / "b.vtu").cell_data
+    for name, old in zip(("quad", "triangle"), numbers, strict=True):
+        found = plan.ordering[name].restore(plan.tags[name]["label"])
+        assert found.tolist() == old.tolist()
+
+
 @pytest.mark.parametrize("first", ["edges->cells", "line->nodes"])
 def test_a_plan_has_boundary_cells_in_the_order_of_an_su2_file(first, tmp_path):
     mesh = generate("mixed2d", nx=6, ny=5)

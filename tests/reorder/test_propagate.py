@@ -115,6 +115,8 @@ def test_keep_parts():
     assert keep_parts(np.array([1, 0]), [2]).tolist() == [1, 0]
     assert keep_parts(np.array([], dtype=np.int32), []).tolist() == []
     assert keep_parts(np.array([1, 0]), [0, 2, 0]).dtype == np.int32
+    # more parts than numbers of one byte
+    assert keep_parts(np.arange(600)[::-1], [2] * 300).tolist() == [i ^ 1 for i in range(600)]
     with pytest.raises(MeshprepError, match="ordering of 2 elements does not fit parts of 3"):
         keep_parts(np.array([1, 0]), [1, 2])
 

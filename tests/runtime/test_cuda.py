@@ -8,9 +8,11 @@ from cuda_loops import BODY, LAYOUT, SUMS, WAYS, arrays, random_plan, run_and_ch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep_runtime import MeshprepError, ParLoop
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
 from meshprep_runtime.cuda import STRATEGIES, DeviceFunction, program
 from meshprep_runtime.cuda.check.checked import run_checked
+from meshprep_runtime.cuda.check.emulated import EmulatedDevice
+from meshprep_runtime.cuda.device import use
 
 
 @pytest.mark.usefixtures("needs_gxx")
@@ -45,6 +47,30 @@ def test_exactly_the_sums_of_numpy(strategy, commit, slow):
 def test_layouts(layout, slow):
     plan = random_plan(slow, 70, 40, 16, 3)
     run_and_check(program(BODY, plan, "hierarchical", layout=layout, threads=32), plan, layout, 4)
+
+
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize("place", [0, 61])
+def test_a_nan_that_a_kernel_leaves_stays(place, slow):
+    names = {"least": Access.MIN, "most": Access.MAX}
+    args = [Arg(name, access, 1, "f4", is_global=True) for name, access in names.items()]
+    loop = Loop("lost", "cells", (Arg("v", Access.READ, 1, "f4"), *args))
+    plan = slow.plan({"cells": 90}, {}, [loop], (16,))["lost"]
+    text = """\
+__device__ void lost(const float* v, float* least, float* most) {
+  least[0] = v[0] < least[0] || v[0] != v[0] ? v[0] : least[0];
+  most[0] = v[0] > most[0] || v[0] != v[0] ? v[0] : most[0];
+}
+"""
+    v = np.arange(90, dtype="f4")
+    v[place] = np.nan
+    found = {name: np.full(1, 50, "f4") for name in names}
+    with use(EmulatedDevice()) as device:
+        given = {name: device.array(value) for name, value in found.items()}
+        ParLoop(DeviceFunction("lost", text), plan)(v=device.array(v), **given)
+        assert np.isnan([given[name].get() for name in names]).all()
+    run_checked(program(DeviceFunction("lost", text), plan, "global-atomics"), v=v, **found)
+    assert np.isnan([*found.values()]).all()
 
 
 @pytest.mark.usefixtures("needs_gxx")

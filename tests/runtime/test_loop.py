@@ -297,6 +297,24 @@ def test_float_reductions_do_not_depend_on_threads(slow):
     assert found.pop() == (pytest.approx(1 + v @ v, rel=1e-14), np.abs(v).max())
 
 
+@pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
+@pytest.mark.parametrize("place", [0, 40, 126])
+def test_a_nan_that_a_kernel_leaves_stays(slow, strategy, place):
+    def extremes(v, least, largest):
+        least[0] = np.minimum(least[0], v[0])
+        largest[0] = np.maximum(largest[0], v[1])
+
+    args = [Arg(n, a, 1, "f4", is_global=True) for n, a in (("lo", Access.MIN), ("hi", Access.MAX))]
+    plan = edge_plan(slow, Arg("v", READ, 2, "f4"), *args, n=(9, 8))
+    v = np.random.default_rng(5).standard_normal((plan.sizes["edges"], 2)).astype("f4")
+    for column, nans in ((0, [True, False]), (1, [False, True])):
+        given = v.copy()
+        given[place, column] = np.nan
+        start = np.zeros((2, 1), "f4")
+        ours = check(extremes, plan, {"v": given, "lo": start[0], "hi": start[1]}, strategy)
+        assert np.isnan([*ours["lo"], *ours["hi"]]).tolist() == nans
+
+
 def test_constants_may_be_numbers(slow):
     args = (Arg("v", RW, 1, "f8"), Arg("g", READ, 1, "f8", is_global=True))
     plan = edge_plan(slow, *args)

@@ -47,6 +47,7 @@ def test_nothing_is_copied_where_nothing_moves():
         ([0, 3], "outside 0..1"),
         ([-1], "outside"),
         ([2**32, 1], "past 2"),
+        ([-(2**32), 1], "past 2"),
         ([0.9, 1.2], "dtype float64"),
         ([[0, 1], [2, 3]], r"shape \(2, 2\)"),
     ],
@@ -99,6 +100,14 @@ def test_cupy():
     assert isinstance(new, cupy.ndarray)
     assert new.get().tolist() == [[4, 5], [0, 1], [2, 3]]
     assert bool((order.restore(new) == values).all())
+
+
+def test_what_all_share_cannot_be_written():
+    one = Ordering.from_new_to_old(np.array([1, 0, 2]))
+    for order in (one, Ordering.identity(3), one.then(one), one.inverse):
+        for numbers in (order.new_to_old, order.old_to_new):
+            with pytest.raises(ValueError, match="read-only"):
+                numbers[0] = 1
 
 
 def test_what_is_given_stays_writable():

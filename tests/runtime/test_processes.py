@@ -70,6 +70,30 @@ os.wait()
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_threads_of_other_code_count_as_well():
+    """GNU's OpenMP would end the process."""
+    code = """
+import numba
+@numba.njit(parallel=True)
+def double(v):
+    for i in numba.prange(v.size):
+        v[i] *= 2
+double(np.ones(9))
+if os.fork() == 0:
+    v = np.zeros(1000, dtype=np.int64)
+    try:
+        run(v=v)
+        print("ran", set(v.tolist()), flush=True)
+    except MeshprepError as error:
+        print("spawn" in str(error), numba.threading_layer(), flush=True)
+    os._exit(0)
+print(os.wait()[1])
+"""
+    assert in_a_process(code) in ("True omp\n0\n", "ran {1}\n0\n")
+
+
+@pytest.mark.slow
 def test_numba_comes_with_the_first_call():
     code = """
 assert "numba" not in sys.modules

@@ -10,6 +10,7 @@
 #include "meshprep.hpp"
 #endif
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -33,15 +34,18 @@ const auto mix = [](auto q1, auto q2, auto w, auto res1, auto res2, auto seen, a
     res1[k] += scale[0] * q2[k % 2] + w[k % 3];
     res2[k] -= scale[1] * q1[k % 2];
   }
-  seen[0] = int(q1[0] + w[0]);
+  if (w[0] % 3 != 0) seen[0] = int(q1[0] + w[0]);
   total[0] += w[0];
   total[1] += q1[1];
   low[0] = q2[0] - w[1] < low[0] ? q2[0] - w[1] : low[0];
   high[0] = int(w[2]) > high[0] ? int(w[2]) : high[0];
 };
 
-// Reads one end of an edge, adds to the other.
-const auto push = [](auto q1, auto sum2) { sum2[0] += float(q1[0]); };
+// Reads one end of an edge, adds to the other; some edges leave a NaN.
+const auto push = [](auto q1, auto sum2, auto worst) {
+  sum2[0] += float(q1[0]);
+  worst[0] = q1[0] == 50 ? std::nan("") : worst[0];
+};
 
 // Keeps the largest at both ends: each element must see what those before it wrote.
 const auto largest = [](auto w, auto a, auto b) {
@@ -54,13 +58,14 @@ struct State {
       : cells(plan.set("cells").size), edges(plan.set("edges").size),
         q_values(numbers<Long>(2 * cells, 37, 101)), w_values(numbers<Long>(3 * edges, 53, 997)),
         res_values(numbers<Long>(5 * cells, 1, 7)), top_values(std::size_t(cells), 0),
-        seen_values(std::size_t(edges), 0), sum_values(std::size_t(cells), 0) {}
+        seen_values(std::size_t(edges), -7), sum_values(std::size_t(cells), 0) {}
   Long cells, edges;
   std::vector<Long> q_values, w_values, res_values, top_values;
   std::vector<int> seen_values;
   std::vector<float> sum_values;
   Long scale_value[2] = {3, 5}, total_value[2] = {11, 0}, low_value = 400;
   int high_value = 1000000;
+  double worst_value = 1;
   Dat<Long, 2> q{"q", q_values};
   Dat<Long, 3> w{"w", w_values};
   Dat<Long, 5> res{"res", res_values};
@@ -70,6 +75,7 @@ struct State {
   Global<Long, 2> scale{"scale", scale_value}, total{"total", total_value};
   Global<Long> low{"low", &low_value};
   Global<int> high{"high", &high_value};
+  Global<double> worst{"worst", &worst_value};
 };
 
 const char* map = "edges->cells";
@@ -80,7 +86,8 @@ void run_all(Plan& plan, State& s) {
                 arg(s.w, reading), arg(s.res, map, 0, inc), arg(s.res, map, 1, inc),
                 arg(s.seen, meshprep::write), arg(s.scale, reading), arg(s.total, inc),
                 arg(s.low, meshprep::min), arg(s.high, meshprep::max));
-  par_loop<run>(plan, "push", push, arg(s.q, map, 0, reading), arg(s.sum, map, 1, inc));
+  par_loop<run>(plan, "push", push, arg(s.q, map, 0, reading), arg(s.sum, map, 1, inc),
+                arg(s.worst, meshprep::max));
   // Atomics only add.
   constexpr Run turns = run == Run::atomics ? Run::hierarchical : run;
   par_loop<turns>(plan, "largest", largest, arg(s.w, reading), arg(s.top, map, 0, rw),
@@ -104,6 +111,8 @@ void save(const State& s, const char* path) {
   put(file, s.total_value, 2);
   put(file, &s.low_value, 1);
   put(file, &s.high_value, 1);
+  const Long lost = std::isnan(s.worst_value);
+  put(file, &lost, 1);
 }
 
 void wrong(Plan& plan, State& s) {

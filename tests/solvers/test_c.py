@@ -229,7 +229,9 @@ def test_a_part_in_c(build, language, tmp_path):
     program = build(language, tmp_path, "part")
     mesh, file = tmp_path / "square.msh", tmp_path / "square.parts.h5"
     workflow.generate("delaunay2d", mesh, values={"cells": 300})
-    (tmp_path / "heat.toml").write_text(LOOPS)
+    # names are escaped in the list of the arrays
+    more = r'[loop."fl\u00fcss \"\\\U0001F600\""]'
+    (tmp_path / "heat.toml").write_text(LOOPS + LOOPS.replace("[loop.flux]", more))
     requests = read_requests(tmp_path / "heat.toml")
     run(SplitJob(mesh, file, (3, 5), requests, SplitOptions(), Options(block_size=16)))
 

@@ -43,6 +43,7 @@ over = "edges"
 args = [
   { dat = "q",   map = "edges->cells", index = [0], dim = 2, dtype = "i8", access = "read" },
   { dat = "sum", map = "edges->cells", index = [1], dtype = "f4", access = "inc" },
+  { global = "worst", access = "max" },
 ]
 
 [loop.largest]
@@ -85,6 +86,35 @@ def test_loops_that_add_to_matrices_are_refused(compile_program, tmp_path):
     compile_program("g++", [*STRICT, "-std=c++17"], tmp_path / "a.cpp", tmp_path / "a")
     code, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5")
     assert (code, "par_loop has no matrices" in out) == (0, True)
+
+
+TAG = """\
+#define MESHPREP_PLAN_IMPLEMENTATION
+#include "meshprep.hpp"
+#include <cstdio>
+int main(int, char** argv) try {
+  meshprep::Plan plan(argv[1]);
+  for (auto group : plan.tag("boundary_edges", argv[2])) std::printf("%d ", int(group));
+} catch (const meshprep::Error& error) {
+  std::puts(error.what());
+}
+"""
+
+
+def test_groups_of_boundary_edges(compile_program, tmp_path):
+    (tmp_path / "a.cpp").write_text(TAG)
+    compile_program("g++", [*STRICT, "-std=c++17"], tmp_path / "a.cpp", tmp_path / "a")
+    plan = prepare(generate("delaunay2d", cells=50), ["boundary_edges->cells"]).plan
+    plan.save(tmp_path / "a.plan.h5")
+    wanted = plan.tags["boundary_edges"]["physical"].tolist()
+    assert len(set(wanted)) > 1
+    assert run(tmp_path / "a", tmp_path / "a.plan.h5", "physical") == (
+        0,
+        "".join(f"{group} " for group in wanted),
+        "",
+    )
+    _, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5", "marker")
+    assert out.endswith("/tags/boundary_edges/marker: is not in the plan\n")
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +166,10 @@ def expected(plan):
     total = [11 + w[:, 0].sum(), q[left, 1].sum()]
     low = min(400, (q[right, 0] - w[:, 1]).min())
     high = max(1000000, w[:, 2].max())
-    return np.concatenate([res.ravel(), q[left, 0] + w[:, 0], sums, top, total, [low, high]])
+    # elements that do not write leave what was there
+    seen = np.where(w[:, 0] % 3 != 0, q[left, 0] + w[:, 0], -7)
+    ends = [*total, low, high, (q[left, 0] == 50).any()]
+    return np.concatenate([res.ravel(), seen, sums, top, ends])
 
 
 @pytest.mark.parametrize("how", ["sequential", "openmp", "hierarchical", "atomics"])

@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import distinct
+
+from ...kernels import Bools, Int32s, kernel
+from ..places import Places
 from ..ranks import Ranks, exchanged, holder
 from ..slices.homes import Homes, joined
 from .points import PointTable
@@ -60,43 +64,80 @@ def cared_elements(
     ids = joined(exchanged(ranks, [one + own.start for one in chosen]))
     here = joined(exchanged(ranks, [part[one] for one in chosen]))
     table = joined(exchanged(ranks, [points.table[one] for one in chosen]))
-    # elements of a part are near each other, and so are the points that they share
-    order = np.argsort(here, kind="stable")
+    del to, chosen
+    known = distinct(table)
+    places = Places.among(known[known >= 0])
+    nodes = int(np.searchsorted(places.points, points.nodes))
+    table = places.known(table)
+    # what a turn looks at stands together: the borders of a part, and so their points
+    order = np.argsort(2 * here + _inside(table, here, nodes, places.points.size), kind="stable")
     ids, here, table = ids[order], here[order], table[order]
-    known = np.unique(table)
-    known = known[known >= 0]
-    mine = CaredElements(
-        ids, here, _local(table, known), ids.size, known.size,
-        int(np.searchsorted(known, points.nodes)), ranks,
-    )  # fmt: skip
-    return mine if ranks.size == 1 else _with_copies(mine, table, known, points.size)
+    number = np.full(places.points.size, -1, np.int32)
+    _number_by_use(table.reshape(-1), nodes, number)
+    mine = CaredElements(ids, here, table, ids.size, number.size, nodes, ranks)
+    return mine if ranks.size == 1 else _with_copies(mine, places, number, points.size)
 
 
-def _local(table: NDArray[np.integer], known: NDArray[np.integer]) -> NDArray[np.int32]:
-    """A table in places of the known points; -1 for others."""
-    if not known.size:
-        return np.full(table.shape, -1, np.int32)
-    place = np.minimum(np.searchsorted(known, table), known.size - 1).astype(np.int32)
-    return np.where(known[place] == table, place, np.int32(-1))
+@kernel
+def _inside(table: Int32s, part: Int32s, nodes: int, points: int) -> Bools:
+    """The elements that share no more than nodes with elements of other parts here."""
+    only = np.full(points, -1, np.int32)
+    for i in range(part.size):
+        for j in range(table.shape[1]):
+            p = table[i, j]
+            if p >= nodes:
+                same = only[p] == -1 or only[p] == part[i]
+                only[p] = part[i] if same else -2
+    inside = np.ones(part.size, np.bool_)
+    for i in range(part.size):
+        for j in range(table.shape[1]):
+            if table[i, j] >= nodes and only[table[i, j]] == -2:
+                inside[i] = False
+    return inside
 
 
-def _with_copies(
-    mine: CaredElements, table: NDArray[np.integer], known: NDArray[np.integer], points: int
-) -> CaredElements:
-    """The same with the elements of other ranks that share points with those decided here."""
+@kernel
+def _number_by_use(table: Int32s, nodes: int, number: Int32s) -> None:
+    """Number points as elements come to them, nodes first: those of a part stand together.
+
+    Memory is read in turns as the elements stand. Replaces places in the table by numbers.
+    """
+    next_node, next_other = 0, nodes
+    for i in range(table.size):
+        p = table[i]
+        if p < 0:
+            continue
+        if number[p] < 0 and p < nodes:
+            number[p] = next_node
+            next_node += 1
+        elif number[p] < 0:
+            number[p] = next_other
+            next_other += 1
+        table[i] = number[p]
+
+
+def _with_copies(mine: CaredElements, places: Places, number: Int32s, size: int) -> CaredElements:
+    """The same with the elements of other ranks that share points with those decided here.
+
+    ``places`` are those of the points of the mesh, which has ``size``; ``number`` is what the
+    points at these places are called here.
+    """
     ranks, sent = mine.ranks, []
-    for shared in _shared_points(known, Homes(points, mine.ranks)):
+    for shared in _shared_points(places.points, Homes(size, ranks)):
         marked = np.zeros(mine.points + 1, np.bool_)
-        marked[np.searchsorted(known, shared)] = True
+        marked[number[places.of(shared)]] = True
         sent.append(np.flatnonzero(marked[mine.table].any(axis=1)))
-    ids, part, tables = (
-        exchanged(ranks, [values[one] for one in sent]) for values in (mine.ids, mine.part, table)
-    )
+    # the last one stands for none
+    number = np.append(number, np.int32(-1))
+    outside = np.full(number.size, -1, places.points.dtype)
+    outside[number[:-1]] = places.points
+    ids, part = (exchanged(ranks, [of[one] for one in sent]) for of in (mine.ids, mine.part))
+    tables = exchanged(ranks, [outside[mine.table[one]] for one in sent])
     received = mine.own + np.append(0, np.cumsum([len(one) for one in ids]))
     return CaredElements(
         np.concatenate([mine.ids, *ids]),
         np.concatenate([mine.part, *part]),
-        np.concatenate([mine.table, *(_local(one, known) for one in tables)]),
+        np.concatenate([mine.table, *(number[places.known(one)] for one in tables)]),
         mine.own, mine.points, mine.nodes, ranks, sent, received.astype(np.int64),
     )  # fmt: skip
 
@@ -119,4 +160,4 @@ def _shared_points(known: NDArray[np.integer], homes: Homes) -> list[NDArray[np.
     shared, one, other = (np.concatenate(column) for column in zip(nothing, *found, strict=True))
     pairs = np.stack([shared, other], axis=1)
     came = np.concatenate(exchanged(ranks, [pairs[one == r] for r in range(ranks.size)]))
-    return [np.unique(came[came[:, 1] == r, 0]) for r in range(ranks.size)]
+    return [distinct(came[came[:, 1] == r, 0]).astype(known.dtype) for r in range(ranks.size)]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import Int32s, Int64s, UInt64s, helper, kernel
+from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
 
 # Parts around an element that are looked at.
 MOST_PARTS = 64
@@ -62,7 +62,7 @@ def _enter(table: Int32s, part: Int32s, at: PointParts) -> None:
                 _add(at, table[i, j], part[i])
 
 
-@helper
+@inlined
 def _add(at: PointParts, p: int, part: int) -> None:
     first = at.offset[p]
     for k in range(first, first + at.used[p]):
@@ -74,7 +74,7 @@ def _add(at: PointParts, p: int, part: int) -> None:
     at.used[p] += 1
 
 
-@helper
+@inlined
 def _take(at: PointParts, p: int, part: int) -> None:
     first, last = at.offset[p], at.offset[p] + at.used[p] - 1
     for k in range(first, last + 1):
@@ -99,7 +99,7 @@ def at_borders(table: Int32s, own: int, nodes: int, used: Int32s) -> Int32s:
     return out[:n].copy()
 
 
-@helper
+@inlined
 def _drawn(element: int, turn: int) -> np.uint64:
     """A number for each element and turn (splitmix64), different for different elements."""
     z = np.uint64(element) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(turn) * np.uint64(
@@ -134,6 +134,10 @@ def propose(
         drawn = _drawn(ids[i], turn)
         if drawn % np.uint64(ASKED) != np.uint64(0):
             continue
+        limit = allowed[np.int64((drawn // np.uint64(ASKED)) % np.uint64(DRAWS))]
+        # most elements at a border have one point there: what they lose is known at once
+        if _least_loss(table, i, at, prices) * FINE >= limit:
+            continue
         kinds, cost = _around(table, i, part[i], at, prices, near, there)
         best = -1
         for k in range(kinds):
@@ -142,15 +146,30 @@ def propose(
                 better = near[k] < near[best]
             if better and not full[near[k]]:
                 best = k
-        draw = np.int64((drawn // np.uint64(ASKED)) % np.uint64(DRAWS))
-        if best >= 0 and (cost - there[best]) * FINE < allowed[draw]:
+        if best >= 0 and (cost - there[best]) * FINE < limit:
             key[i], target[i] = drawn, near[best]
             out[n] = i
             n += 1
     return out[:n].copy()
 
 
-@helper
+@inlined
+def _least_loss(table: Int32s, i: int, at: PointParts, prices: Prices) -> int:
+    """What an element loses where a part takes it that has all its points at borders."""
+    loss = 0
+    for j in range(table.shape[1]):
+        p = table[i, j]
+        if p < 0:
+            continue
+        price = prices.node if p < prices.nodes else prices.other
+        if at.used[p] > 1:
+            loss -= price
+        elif at.held[at.offset[p]] > 1:
+            loss += price
+    return loss
+
+
+@inlined
 def _around(
     table: Int32s,
     i: int,

@@ -1,10 +1,12 @@
 """Cuts of the leading set that ranks find together, each for the elements at home there."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...kernels import Bools, Int64s, UInt64s, kernel
 from ...reorder.curve import curve_keys
 from ...reorder.radix import stable_argsort
 from ..borders import refined
@@ -82,8 +84,8 @@ def _bisected(
         region = 2 * region + _beyond(where, region, lower, ranks)
         first, last = (np.stack(pair, axis=1).ravel() for pair in ((first, middle), (middle, last)))
         # a region of one part stays as it is
-        kept = np.flatnonzero(last > first)
-        region = np.searchsorted(kept, region)
+        kept = last > first
+        region = (np.cumsum(kept) - 1)[region]
         first, last = first[kept], last[kept]
     return first[region].astype(np.int32)
 
@@ -99,13 +101,42 @@ def _beyond(
     if where.shape[1]:
         axis = np.argmax(high - low, axis=1)
         keys = _ascending(where[np.arange(len(where)), axis[region]])
-    order = np.lexsort((keys, region))
     ends = np.append(0, np.cumsum(count))
+    grouped = _grouped(keys, region, ends[:-1].copy())
+    for begin, end in pairwise(ends):
+        grouped[begin:end].sort()
     wanted = np.array([round(share * int(n)) for share, n in zip(lower, size, strict=True)])
-    cuts = _first_of_all(keys[order], (ends[:-1], ends[1:]), wanted, ranks)
-    found = np.empty(len(where), np.bool_)
-    found[order] = np.arange(order.size) >= cuts[region[order]]
-    return found
+    cuts = _first_of_all(grouped, (ends[:-1], ends[1:]), wanted, ranks)
+    some = cuts < ends[1:]
+    # no finite number has this key
+    first = np.full(cuts.size, np.iinfo(np.uint64).max, np.uint64)
+    first[some] = grouped[cuts[some]]
+    # so many of the keys that are equal to the first beyond are in the lower share
+    equal = cuts - _place(grouped, (ends[:-1], ends[1:]), first, behind=False)
+    return _not_below(keys, region, first, equal)
+
+
+@kernel
+def _grouped(keys: UInt64s, region: Int64s, at: Int64s) -> UInt64s:
+    """Keys region after region; ``at`` is where each begins."""
+    out = np.empty(keys.size, np.uint64)
+    for i in range(keys.size):
+        out[at[region[i]]] = keys[i]
+        at[region[i]] += 1
+    return out
+
+
+@kernel
+def _not_below(keys: UInt64s, region: Int64s, first: UInt64s, equal: Int64s) -> Bools:
+    """Which keys come behind those of their region below ``first`` and so many equal ones."""
+    out = np.empty(keys.size, np.bool_)
+    for i in range(keys.size):
+        r = region[i]
+        out[i] = keys[i] >= first[r]
+        if keys[i] == first[r] and equal[r] > 0:
+            equal[r] -= 1
+            out[i] = False
+    return out
 
 
 def _boxes(

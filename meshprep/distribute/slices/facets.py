@@ -11,8 +11,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import distinct
+
+from ...kernels import Int32s, Int64s, UInt64s, helper, inlined, kernel
 from ...topology.facets import find_facets
 from ...topology.slots import Part, Slots, corners_of
+from ..places import Places
 from ..ranks import Ranks, exchanged
 from .homes import ROWS, Homes, blocks, joined
 
@@ -54,7 +58,7 @@ class FacetSlice:
         """Nodes (n, arity) as the lowest cell has them."""
         return self.nodes[corners_of(self.slots, self.first)].astype(np.int32)
 
-    def names(self, which: NDArray[np.int64]) -> NDArray[np.int32]:
+    def names(self, which: Int32s) -> Int32s:
         """The nodes of some facets, ascending in each."""
         found = np.sort(self.nodes[corners_of(self.slots, self.first[which])], axis=1)
         return found.astype(np.int32)
@@ -65,11 +69,9 @@ def facet_slice(cells: Sequence[CellSlice], nodes: Homes) -> FacetSlice:
 
     O(n / ranks log n), and messages of the facets between nodes that several ranks have.
     """
-    points = np.unique(np.concatenate([one.table.reshape(-1) for one in cells]))
-    parts = [
-        Part(np.searchsorted(points, one.table).astype(np.int32), one.local, range(len(one.local)))
-        for one in cells
-    ]
+    points = distinct(np.concatenate([one.table.reshape(-1) for one in cells]))
+    places = Places.among(points)
+    parts = [Part(places.of(one.table), one.local, range(len(one.local))) for one in cells]
     found = find_facets(parts, len(cells[0].local[0]), points.size)
     slots, count = found.slots, found.count
     first, second = _two_slots(found.number, count.size)
@@ -117,32 +119,39 @@ def _cells(
 
 def _borders(
     facets: FacetSlice, shared: NDArray[np.bool_], ranks: Ranks
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+) -> Iterator[tuple[Int32s, Int32s]]:
     """The facets that other ranks may have, and their corners, some at a time.
 
     A facet that several ranks have comes at the same time on all of them.
     """
-    found = [np.empty(0, np.int64)]
+    found = [np.empty(0, np.int32)]
     for rows in blocks(ranks, facets.first.size):
         local = corners_of(facets.slots, facets.first[rows])
-        found.append(np.flatnonzero(shared[local].all(axis=1)) + rows.start)
+        found.append((np.flatnonzero(shared[local].all(axis=1)) + rows.start).astype(np.int32))
     border = np.concatenate(found)
     turns = max(ranks.allgather(-(-border.size // ROWS)))
-    turn = np.empty(border.size, np.int32)
+    # few bits, which are sorted in linear time
+    turn = np.empty(border.size, np.uint16)
     for rows in blocks(ranks, border.size):
-        turn[rows] = _hashed(facets.names(border[rows])) // np.uint64(ranks.size) % np.uint64(turns)
-    for i in range(turns):
-        chosen = border[turn == i]
+        turn[rows] = _drawn(facets.names(border[rows])) // np.uint64(ranks.size) % np.uint64(turns)
+    ends = np.cumsum(np.bincount(turn, minlength=turns))
+    border = border[np.argsort(turn, kind="stable")]
+    for chosen in np.split(border, ends[:-1]):
         yield chosen, facets.names(chosen)
 
 
 def _hashed(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
-    """A number below 2^31 for each row."""
+    """A number for each row."""
     found = np.zeros(len(corners), np.uint64)
     for column in corners.T:
         found = (found ^ column.astype(np.uint64)) * SPREAD
         found ^= found >> np.uint64(32)
-    return found >> np.uint64(33)
+    return found
+
+
+def _drawn(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """A number below 2^31 for each row."""
+    return _hashed(corners) >> np.uint64(33)
 
 
 def _met(rows: NDArray[np.int64], corners: NDArray[np.int32], ranks: Ranks) -> NDArray[np.int64]:
@@ -151,7 +160,7 @@ def _met(rows: NDArray[np.int64], corners: NDArray[np.int32], ranks: Ranks) -> N
     Rows are lowest cell, next cell, and number of cells. Only the rank with the lowest cell gets
     them; on the others there are no cells.
     """
-    to = _hashed(corners) % np.uint64(ranks.size)
+    to = _drawn(corners) % np.uint64(ranks.size)
     order = np.argsort(to, kind="stable")
     cuts = np.searchsorted(to[order], np.arange(1, ranks.size))
     given = exchanged(ranks, np.split(rows[order], cuts))
@@ -166,15 +175,46 @@ def _met(rows: NDArray[np.int64], corners: NDArray[np.int32], ranks: Ranks) -> N
 def _merged(rows: NDArray[np.int64], corners: NDArray[np.int32]) -> NDArray[np.int64]:
     """Second cell and number of cells of each facet, in the row with its lowest cell."""
     out = np.zeros((len(rows), 2), np.int64)
-    if not len(rows):
-        return out
-    order = np.lexsort((rows[:, 0], *corners.T))
-    lowest, second, count = rows[order].T
-    new = np.append(True, (np.diff(corners[order], axis=0) != 0).any(axis=1))
-    leads = np.flatnonzero(new)
-    none = np.iinfo(np.int64).max
-    following = np.append(np.where(new[1:], none, lowest[1:]), none)
-    found = np.minimum(following, np.where(second < 0, none, second))[leads]
-    total = np.minimum(np.add.reduceat(count, leads), 3)
-    out[order[leads]] = np.column_stack([np.where(found == none, -1, found), total])
+    # rows of one facet have one hash, in bits that did not choose the rank
+    key = _hashed(corners) << np.uint64(32) | np.arange(len(rows), dtype=np.uint64)
+    _merge(np.sort(key), rows, corners, out)
     return out
+
+
+@kernel
+def _merge(key: UInt64s, rows: Int64s, corners: Int32s, out: Int64s) -> None:
+    """Rows in the order of their hashes; of each facet the lowest two cells of all rows."""
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    left = np.ones(key.size, np.bool_)
+    for i in range(key.size):
+        if not left[i]:
+            continue
+        one = key[i] & low
+        lead, lowest, second, count = one, rows[one, 0], rows[one, 1], rows[one, 2]
+        for j in range(i + 1, key.size):
+            other = key[j] & low
+            if key[j] >> half != key[i] >> half:
+                break
+            if not left[j] or not _same(corners[one], corners[other]):
+                continue
+            left[j] = False
+            count += rows[other, 2]
+            if rows[other, 0] < lowest:
+                lead, lowest, second = other, rows[other, 0], _lower(lowest, rows[other, 1])
+            else:
+                second = _lower(rows[other, 0], second)
+        out[lead, 0], out[lead, 1] = second, min(count, 3)
+
+
+@helper
+def _lower(cell: int, perhaps: int) -> int:
+    """The lower of two cells, the second of which may be -1 for none."""
+    return cell if perhaps < 0 else min(cell, perhaps)
+
+
+@inlined
+def _same(one: Int32s, other: Int32s) -> bool:
+    same = True
+    for k in range(one.size):
+        same = same and one[k] == other[k]
+    return same

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import distinct
+
+from ..places import Places
 from ..ranks import Ranks, exchanged
 
 # Rows that are looked at together: bounds what a step needs beside its result.
@@ -73,8 +76,8 @@ class Homes:
 
 def compact(table: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.int32]]:
     """The distinct numbers of a table, ascending, and the table in their places. O(n log n)."""
-    points = np.unique(table)
-    return points, np.searchsorted(points, table).astype(np.int32)
+    points = distinct(table)
+    return points, Places.among(points).of(table)
 
 
 def blocks(ranks: Ranks, rows: int) -> Iterator[slice]:

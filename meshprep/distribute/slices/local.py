@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, distinct
 
 from ...mesh.geometry import Means
 from ..halos import OwnedRuns
 from ..inherit import Owners
 from ..numbers import SplitNumbers
+from ..places import Places
 from ..ranks import Ranks, exchanged, holder, own_parts
 from ..subject import SplitSubject, written_by
 from .homes import ROWS, Homes, blocks, compact, joined
@@ -42,10 +43,12 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
     """
     rows, tables = _rows(subject, owners, parts, ranks)
     ids = {name: _known(subject, name, rows[name], tables) for name in subject.sizes}
+    places = {name: Places.among(one) for name, one in ids.items()}
     maps = {
-        m.name: replace(m, table=_local_table(m, rows, tables.pop(m.name), ids))
+        m.name: replace(m, table=_local_table(m, rows, tables.pop(m.name), places))
         for m in subject.maps.values()
     }
+    del places
     held = own_parts(ranks, parts)
     labels = {name: _labels(subject, owners, name, ids[name], held, ranks) for name in ids}
     centroids = _places(subject, maps, ids, labels, ranks)
@@ -124,27 +127,27 @@ def _known(
     tables: Mapping[str, NDArray[np.int32]],
 ) -> NDArray[np.int32]:
     """The elements of a set that this rank has rows of, or reaches; ascending."""
-    others = [np.empty(0, np.int32)]
+    places, found = Places.among(rows), [rows]
     for m in subject.maps.values():
         if m.to_set == name:
             for begin in range(0, len(tables[m.name]), ROWS):
-                reached = np.unique(tables[m.name][begin : begin + ROWS])
-                others.append(reached[~np.isin(reached, rows, assume_unique=True)])
-    return np.union1d(rows, np.concatenate(others))
+                reached = distinct(tables[m.name][begin : begin + ROWS])
+                found.append(reached[places.known(reached) < 0])
+    return distinct(np.concatenate(found))
 
 
 def _local_table(
     m: SetMap,
     rows: Mapping[str, NDArray[np.int32]],
     table: NDArray[np.int32],
-    ids: Mapping[str, NDArray[np.int32]],
+    places: Mapping[str, Places],
 ) -> NDArray[np.int32]:
     """A table in local numbers, with a row for every element here."""
-    out = np.full((ids[m.from_set].size + 1, m.arity), ids[m.to_set].size, np.int32)
+    own, reached = places[m.from_set], places[m.to_set]
+    out = np.full((own.points.size + 1, m.arity), reached.points.size, np.int32)
     for begin in range(0, len(table), ROWS):
         some = slice(begin, begin + ROWS)
-        at = np.searchsorted(ids[m.from_set], rows[m.from_set][some])
-        out[at] = np.searchsorted(ids[m.to_set], table[some])
+        out[own.of(rows[m.from_set][some])] = reached.of(table[some])
     return out
 
 

@@ -69,6 +69,10 @@ def move(
 def _move(permuter: Permuter, source: Path, target: Path) -> list[PermutedField]:
     variant = VARIANTS.get(source.suffix.lower())
     if variant is None:
+        if not meshes.is_mesh(source):
+            raise MeshprepError(
+                f"cannot tell the format from the name: use {' '.join(VARIANTS)} or a mesh"
+            )
         return meshes.move(permuter, source, target)
     old = variant.read(source, permuter)
     if not old:
@@ -91,6 +95,6 @@ def _prove(found: Mapping[str, object], expected: Mapping[str, NDArray]) -> None
 
 
 def _equal(a: NDArray, b: NDArray) -> bool:
-    if a.dtype == object:
+    if a.dtype.hasobject:
         return bool(np.array_equal(a, b))
     return a.shape == b.shape and a.tobytes() == b.tobytes()

@@ -9,6 +9,11 @@ from ..registry import find
 from .permute import PermutedField, Permuter
 
 
+def is_mesh(path: Path) -> bool:
+    """Whether the file's ending is that of a mesh format."""
+    return any(path.name.lower().endswith(f.extensions) for f in io.FORMATS.values())
+
+
 def move(permuter: Permuter, source: Path, staged: Path) -> list[PermutedField]:
     """Renumber a mesh file as a whole; refused where it is another mesh or in the order wanted.
 

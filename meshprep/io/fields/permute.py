@@ -98,7 +98,13 @@ class Permuter:
         if values.size and (int(values.min()) < base or int(values.max()) >= order.size + base):
             raise MeshprepError(f"'{name}' has indices outside the {order.size} of set '{target}'")
         new = order.new_to_old if self.inverse else order.old_to_new
-        return (new[values.astype(np.int64) - base] + np.int64(base)).astype(values.dtype)
+        out = new[values.astype(np.int64) - base] + np.int64(base)
+        if out.size and int(out.max()) > np.iinfo(values.dtype).max:
+            raise MeshprepError(
+                f"'{name}' holds {values.dtype}, which has no room for its new index {out.max()}: "
+                "store it as int32"
+            )
+        return out.astype(values.dtype)
 
 
 @dataclass(frozen=True, eq=False)

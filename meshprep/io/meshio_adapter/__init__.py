@@ -93,6 +93,7 @@ def _format(entry: Entry) -> Format:
         entry.options,
         None if entry.capabilities is None else partial(_reduced, entry),
         entry.digits,
+        extras=() if entry.capabilities is None else entry.capabilities.extras,
     )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.cells import check_node_count, node_count
+from .numbers import NUMBERS, taken_numbers
 
 TYPE = "abaqus:type"
 # Written where cells have no type of their own: in a plane, and in space.
@@ -209,15 +210,23 @@ def _mesh(deck: _Deck) -> meshio.Mesh:
     mesh = meshio.Mesh(
         np.array(deck.points),
         cells,
-        cell_data={TYPE: kinds},
+        point_data={NUMBERS: np.fromiter(deck.nodes, np.int64)},
+        cell_data={TYPE: kinds, NUMBERS: _numbers(deck)},
         point_sets={
             name: np.array([_place(deck.nodes, n, "node") for n in _once(numbers)])
             for name, numbers in deck.node_sets.items()
         },
         cell_sets={name: _by_block(deck, n) for name, n in deck.element_sets.items()},
     )
+    mesh.numbered = True
     mesh.group_names = {TYPE: {_NUMBER[name]: name for name, _ in deck.blocks}}
     return mesh
+
+
+def _numbers(deck: _Deck) -> list[NDArray[np.int64]]:
+    """The number of each element, block by block."""
+    ends = np.cumsum([len(rows) for _, rows in deck.blocks])
+    return np.split(np.fromiter(deck.elements, np.int64), ends[:-1])
 
 
 def _once(numbers: Sequence[int]) -> list[int]:
@@ -246,30 +255,39 @@ def write(path: str, mesh: meshio.Mesh) -> None:
     """Write an Abaqus input file: a block for each run of elements of one type."""
     with open(path, "w", encoding="utf-8") as file:
         file.write("*HEADING\nwritten by meshprep\n*NODE\n")
-        for i, point in enumerate(mesh.points.tolist(), 1):
+        node, elements = _written_numbers(mesh)
+        for i, point in zip(node.tolist(), mesh.points.tolist(), strict=True):
             file.write(f"{i}, {', '.join(map(repr, point))}\n")
-        starts = _write_elements(file, mesh)
+        _write_elements(file, mesh, node, elements)
         for name, blocks in mesh.cell_sets.items():
-            for start, rows in zip(starts, blocks, strict=True):
-                _write_set(file, "ELSET", name, rows + start)
+            for numbers, rows in zip(elements, blocks, strict=True):
+                _write_set(file, "ELSET", name, numbers[rows])
         for name, nodes in mesh.point_sets.items():
-            _write_set(file, "NSET", name, nodes + 1)
+            _write_set(file, "NSET", name, node[nodes])
 
 
-def _write_elements(file: TextIO, mesh: meshio.Mesh) -> list[int]:
-    """Returns the number of the first element of each block of cells."""
-    starts, number = [], 1
-    for cells, kinds in zip(mesh.cells, mesh.cell_data[TYPE], strict=True):
-        starts.append(number)
+def _written_numbers(mesh: meshio.Mesh) -> tuple[NDArray, list[NDArray]]:
+    """The number of each node, and of each element block by block: from 1 where none are given."""
+    nodes, cells = taken_numbers(mesh)
+    ends = np.cumsum([len(block.data) for block in mesh.cells])
+    if nodes is None:
+        nodes = np.arange(1, len(mesh.points) + 1)
+    return nodes, cells or np.split(np.arange(1, ends[-1] + 1), ends[:-1])
+
+
+def _write_elements(
+    file: TextIO, mesh: meshio.Mesh, node: NDArray, elements: Sequence[NDArray]
+) -> None:
+    blocks = zip(mesh.cells, mesh.cell_data[TYPE], elements, strict=True)
+    for cells, kinds, numbers in blocks:
         last = -1
-        for kind, nodes in zip(kinds.tolist(), (cells.data + 1).tolist(), strict=True):
+        rows = zip(kinds.tolist(), numbers.tolist(), node[cells.data].tolist(), strict=True)
+        for kind, number, nodes in rows:
             if kind != last:
                 name = _NAME[kind] if kind else _usual(cells.type, mesh.points.shape[1] < 3)
                 file.write(f"*ELEMENT, TYPE={name}\n")
                 last = kind
             file.write(_lines([number, *nodes]))
-            number += 1
-    return starts
 
 
 def _lines(numbers: Sequence[int]) -> str:

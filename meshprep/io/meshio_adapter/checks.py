@@ -113,8 +113,23 @@ def _abaqus(path: Path) -> list[str]:
     return sorted({f"*{w.decode('utf-8', 'replace')}" for w in words if w not in known})
 
 
+def nastran_bulk(path: Path) -> bytes:
+    """The cards of a deck that nodes and elements are among."""
+    return re.split(rb"^ENDDATA", path.read_bytes().partition(b"BEGIN BULK")[2], flags=re.M)[0]
+
+
+def nastran_numbers(bulk: bytes) -> tuple[list[int], list[int]]:
+    """The numbers of the nodes and of the elements, as they stand in the file."""
+    from meshio.nastran._nastran import nastran_to_meshio_type
+
+    kinds = "|".join(nastran_to_meshio_type)
+    found = (rb"^(?:%b)\*?[ ,\t]+(\d+)" % name.encode() for name in ("GRID", kinds))
+    nodes, elements = (re.findall(pattern, bulk, re.M) for pattern in found)
+    return [int(n) for n in nodes], [int(n) for n in elements]
+
+
 def _nastran(path: Path) -> list[str]:
-    bulk = re.split(rb"^ENDDATA", path.read_bytes().partition(b"BEGIN BULK")[2], flags=re.M)[0]
+    bulk = nastran_bulk(path)
     found = re.findall(rb"^([A-Z][A-Z0-9]*\*?)(?=[ ,\t]|$)", bulk, re.M)
     cards = {c.decode() for c in found}
     large = sorted(c for c in cards if c.endswith("*") and c[:-1] in NASTRAN_READ - {"GRID"})
@@ -122,11 +137,9 @@ def _nastran(path: Path) -> list[str]:
         raise MeshprepError(f"has {large[0]} in large fields, which is not read: use small ones")
     if "INCLUDE" in cards:
         raise MeshprepError("takes in other files with INCLUDE: put them into one file")
-    kinds = "|".join(sorted(NASTRAN_READ - {"GRID", "ENDDATA"}))
-    for what, name in (("node", "GRID"), ("element", kinds)):
-        numbers = re.findall(rb"^(?:%b)\*?[ ,\t]+(\d+)" % name.encode(), bulk, re.M)
+    for what, numbers in zip(("node", "element"), nastran_numbers(bulk), strict=True):
         if len(set(numbers)) < len(numbers):
-            twice = next(n for n, times in Counter(numbers).items() if times > 1).decode()
+            twice = next(n for n, times in Counter(numbers).items() if times > 1)
             raise MeshprepError(f"{what} {twice} stands twice: give one another number")
     return sorted(cards - NASTRAN_READ - {"GRID*"})
 

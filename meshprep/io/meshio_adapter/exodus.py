@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from .exodus_rest import left_out
+from .numbers import NUMBERS
+
 BLOCK = "exodus:block"
 # The name of a node set that has a number alone.
 NODE_SET = re.compile(r"node set ([1-9]\d*)")
@@ -40,16 +43,18 @@ def read(path: str) -> Any:
         blocks = [_index(k) for k in keys]
         ids = _ids(file, "eb_prop1", blocks)
         cells = [_block(file[k], number) for k, number in zip(keys, ids, strict=True)]
+        sizes = [len(c[1]) for c in cells]
         sets = _node_sets(file)
         mesh = meshio.Mesh(
             _points(file),
             cells,
             point_data=_node_values(file),
-            cell_data=_cell_values(file, blocks, ids, [len(c[1]) for c in cells]),
+            cell_data=_cell_values(file, blocks, ids, sizes),
             point_sets={name: nodes for name, (_, nodes) in sets.items()},
         )
         mesh.set_numbers = {name: number for name, (number, _) in sets.items()}
-        mesh.left_out = _left_out(file)
+        mesh.left_out = [*_take_numbers(file, mesh, sizes), *left_out(file)]
+        mesh.time = _time(file)
         names = _names(file, "eb_names")
         named = {i: names[b - 1] for i, b in zip(ids, blocks, strict=True) if b <= len(names)}
         mesh.group_names = {BLOCK: {i: name for i, name in named.items() if name}}
@@ -90,6 +95,11 @@ def _points(file: Any) -> NDArray[np.float64]:
 
 def _block(variable: Any, number: int) -> tuple[str, NDArray]:
     nodes = np.asarray(variable[:]) - 1
+    if nodes.ndim != 2:
+        raise MeshprepError(
+            f"the elements of block {number} are of type {variable.elem_type}, whose nodes are not "
+            "in rows: split them into triangles, quads or the like"
+        )
     cell_type = _type(str(variable.elem_type).upper(), nodes.shape[1], number)
     back = np.argsort(TO_FILE.get(cell_type, range(nodes.shape[1])))
     return cell_type, nodes[:, back]
@@ -184,13 +194,23 @@ def _node_sets(file: Any) -> dict[str, tuple[int, NDArray]]:
     return out
 
 
-def _left_out(file: Any) -> list[str]:
-    out = []
-    steps = len(file.dimensions["time_step"]) if "time_step" in file.dimensions else 0
-    if steps > 1:
-        out.append(f"time steps 2 to {steps}")
-    sides = sum(bool(re.fullmatch(r"elem_ss\d+", k)) for k in file.variables)
-    if sides:
-        out.append(f"{sides} side sets")
-    others = {"attrib": "attributes of elements", "vals_glo_var": "global values"}
-    return out + [text for key, text in others.items() if any(key in k for k in file.variables)]
+def _time(file: Any) -> float:
+    """The time of the first step; 0 where there is none."""
+    times = file["time_whole"][:1] if "time_whole" in file.variables else ()
+    return float(np.sum(times))
+
+
+def _take_numbers(file: Any, mesh: Any, sizes: Sequence[int]) -> list[str]:
+    """Give nodes and elements the numbers that they have in the file; returns what fits neither."""
+    ends, lost = np.cumsum(sizes), []
+    for key, data, n in (
+        ("node_num_map", mesh.point_data, len(mesh.points)),
+        ("elem_num_map", mesh.cell_data, int(ends[-1])),
+    ):
+        numbers = np.asarray(file[key][:]) if key in file.variables else np.arange(1, n + 1)
+        if NUMBERS not in data and np.unique(numbers).size == numbers.size == n:
+            data[NUMBERS] = np.split(numbers, ends[:-1]) if data is mesh.cell_data else numbers
+        elif not np.array_equal(numbers, np.arange(1, n + 1)):
+            lost.append(f"'{key}'")
+    mesh.numbered = True
+    return lost

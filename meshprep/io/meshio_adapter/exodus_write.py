@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...mesh import Mesh, Tag
 from .exodus import BLOCK, NODE_SET, TO_FILE
+from .numbers import taken_numbers
 
 # Names that other readers of Exodus files know, too.
 _TYPES = {
@@ -73,6 +74,7 @@ def write(path: str, mesh: Any) -> None:
         file.set_auto_mask(False)
         _write_head(file, mesh, len(runs))
         _write_points(file, mesh.points)
+        _write_numbers(file, mesh)
         _write_blocks(file, mesh, runs)
         _write_values(file, mesh, runs)
         _write_node_sets(file, mesh.point_sets, getattr(mesh, "set_numbers", {}))
@@ -98,7 +100,7 @@ def _write_head(file: Any, mesh: Any, n_blocks: int) -> None:
     sizes |= {"num_elem": sum(len(c.data) for c in mesh.cells), "num_el_blk": n_blocks}
     for name, size in sizes.items():
         file.createDimension(name, size)
-    file.createVariable("time_whole", "f8", ("time_step",))[0] = 0.0
+    file.createVariable("time_whole", "f8", ("time_step",))[0] = getattr(mesh, "time", 0.0)
 
 
 def _write_points(file: Any, points: NDArray) -> None:
@@ -106,6 +108,15 @@ def _write_points(file: Any, points: NDArray) -> None:
     _write_names(file, "coor_names", "num_dim", list(axes))
     for axis, values in zip(axes, points.T, strict=True):
         file.createVariable(f"coord{axis}", "f8", ("num_nodes",))[:] = values
+
+
+def _write_numbers(file: Any, mesh: Any) -> None:
+    """Numbers of nodes and of elements, which are then no values any more."""
+    nodes, cells = taken_numbers(mesh)
+    if nodes is not None:
+        file.createVariable("node_num_map", "i4", ("num_nodes",))[:] = nodes
+    if cells is not None:
+        file.createVariable("elem_num_map", "i4", ("num_elem",))[:] = np.concatenate(cells)
 
 
 def _write_names(file: Any, key: str, dimension: str, names: Sequence[str]) -> None:

@@ -9,16 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import distinct
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
-from ..capabilities import group_of_array
+from ..capabilities import MED_FIELDS, TIME, group_of_array
+from .numbers import drop_counts
 
 # Arrays of these names would be taken for something else: they have a prefix more in memory.
 _PREFIX = "data:"
 _RESERVED = re.compile(rf"({_PREFIX})*(coordinates|label)")
 # meshio's names for types that come under several names.
 _ALIAS = {"tetra4": "tetra"}
+# Numbers from here on are no groups, which have 64 bits with a sign.
+_MOST_GROUP = 2.0**63
 # Values that stand for no group.
 _NO_GROUP = {"obj:group_ids": -1}
 
@@ -33,6 +37,7 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
         raise MeshprepError(f"the points have the shape {points.shape}, must be (n, 2) or (n, 3)")
     if points.shape[1] == 1:
         points = np.pad(points, ((0, 0), (0, 1)))
+    drop_counts(source)
     numbered = _is_numbering(source.cell_data.get("label", ()))
     blocks = [_block(source, k, numbered) for k in range(len(source.cells))]
     dats, tags = _node_data(source.point_data, getattr(source, "point_tags", {}))
@@ -79,7 +84,7 @@ def _is_numbering(arrays: Sequence[Any]) -> bool:
     if not found or any(a.ndim != 1 for a in found):
         return False
     numbers = np.concatenate(found)
-    return np.unique(numbers).size == numbers.size
+    return distinct(numbers).size == numbers.size
 
 
 def _block(source: Any, k: int, numbered: bool) -> Block:
@@ -134,9 +139,9 @@ def _is_group(values: NDArray) -> bool:
     """Whether these can be group numbers: integers, or floating numbers that are whole."""
     if values.ndim != 1:
         return False
-    if values.dtype.kind == "f":
-        return bool(np.isfinite(values).all() and (values == np.round(values)).all())
-    return values.dtype.kind in "iu"
+    small = bool((np.abs(values) < _MOST_GROUP).all()) if values.dtype.kind in "fu" else True
+    whole = values.dtype.kind != "f" or bool((values == np.round(values)).all())
+    return values.dtype.kind in "iuf" and small and whole
 
 
 def _ids(values: NDArray, name: str) -> NDArray[np.int64]:
@@ -190,9 +195,13 @@ def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
     """Field data and notes of the file, which hold no index."""
     extras: dict[str, Any] = {}
     named = {n for n, v in source.field_data.items() if _number_and_dim(v)[1] is not None}
-    rest = {n: v for n, v in source.field_data.items() if n not in named and n != "med:nom"}
+    rest = {n: v for n, v in source.field_data.items() if n not in named}
     if rest:
         extras["field data"] = {name: np.asarray(value) for name, value in rest.items()}
+    if time := getattr(source, "time", 0.0):
+        extras[TIME] = {f"{time:g}": time}
+    if fields := getattr(source, "fields", {}):
+        extras[MED_FIELDS] = fields
     if unread:
         extras["unread"] = tuple(dict.fromkeys(unread))
     return extras

@@ -17,7 +17,11 @@ import numpy as np
 from meshio.med import _med
 from numpy.typing import NDArray
 
+from meshprep_runtime.errors import MeshprepError
+
 from ...mesh.cells import shape_of
+from .med_fields import read_fields, read_numbers, write_fields, write_numbers
+from .numbers import taken_numbers
 
 # Corners of a volume in memory, in the order of MED; twice is the order again.
 _CORNERS = {
@@ -42,8 +46,14 @@ class _Partial(meshio.Mesh):
 
 def read(path: str) -> Any:
     """Read a MED file as meshio does, volumes in VTK's order and groups by our numbers."""
+    with h5py.File(path, "r") as file:
+        _refuse_unknown(_step(file))
     with _instead(Mesh=_Partial, _read_families=_families):
         mesh = _med.read(path)
+    mesh.field_data.pop("med:nom", None)
+    with h5py.File(path, "r") as file:
+        mesh.fields, mesh.left_out = read_fields(file)
+        mesh.left_out += read_numbers(_step(file), mesh)
     _turn(mesh)
     numbers = _group_numbers(path)
     mesh.cell_tags = {numbers.get(i, i): names for i, names in mesh.cell_tags.items() if names}
@@ -54,6 +64,15 @@ def read(path: str) -> Any:
         if name.removesuffix(_OF_CELLS) in mesh.point_data:
             mesh.cell_data[name.removesuffix(_OF_CELLS)] = mesh.cell_data.pop(name)
     return mesh
+
+
+def _refuse_unknown(step: Any) -> None:
+    for name in step["MAI"]:
+        if name not in _med.med_to_meshio_type:
+            raise MeshprepError(
+                f"holds cells of MED's type '{name}', which are not supported: "
+                "split polygons and polyhedra into triangles and tetrahedra"
+            )
 
 
 def _families(root: Any) -> dict[int, list[str]]:
@@ -79,12 +98,16 @@ def _instead(**parts: Any) -> Iterator[None]:
             setattr(_med, name, part)
 
 
+def _step(file: Any) -> Any:
+    """The group of nodes and cells, in a mesh that may have steps."""
+    mesh = next(iter(file["ENS_MAA"].values()))
+    return mesh if "NOE" in mesh else next(iter(mesh.values()))
+
+
 def _cell_families(path: str, mesh: Any) -> list[NDArray]:
     """The family of each cell; meshio shifts them where a type of cells has none."""
     with h5py.File(path, "r") as file:
-        step = next(iter(file["ENS_MAA"].values()))
-        step = step if "NOE" in step else next(iter(step.values()))
-        types = zip(step["MAI"].values(), mesh.cells, strict=True)
+        types = zip(_step(file)["MAI"].values(), mesh.cells, strict=True)
         return [t["FAM"][()] if "FAM" in t else np.zeros(len(c), int) for t, c in types]
 
 
@@ -106,6 +129,7 @@ def _renumbered(ids: NDArray, numbers: Mapping[int, int]) -> NDArray[np.int64]:
 def write(buffer: BytesIO, mesh: meshio.Mesh) -> None:
     """Write a MED file as MED's own library reads it; the mesh is changed."""
     _turn(mesh)
+    numbers = taken_numbers(mesh)
     for name in mesh.point_data.keys() & mesh.cell_data.keys():
         mesh.cell_data[f"{name}{_OF_CELLS}"] = mesh.cell_data.pop(name)
     cell_tags = mesh.cell_data["cell_tags"]
@@ -116,6 +140,10 @@ def write(buffer: BytesIO, mesh: meshio.Mesh) -> None:
     _med.write(buffer, mesh)
     nodes = set(np.unique(mesh.point_data["point_tags"]).tolist()) | set(names[1])
     with h5py.File(buffer, "a") as file:
+        write_fields(file, getattr(mesh, "fields", {}))
+        step = _step(file)
+        types = [step["MAI"][_med.meshio_to_med_type[block.type]] for block in mesh.cells]
+        write_numbers(step, types, numbers)
         for i, number in families.items():
             key = f"ELEME/group {i}" if i != number else f"ELEME/family {i}"
             _write_family(file[_FAMILIES], key, number, names[0].get(i, ()))

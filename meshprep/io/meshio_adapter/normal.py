@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
 from .exodus_write import blocks
+from .numbers import without_counts
 
 # Names of groups that a format can write and read back; MED's are 80 bytes in a path of HDF5.
 _GROUP_NAMES = {
@@ -21,6 +22,8 @@ _LIST_NAMES = {
 }
 
 
+# Formats whose writers give nodes and cells the numbers that they have.
+NUMBERED = ("abaqus", "exodus", "med")
 # Formats that keep the names of groups that have cells.
 _USED_ALONE = ("med", "exodus")
 
@@ -35,6 +38,8 @@ def own_losses(name: str, mesh: Mesh) -> list[str]:
 
 def normal(name: str, mesh: Mesh) -> Mesh:
     """The mesh without what :func:`own_losses` tells of."""
+    if name in NUMBERED:
+        mesh = without_counts(mesh)
     if name == "exodus":
         on_nodes = (t for t in mesh.tags if t.set == "nodes")
         mesh = replace(mesh, tags=(*on_nodes, *blocks(mesh)[0]))

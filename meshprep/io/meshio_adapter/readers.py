@@ -11,21 +11,32 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError
 
 from . import abaqus, exodus, exodus_write, med, vtk, vtu, xdmf
+from .checks import nastran_bulk, nastran_numbers
+from .numbers import NUMBERS
 
 # Characters of a field in Nastran's cards of cells, and in the large ones of nodes.
 _SMALL, _LARGE = 8, 16
 
 
-def _read_nastran(path: str) -> Any:
+def _read_nastran(file: Any) -> Any:
     import meshio
 
     try:
-        return meshio.nastran.read(path)
+        mesh = meshio.nastran.read(file)
     except KeyError as error:
         raise MeshprepError(
             f"a cell has node {error.args[0]}, which is not there: numbers have at most {_SMALL} "
             "characters in small fields, write longer ones with commas between them"
         ) from error
+    nodes, elements = nastran_numbers(nastran_bulk(Path(file.name)))
+    ends = np.cumsum([len(block.data) for block in mesh.cells])
+    mesh.numbered = len(nodes) == len(mesh.points) and len(elements) == sum(map(len, mesh.cells))
+    if not mesh.numbered:
+        mesh.left_out = ["numbers of nodes and elements"]
+        return mesh
+    mesh.point_data[NUMBERS] = np.array(nodes)
+    mesh.cell_data[NUMBERS] = np.split(np.array(elements), ends[:-1])
+    return mesh
 
 
 def write_nastran(path: str, mesh: Any) -> None:

@@ -7,7 +7,7 @@ or a loss with a name.
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..capabilities import Capabilities, Values
+from ..capabilities import MED_FIELDS, TIME, Capabilities, Values
 from .exodus_write import CELL_TYPES as EXODUS_TYPES
 
 LINEAR = ("vertex", "line", "triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
@@ -36,7 +36,11 @@ _VTK_CAST = (
 )
 _VTK_VALUES = Values(widths=(1, 3, 4, 6, 9), cast=_VTK_CAST)
 _EXODUS_VALUES = Values(
-    kinds="f", widths=(1,), name=r"[\x21-\x7e]{1,32}", cast=(("float32", "float64"),)
+    kinds="f",
+    widths=(1,),
+    name=r"[\x21-\x7e]{1,32}",
+    cast=(("float32", "float64"),),
+    numbers=True,
 )
 _XDMF_VALUES = Values(widths=(1, 2, 3, 6, 9), cast=_XDMF_CAST)
 _TECPLOT_VALUES = Values(
@@ -124,6 +128,7 @@ ENTRIES: tuple[Entry, ...] = (
             group_names=True,
             lists=("point_set",),
             plane=True,
+            extras=(TIME,),
         ),
     ),
     Entry(
@@ -134,6 +139,8 @@ ENTRIES: tuple[Entry, ...] = (
                 *("line", "line3", "triangle", "triangle6", "quad", "quad8", "quad9", "tetra"),
                 *("tetra10", "wedge", "wedge15", "hexahedron", "hexahedron20"),
             ),
+            node_values=Values(kinds="", numbers=True),
+            cell_values=Values(kinds="", numbers=True),
             tag="abaqus:type",
             other_tags=False,
             group_names=True,
@@ -162,12 +169,13 @@ ENTRIES: tuple[Entry, ...] = (
                 *("tetra10", "pyramid13", "wedge15", "hexahedron20"),
             ),
             type_order=_MED_ORDER,
-            node_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+"),
-            cell_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+"),
+            node_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+", numbers=True),
+            cell_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+", numbers=True),
             tag="cell_tags",
             node_tag="point_tags",
             group_names=True,
             plane=True,
+            extras=(MED_FIELDS,),
         ),
     ),
     Entry(

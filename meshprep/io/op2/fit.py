@@ -111,8 +111,7 @@ def _twice(rows: NDArray[np.integer]) -> int:
 
 def _by_others(m: MapRows, others: Sequence[MapRows], sizes: Sizes, *, unknown: float) -> str:
     """In the right set the elements of a row are neighbours of what other maps give for it."""
-    own = min(_shares(m, m.to_set, others, sizes), default=unknown)
-    if m.size < _LEAST_ROWS or own >= 0.5:
+    if m.size < _LEAST_ROWS or min(_shares(m, m.to_set, others, sizes), default=unknown) >= 0.5:
         return ""
     top = max(int(rows.max()) for rows in _in_turn(m))
     for target, size in sizes.items():

@@ -108,7 +108,8 @@ def _is_map(item: Any) -> bool:
 def load(item: Any) -> np.ndarray:
     """The values of a dataset in native order; refused where the file cannot hold so many."""
     check_held(item)
-    if item.dtype.kind == "O" and h5py.check_string_dtype(item.dtype) is None:
+    listed = item.dtype.kind == "O" and h5py.check_string_dtype(item.dtype) is None
+    if listed or item.id.get_type().detect_class(h5py.h5t.REFERENCE):
         raise MeshprepError(
             f"dataset '{item.name[1:]}' holds lists or references, which cannot be moved: "
             f"say that it is on no set by --sets '{item.name[1:]}={NO_SET}'"

@@ -1,7 +1,7 @@
 """HDF5 objects from file to file, byte for byte: what meshprep does not have to understand."""
 
 import io
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import h5py
@@ -19,6 +19,7 @@ def image(file: Any, emptied: Collection[str]) -> bytes:
     """
     with h5py.File("rest", "w", driver="core", backing_store=False) as out:
         _copy_group(file, out, "", frozenset(emptied), 0)
+        copy_references(file, out)
         out.flush()
         return bytes(out.id.get_file_image())
 
@@ -45,13 +46,13 @@ def _copy_group(
             inner = out.create_group(name)
             _copy_group(source[name], inner, f"{path}/", emptied, depth + 1, skip)
         elif path not in emptied:
-            _copy_dataset(source, out, name)
+            _copy_dataset(source, out, name, path)
         elif not skip:
             space = h5py.h5s.create_simple((0, *source[name].shape[1:]))
             _twin(source[name], out, name, space)
 
 
-def _copy_dataset(source: Any, out: Any, name: str) -> None:
+def _copy_dataset(source: Any, out: Any, name: str, path: str) -> None:
     """Copy an object with its values as they stand; as one only where its type needs that.
 
     A damaged object that is copied whole can crash the library; one that is opened cannot.
@@ -61,6 +62,8 @@ def _copy_dataset(source: Any, out: Any, name: str) -> None:
         old.id.copy().commit(out.id, name.encode())
         copy_attributes(old, out[name])
         return
+    if old.id.get_type().detect_class(h5py.h5t.REFERENCE):
+        raise MeshprepError(f"dataset '{path}' holds references, which no copy keeps: take it out")
     if old.dtype.kind not in "biufS" or old.external:
         source.copy(name, out, name)
         return
@@ -81,15 +84,68 @@ def _twin(old: Any, out: Any, name: str, space: Any, layout: Any = None) -> Any:
 
 
 def copy_attributes(source: Any, out: Any) -> None:
-    """Give ``out`` every attribute of ``source``, in the same type."""
+    """Give ``out`` every attribute of ``source`` without references, in the same type."""
     for name in source.attrs:
         old = source.attrs.get_id(name)
-        kind, space = old.get_type(), old.get_space()
-        new = h5py.h5a.create(out.id, name.encode(), kind, space)
-        if space.get_simple_extent_type() != h5py.h5s.NULL and old.shape != (0,):
-            # As it stands in the file: a conversion would cut C strings without a zero byte.
-            plain = old.dtype.kind != "O"
-            memory = kind if plain else h5py.h5t.py_create(old.dtype, logical=True)
-            values = np.empty(old.shape, dtype=old.dtype)
-            old.read(values, mtype=memory)
-            new.write(values, mtype=memory)
+        if not old.get_type().detect_class(h5py.h5t.REFERENCE):
+            _write_attribute(old, out, name, _read_attribute(old))
+
+
+def copy_references(file: Any, out: Any) -> None:
+    """Give the objects of ``out`` the attributes that refer to others, such as dimension scales.
+
+    Raises MeshprepError where one refers to what ``out`` does not have, or to rows. O(objects).
+    """
+    for path, source in _objects(file):
+        for name in source.attrs:
+            old = source.attrs.get_id(name)
+            if path in out and old.get_type().detect_class(h5py.h5t.REFERENCE):
+                where = f"attribute '{name}' of '{path}'"
+                values = _read_attribute(old)
+                moved = None if values is None else _led(values, file, out, where)
+                _write_attribute(old, out[path], name, moved)
+
+
+def _objects(file: Any) -> Iterator[tuple[str, Any]]:
+    found = ["/"]
+    file.visit(found.append)
+    return ((path, file[path]) for path in found)
+
+
+def _led(value: Any, file: Any, out: Any, where: str) -> Any:
+    """References of ``file``, alone or inside of arrays, as references to the same in ``out``."""
+    if isinstance(value, np.ndarray):
+        led = value.copy()
+        for place in np.ndindex(value.shape):
+            led[place] = _led(value[place], file, out, where)
+        return led
+    if isinstance(value, np.void):
+        return tuple(_led(one, file, out, where) for one in value.item())
+    if not isinstance(value, h5py.Reference) or not value:
+        return value
+    target = h5py.h5r.get_name(value, file.id)
+    if target is None or target.decode() not in out:
+        raise MeshprepError(f"{where} refers to an object that is not there: take it out")
+    if isinstance(value, h5py.RegionReference):
+        raise MeshprepError(f"{where} refers to rows of '{target.decode()}': take it out")
+    return out[target].ref
+
+
+def _read_attribute(old: Any) -> Any:
+    """The values as they stand in the file, or as objects of Python; None where there are none."""
+    if old.get_space().get_simple_extent_type() == h5py.h5s.NULL or old.shape == (0,):
+        return None
+    values = np.empty(old.shape, old.dtype)
+    old.read(values, mtype=_in_memory(old))
+    return values
+
+
+def _write_attribute(old: Any, out: Any, name: str, values: Any) -> None:
+    new = h5py.h5a.create(out.id, name.encode(), old.get_type(), old.get_space())
+    if values is not None:
+        new.write(values, mtype=_in_memory(old))
+
+
+def _in_memory(old: Any) -> Any:
+    # As it stands in the file: a conversion would cut C strings without a zero byte.
+    return h5py.h5t.py_create(old.dtype) if old.dtype.hasobject else old.get_type()

@@ -13,7 +13,7 @@ from ...mesh import Mesh
 from ..meshio_adapter.harden import guarded
 from .layout import file_layout, reduced
 from .objects import MAP_TEXT, TYPE_NAME
-from .rest import copy_attributes, restore
+from .rest import copy_attributes, copy_references, restore
 
 
 def write(mesh: Mesh, path: Path) -> None:
@@ -48,6 +48,7 @@ def _fill(file: Any, mesh: Mesh) -> None:
             if kind and d.values.ndim <= 2:
                 dim = d.values.shape[1] if d.values.ndim == 2 else 1
                 _describe(file, path, old, dim * d.values.dtype.itemsize, dim, kind)
+        copy_references(old, file)
 
 
 def _nothing() -> Any:
@@ -57,15 +58,18 @@ def _nothing() -> Any:
 def _put(file: Any, path: str, values: NDArray, old: Any) -> None:
     """A dataset of the type, and with the attributes, that it had in the old file."""
     before = old.get(path)
-    kind = h5py.h5t.py_create(values.dtype, logical=True)
-    if before is not None and _same_kind(before.dtype, values.dtype):
-        kind = before.id.get_type()
-    if before is not None and before.ndim == 1:
-        values = values.reshape(len(values))
+    kind, axes = h5py.h5t.py_create(values.dtype, logical=True), values.ndim
+    if before is not None:
+        # an element may be an array by its type
+        base, row = before.dtype.subdtype or (before.dtype, ())
+        if before.ndim == 1 and not row:
+            values = values.reshape(len(values))
+        if _same_kind(base, values.dtype) and values.shape[values.ndim - len(row) :] == row:
+            kind, axes = before.id.get_type(), values.ndim - len(row)
     links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
     links.set_create_intermediate_group(True)
     links.set_char_encoding(h5py.h5t.CSET_UTF8)
-    space = h5py.h5s.create_simple(values.shape)
+    space = h5py.h5s.create_simple(values.shape[:axes])
     made = h5py.Dataset(h5py.h5d.create(file.id, path.encode(), kind, space, lcpl=links))
     if values.size:
         made[...] = values

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import distinct
 
 from ...mesh.assemble import set_names
 from ...mesh.cells import shape_of
@@ -75,11 +76,11 @@ def _check_groups(tags: StoredRows) -> None:
     """Raise MeshprepError where an element may stand once for each of several groups."""
     width = np.int64(1 << 32)
     keys = [
-        np.unique(group.astype(np.int64) * width + entity)
+        distinct(group.astype(np.int64) * width + entity)
         for group, entity in (piece.T for piece in in_turn(tags))
     ]
-    pairs = np.unique(np.concatenate(keys))
-    if np.unique(pairs % width).size < pairs.size:
+    pairs = distinct(np.concatenate(keys))
+    if distinct(pairs % width).size < pairs.size:
         raise MeshprepError(
             "an entity is in several groups, for each of which MSH 2.2 repeats its elements: "
             "save the mesh with '-format msh41 -bin', or leave --slices out"

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from meshprep_runtime.maps import distinct
+
 from ...colour.thread_colours import colour_threads
 from ...kernels import Bools, Float64s, Int32s
 from ...kernels.memory import give_back
@@ -175,7 +177,7 @@ class Search:
         if self.lean:
             self.geometry = replace(self.geometry, table=rows_of(self._elements, arity))
             # of the last one, all are bisected
-            elements = np.unique(np.concatenate([*examples, levels[-1].example]))
+            elements = distinct(np.concatenate([*examples, levels[-1].example]))
             self._looked_at = _Sample(self.geometry.sample(elements), elements)
         return levels, labels
 
@@ -222,7 +224,7 @@ class Search:
     def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
         """The weighted loads and the price of the cut facets, less what no move can change."""
         rows = np.repeat(np.arange(block.size), np.diff(level.point_offset))
-        pairs = np.unique(level.points.astype(np.int64) * self.n_blocks + block[rows])
+        pairs = distinct(level.points.astype(np.int64) * self.n_blocks + block[rows])
         loads = self.geometry.weight[pairs // self.n_blocks].sum(dtype=np.int64)
         rows = np.repeat(np.arange(block.size), np.diff(level.offset))
         apart = block[rows] != block[level.neighbours]

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from meshprep_runtime.maps import distinct
+
 from ...kernels import Int32s, Int64s, UInt8s, kernel
 from .raster import NO_ELEMENT, OUTSIDE
 
@@ -38,8 +40,9 @@ def apart(image: Int32s, n_groups: int) -> UInt8s:
     Greedy in the order of first appearance; where a group has neighbours of every colour, it gets
     the one that fewest of them have. O(pixels + neighbours).
     """
-    pairs = np.concatenate([_beside(image[:, :-1], image[:, 1:]), _beside(image[:-1], image[1:])])
-    pairs = np.unique(pairs)
+    pairs = distinct(
+        np.concatenate([_beside(image[:, :-1], image[:, 1:]), _beside(image[:-1], image[1:])])
+    )
     first, second = pairs >> 32, pairs & 0xFFFFFFFF
     order = np.argsort(np.concatenate([first, second]), kind="stable")
     neighbour = np.concatenate([second, first])[order]

@@ -14,11 +14,14 @@ LARGEST_CHUNK, LANES = 32, 4
 # Chunks that fill half of a 32 KB first-level cache leave it to the dats.
 CHUNK_BYTES = 16 * 1024
 
-# How the value of an element joins a reduction.
+# How the value of an element joins a reduction. Where none of two values is less or equal, one is
+# NaN, and so is their sum.
 COMBINED = {
     Access.INC: "{total} + {value}",
-    Access.MIN: "min({total}, {value})",
-    Access.MAX: "max({total}, {value})",
+    Access.MIN: "{total} if {total} <= {value} else "
+    "{value} if {value} < {total} else {total} + {value}",
+    Access.MAX: "{total} if {total} >= {value} else "
+    "{value} if {value} > {total} else {total} + {value}",
 }
 
 

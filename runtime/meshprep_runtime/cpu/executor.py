@@ -1,6 +1,7 @@
 """Runs a bound loop on the CPU: schedules, compiles and keeps its code, and launches it."""
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,12 +33,11 @@ class _Launch:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.used = False
         self.forked = False
 
     def after_fork(self) -> None:
         self.lock = threading.Lock()
-        self.forked = self.used
+        self.forked = _threads_run()
 
 
 _launch = _Launch()
@@ -195,8 +195,18 @@ def launching(what: str) -> Iterator[int]:
     _refuse_after_fork(what)
     threads = import_numba().get_num_threads()
     with _launch.lock:
-        _launch.used = True
         yield threads
+
+
+def _threads_run() -> bool:
+    """True where numba has begun threads: for our loops, or for others of the program."""
+    if "numba" not in sys.modules:
+        return False
+    try:
+        import_numba().threading_layer()
+    except ValueError:
+        return False
+    return True
 
 
 def _refuse_after_fork(what: str) -> None:

@@ -13,10 +13,13 @@ from ..bind import Slot
 from ..loops import Access
 from .shape import LoopShape
 
+# A NaN stays, as in the text for the CPU.
 JOINS = {
     Access.INC: "{g}[MP_THREAD] += other;",
-    Access.MIN: "if (other < {g}[MP_THREAD]) {g}[MP_THREAD] = other;",
-    Access.MAX: "if ({g}[MP_THREAD] < other) {g}[MP_THREAD] = other;",
+    Access.MIN: "if (other < {g}[MP_THREAD]) {g}[MP_THREAD] = other; "
+    "else if (!({g}[MP_THREAD] <= other)) {g}[MP_THREAD] += other;",
+    Access.MAX: "if ({g}[MP_THREAD] < other) {g}[MP_THREAD] = other; "
+    "else if (!(other <= {g}[MP_THREAD])) {g}[MP_THREAD] += other;",
 }
 
 

@@ -147,6 +147,10 @@ def _parameters(
 ) -> Iterator[RowToCheck]:
     for arg in plan.loop.args:
         array, what = arrays[arg.name], f"{where}: argument '{arg.name}'"
+        if arg.columns is not None:
+            # What a matrix holds does not matter: that of an element starts from zero.
+            yield RowToCheck(arg, what, np.zeros(arg.dim * len(arg.index), array.dtype))
+            continue
         if arg.is_global or arg.map is None:
             yield RowToCheck(arg, what, array if arg.is_global else array[element])
             continue

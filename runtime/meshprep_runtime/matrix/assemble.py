@@ -37,6 +37,8 @@ class Assembly:
         None takes ``"hierarchical"``, or ``"sequential"`` for a plan without blocks.
         ``"two-step"``: matrices of the elements first, then every entry sums what is added to it,
         in the order of the elements; the order is found once and kept. ``"local"`` needs neither.
+    boundscheck, fastmath : bool
+        As of a ParLoop.
 
     Raises
     ------
@@ -62,6 +64,8 @@ class Assembly:
         *,
         store: str = "csr",
         strategy: str | None = None,
+        boundscheck: bool = False,
+        fastmath: bool = False,
     ) -> None:
         if len(plan.loop.matrices) != 1:
             raise MeshprepError(
@@ -79,15 +83,39 @@ class Assembly:
         if strategy is None:
             coloured = "hierarchical" if plan.variants else "sequential"
             strategy = "two-step" if store == "local" else coloured
-        self.loop = ParLoop(kernel, stored, strategy=strategy)
+        self.loop = ParLoop(
+            kernel, stored, strategy=strategy, boundscheck=boundscheck, fastmath=fastmath
+        )
 
     def __call__(self, /, **arrays: Any) -> Store:
         """The matrix of these arrays, in new memory; the arrays are those of a ParLoop."""
+        made, added = self._zeros()
+        self.loop(**arrays, **added)
+        return made
+
+    def check_access(self, most: int = 1000, /, **arrays: Any) -> None:
+        """Check that the kernel only adds to its matrix, as :meth:`ParLoop.check_access` does.
+
+        Parameters
+        ----------
+        most : int
+            Elements to look at.
+        **arrays : NumPy arrays
+            As of a call; they are not changed.
+
+        Raises
+        ------
+        MeshprepError
+            Naming the first element, argument and component that is wrong.
+        """
+        self.loop.check_access(most, **arrays, **self._zeros()[1])
+
+    def _zeros(self) -> tuple[Store, dict[str, NDArray[Any]]]:
+        """A new matrix of zeros, and its values as the argument of the loop."""
         empty = self._empty.values
         made = replace(self._empty, values=np.zeros(empty.shape, empty.dtype))
         flat = made.values if self._store == "local" else made.values.reshape(-1)
-        self.loop(**arrays, **{self._arg.name: flat})
-        return made
+        return made, {self._arg.name: flat}
 
 
 def _ellpack(plan: LoopPlan, arg: Arg) -> Ellpack:
@@ -195,13 +223,18 @@ def zero_rows_and_columns(
     Raises
     ------
     MeshprepError
-        Where a row has no diagonal entry, or is none of the matrix: -1, as ``row_of`` has it.
+        Where a row has no diagonal entry, or is none of the matrix: -1, as ``row_of`` has it; for a
+        load of whole numbers, or of another shape.
 
     Notes
     -----
     O(nonzeros).
     """
     n, columns = matrix.shape
+    if load.dtype.kind != "f" or load.shape != (n,):
+        raise MeshprepError(
+            f"load is {load.dtype} of shape {load.shape}, must be f4 or f8 of shape ({n},)"
+        )
     fixed, known = np.zeros(columns, np.bool_), np.zeros(columns, load.dtype)
     numbers = as_indices(rows, "rows")
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < columns:

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from ..errors import MeshprepError
 
+# In NumPy's letters.
+DTYPES = "?bhilqBHILQfdFD"
+
 
 class BatchSums:
     """Adds up what goes to one place, with an order that is found once.
@@ -48,7 +51,8 @@ class BatchSums:
         # half the bytes to read at every call
         self._order = order.astype(np.int32) if flat.size <= np.iinfo(np.int32).max else order
         # those that are left out come first
-        self._offset = np.cumsum(np.bincount(flat + 1, minlength=n_places + 1)) - left_out
+        count = np.bincount(flat.astype(np.int64) + 1, minlength=n_places + 1)
+        self._offset = np.cumsum(count) - left_out
 
     def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
         """The sums of these values, which lie as ``place`` does.
@@ -66,15 +70,23 @@ class BatchSums:
         Raises
         ------
         MeshprepError
-            For another number of values.
+            For another number of values, and a dtype that numba does not add.
         """
-        if values.size != self._size:
-            raise MeshprepError(
-                f"values has shape {values.shape}, must have {self._size} values: one a place"
-            )
+        check_values(values, self._size, "one a place")
         total = np.zeros(self._offset.size - 1, values.dtype)
         _add_up(self._order, self._offset, np.ascontiguousarray(values).reshape(-1), total)
         return total
+
+
+def check_values(values: NDArray[Any], size: int, each: str) -> None:
+    """Raise MeshprepError unless there are so many, of a dtype that compiled code adds."""
+    if values.size != size:
+        raise MeshprepError(f"values has shape {values.shape}, must have {size} values: {each}")
+    if values.dtype.char not in DTYPES or not values.dtype.isnative:
+        raise MeshprepError(
+            f"values has dtype {values.dtype}: pass bools, whole numbers, or floats or complex "
+            "numbers of single or double precision, in this machine's byte order"
+        )
 
 
 @numba.njit(cache=True, nogil=True)

@@ -1,6 +1,8 @@
 """Runs a kernel over the ranges of a schedule with the arrays of a matrix, x and y."""
 
+import threading
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,6 +22,7 @@ Vector = NDArray[Any]
 Call = Callable[[int, Ranges, Vector, Vector], None]
 # Matrices with fewer values are worked on by one thread.
 WORTHWHILE = 1 << 16
+NO_PARTS = np.zeros(0)
 # The ranges in the order of several threads' phases, so that sums are the same.
 SERIAL = """\
 def run(threads, range_offset, phase_offset, range_order, order, {params}):
@@ -54,12 +57,18 @@ class MatrixCode:
         ``threads`` of None stands for numba's number, ``ranges`` of None for the whole schedule.
         """
         some = self.schedule.ranges if ranges is None else ranges
-        if self._large and (threads or import_numba().get_num_threads()) > 1:
-            call = self._call(True, x, y)
-            with launching("a product") as most:
-                call(min(most, threads or most), some, read_only(x), y)
-        else:
-            self._call(False, x, y)(1, some, read_only(x), y)
+        with self._alone:
+            if self._large and (threads or import_numba().get_num_threads()) > 1:
+                call = self._call(True, x, y)
+                with launching("a product") as most:
+                    call(min(most, threads or most), some, read_only(x), y)
+            else:
+                self._call(False, x, y)(1, some, read_only(x), y)
+
+    @cached_property
+    def _alone(self) -> AbstractContextManager[Any]:
+        """Calls from several threads take turns where they leave parts of long rows here."""
+        return threading.Lock() if self.arrays.get("parts", NO_PARTS).size else nullcontext()
 
     @cached_property
     def _large(self) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.schedule import Ranges
+from ..maps import distinct
 from ..program.distributed import DistributedPlan
 from .code import MatrixCode
 from .part_columns import ColumnValues, columns_of
@@ -58,7 +59,7 @@ class PartProduct:
         check_threads(threads)
         columns = columns_of(matrix, plan, set_name, free)
         needs_copies = _rows_reaching(matrix, columns.owned)
-        copies = np.unique(matrix.columns[matrix.columns >= columns.owned])
+        copies = distinct(matrix.columns[matrix.columns >= columns.owned])
         self._x = ColumnValues(plan, columns, copies, matrix.values.dtype)
         self._without_copies = csr_code(matrix, PIECE, ~needs_copies)
         self._with_copies = csr_code(matrix, PIECE, needs_copies)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..errors import MeshprepError, check_choice
 from ..loop import ParLoop
 from ..loops import Access, Arg
+from ..maps import distinct
 from ..plan.parts import LoopPart
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
@@ -190,7 +191,7 @@ def _pattern(
     fixed_rows = np.flatnonzero(~free[dofs[:rows]])
     diagonal = fixed_rows * (columns + 1)
     of_entry = row * columns + column
-    key = np.unique(np.concatenate([of_entry[here], diagonal]))
+    key = distinct(np.concatenate([of_entry[here], diagonal]))
     summed = here & free[table][:, :, None] & free[table][:, None, :]
     place = np.where(summed, np.searchsorted(key, of_entry), -1)
     length = np.bincount(key // max(columns, 1), minlength=rows)

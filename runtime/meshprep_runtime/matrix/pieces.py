@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule
+from ..maps import distinct
 from .kernels import PART, ROWS, TOTAL
 
 # Nonzeros and rows that a thread takes at a time.
@@ -38,7 +39,7 @@ def row_pieces(
     only = np.ones(rows, np.bool_) if only is None else only
     long = np.flatnonzero(np.diff(row_ptr) > LONG)
     turns = np.flatnonzero(np.diff(only)) + 1
-    begin = np.unique(np.concatenate([[0], cuts, long, long + 1, turns]))
+    begin = distinct(np.concatenate([[0], cuts, long, long + 1, turns]))
     begin = begin[begin < rows]
     ends = np.append(begin, rows)[1:]
     whole = np.column_stack([begin, ends])[only[begin] & ~np.isin(begin, long)]
@@ -76,7 +77,7 @@ def schedule(
     done = np.cumsum(work)
     # a range ends with the piece that fills it
     full = np.searchsorted(done, np.arange(piece, done[-1] if done.size else 0, piece)) + 1
-    ends = np.unique(np.append(full, n - sums))
+    ends = distinct(np.append(full, n - sums))
     offset = np.concatenate([[0], ends, np.arange(n - sums, n) + 1]).astype(np.int64)
     phases = [0, ends.size, ends.size + sums] if sums else [0, ends.size]
     every = np.arange(offset.size - 1, dtype=np.int32)

@@ -1,13 +1,15 @@
 """A matrix whose rows belong to ranks, from elements that lie on any of them [K11]."""
 
+import zlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import MeshprepError
+from ..errors import DistributedError, MeshprepError
 from ..maps import INDEX_LIMIT
-from .batch import BatchSums
+from ..program.vote import together
+from .batch import BatchSums, check_values
 from .stores import CsrMatrix
 
 
@@ -82,13 +84,23 @@ class BatchRows:
         CsrMatrix
             With columns of the whole matrix.
         """
-        if values.size != self._size:
-            raise MeshprepError(
-                f"values has shape {values.shape}, must have {self._size} values: "
-                "one for each entry of an element's matrix"
-            )
+        self._check(values)
         total = self._sums(self._exchanged(values.reshape(-1)))
         return CsrMatrix(self._row_ptr, self._columns, total, self._n_columns)
+
+    def _check(self, values: NDArray[Any]) -> None:
+        """Raise DistributedError on all ranks where the values of one do not fit."""
+        each = "one for each entry of an element's matrix"
+        together(self._comm, lambda: check_values(values, self._size, each))
+        dtypes = self._comm.allgather(values.dtype.str)
+        if len(set(dtypes)) > 1:
+            other = next(rank for rank, one in enumerate(dtypes) if one != dtypes[0])
+            refused = DistributedError(
+                f"values are {dtypes[0]} on rank 0 and {dtypes[other]} on rank {other}: they must "
+                "be of one dtype"
+            )
+            refused.ranks = self._comm.size
+            raise refused
 
     def _exchanged(self, values: NDArray[Any]) -> NDArray[Any]:
         """What all ranks have for this one, in the order of the ranks."""
@@ -118,15 +130,21 @@ def _check(
 ) -> None:
     """Raise MeshprepError on all ranks where one has indices outside."""
     ranges = ((rows, int(first[-1])), (columns, n_columns))
-    fits = all(not t.size or (t.min() >= -1 and t.max() < end) for t, end in ranges)
+    fits = all(
+        not t.size or (t.dtype.kind in "iu" and t.min() >= -1 and t.max() < end)
+        for t, end in ranges
+    )
     fits = fits and len(rows) == len(columns) and n_columns <= INDEX_LIMIT
-    wrong = [rank for rank, fine in enumerate(comm.allgather(bool(fits))) if not fine]
+    told = comm.allgather((bool(fits), zlib.crc32(first.tobytes()), n_columns))
+    wrong = [rank for rank, (fine, _, _) in enumerate(told) if not fine]
     if first.size != comm.size + 1 or first[0] != 0 or (np.diff(first) < 0).any():
         raise MeshprepError(
             f"first_row must rise from 0 in {comm.size + 1} numbers, one more than there are ranks"
         )
+    if len({shape[1:] for shape in told}) > 1:
+        raise MeshprepError("first_row and n_columns must be the same on all ranks")
     if wrong:
         raise MeshprepError(
             f"rank {wrong[0]} has rows or columns outside the {first[-1]} x {n_columns} matrix, or "
-            "not as many of the one as of the other"
+            "not as many of the one as of the other, or fractions among them"
         )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import check_integer
-from ..maps import INDEX_LIMIT
+from ..maps import INDEX_LIMIT, distinct_without
 from ..program.distributed import DistributedPlan
 from ..program.row_lists import owner_of, to_each
 from .part_columns import ColumnValues, PartColumns, columns_of
@@ -94,7 +94,7 @@ def _grown(
 ) -> tuple[NDArray[np.int64], list[int], Rows]:
     """Numbers ring by ring, where each ring ends, and the rows of all but the last; collective."""
     numbers, ends = own, [own.size]
-    new = np.setdiff1d(rows[0], own)
+    new = distinct_without(rows[0], own)
     for ring in range(1, count + 1):
         numbers = np.concatenate([numbers, new])
         ends.append(numbers.size)
@@ -102,7 +102,7 @@ def _grown(
             break
         more = _asked(comm, starts, (own, rows), new)
         rows = _joined(rows, more)
-        new = np.setdiff1d(more[0], numbers)
+        new = distinct_without(more[0], numbers)
     return numbers, ends, rows
 
 

@@ -3,6 +3,7 @@
 For real use there are scipy, PETSc and AMGX, which take a CSR matrix as it is.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -64,20 +65,27 @@ def cg(
     Raises
     ------
     MeshprepError
-        Where A is not positive definite, and after ``most`` iterations.
+        Where A is not positive definite, after ``most`` iterations, and where the squares of b
+        leave its dtype.
+
+    Notes
+    -----
+    b is divided by a power of 2 near its norm, which changes no bit of what is found, so that the
+    squares of small residuals do not vanish.
     """
     check_number("tolerance", tolerance)
     check_integer("most", most, 0)
     if b.dtype.kind != "f":
         raise MeshprepError(f"b is {b.dtype}, must be f4 or f8: pass b.astype(float)")
-    x, r = np.zeros_like(b), b.copy()
-    wanted = tolerance * float(dot(b, b)) ** 0.5
+    scale, size = _norm(b, dot)
+    x, r = np.zeros_like(b), b / b.dtype.type(scale)
+    wanted = tolerance * size
     p, old, iterations = np.zeros_like(b), 1.0, 0
     while not (norm := float(dot(r, r)) ** 0.5) <= wanted:
         if iterations == most:
             raise MeshprepError(
-                f"no solution after {most} iterations: the residual is {norm:.2e}, must be "
-                f"{wanted:.2e}; take a preconditioner, or more iterations"
+                f"no solution after {most} iterations: the residual is {scale * norm:.2e}, must be "
+                f"{scale * wanted:.2e}; take a preconditioner, or more iterations"
             )
         z = r if precondition is None else precondition(r)
         new = float(dot(r, z))
@@ -93,7 +101,26 @@ def cg(
         x += alpha * p
         r -= alpha * step
         old, iterations = new, iterations + 1
-    return CgSolution(x, iterations, norm * tolerance / wanted if wanted else 0.0)
+    x *= b.dtype.type(scale)
+    return CgSolution(x, iterations, norm / size if size else 0.0)
+
+
+def _norm(b: Vector, dot: Callable[[Vector, Vector], Any]) -> tuple[float, float]:
+    """The norm of b as a power of 2 times a number from 0.5 to 1; (1, 0) where b is zero.
+
+    Raises MeshprepError where its square is no number of its dtype.
+    """
+    square = float(dot(b, b))
+    if square == 0:
+        filled = (b != 0).astype(b.dtype)
+        square = np.nan if float(dot(filled, filled)) else 0.0
+    if not np.isfinite(square):
+        raise MeshprepError(
+            f"the squares of b add up to no number of {b.dtype}: leave out nan and inf, divide b "
+            "by its largest value, or pass b.astype(float)"
+        )
+    part, exponent = math.frexp(square**0.5)
+    return math.ldexp(1.0, exponent) if square else 1.0, part
 
 
 def diagonal(matrix: Store) -> Vector:

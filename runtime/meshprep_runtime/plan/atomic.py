@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from ..errors import MeshprepError
+from ..errors import MeshprepError, listed
 from .hidden import alone_in, hidden_folder
 
 
@@ -104,7 +104,7 @@ def _named(staged: Mapping[Path, Path]) -> Iterator[None]:
         if error.filename is not None and not where:
             # Of a file that is read.
             raise
-        names = " and ".join(map(str, where or staged.values()))
+        names = listed(where or staged.values())
         reason = os.strerror(error.errno) if error.errno else _final(str(error), staged)
         raise MeshprepError(f"{names}: cannot write: {reason}") from error
 

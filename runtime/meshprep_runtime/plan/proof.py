@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..maps import distinct
 from .model import LoopPlan, Variant, places_of_rows
 
 # A colour with an entry for so many places has its places counted.
@@ -227,7 +228,7 @@ def _unlike_lists(
         case.block[w].astype(np.int64) * n_to + column.points[w]
         for column, w in zip(columns, wrong, strict=True)
     ]
-    touched = np.unique(np.concatenate(keys))
+    touched = distinct(np.concatenate(keys))
     missing = np.setdiff1d(touched, staged, assume_unique=True)
     beyond = np.setdiff1d(staged[unused], touched, assume_unique=True)
     for found, what in ((missing, "lacks"), (beyond, "has superfluous")):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import PlanError
+from ..errors import PlanError, listed
 
 SIZE = 512
 FORMAT = "meshprep-plan"
@@ -40,7 +40,7 @@ def check_seal(path: Path, versions: Sequence[int]) -> int:
         if version not in versions:
             raise PlanError(
                 f"plan format version {version}, but this meshprep reads version "
-                f"{' and '.join(map(str, versions))}: "
+                f"{listed(versions)}: "
                 "install the meshprep that wrote it, or make the plan anew"
             )
         if start != _text(version, _digest(file)):

@@ -158,7 +158,7 @@ class ProgramDat:
         -------
         array
             A view; the array itself on a GPU where all of it is owned. With the layout ``"auto"``
-            always of shape ``(owned, dim)``, and good until the next loop runs.
+            of shape ``(owned, dim)`` however it is stored, and good until the next loop runs.
         """
         if write:
             self._begin_change()
@@ -253,7 +253,8 @@ def make_dat(
     wanted: list[tuple[int, ...]] = [(dim, n) if soa else (n, dim) for n in (rows, owned)]
     wanted += [] if dim > 1 else [(rows,), (owned,)]
     if values is None:
-        values = np.zeros(wanted[0], dtype)
+        # As values of one number an element usually come, so that the two go together.
+        values = np.zeros(wanted[0] if dim > 1 else rows, dtype)
     shape, given = _form(f"{where}: values", values)
     if shape not in wanted or given != np.dtype(dtype):
         raise MeshprepError(

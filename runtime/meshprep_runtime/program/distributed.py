@@ -159,7 +159,8 @@ class DistributedPlan:
         dtype : str
         values : (owned, dim), (dim, owned) or (owned,) array, optional
             For the elements that this rank owns, as ``numbers`` lists them; copied. An array with
-            rows for the copies, too (``set_part(set_name).size``), is kept. None: zeros.
+            rows for the copies, too (``set_part(set_name).size``), is kept. None: zeros, of shape
+            ``(owned,)`` where dim is 1.
         layout : str
             With ``"auto"`` values come and go as ``(owned, dim)``.
 

@@ -86,8 +86,8 @@ class Program:
             Components an element.
         dtype : str
         values : (n, dim), (dim, n) or (n,) array, optional
-            In the plan's numbering, of NumPy or of a GPU; kept, not copied. None: zeros. On ranks
-            see :meth:`DistributedPlan.dat`.
+            In the plan's numbering, of NumPy or of a GPU; kept, not copied. None: zeros, of shape
+            ``(n,)`` where dim is 1. On ranks see :meth:`DistributedPlan.dat`.
         layout : str
             ``"aos"``; ``"soa"`` for ``(dim, n)``; or ``"auto"``: values come and go as
             ``(n, dim)``, and are stored as was tuned for the program's loops, which makes a new
@@ -377,7 +377,10 @@ class ProgramLoop:
         for arg in self.loop.args:
             if arg.full and isinstance(given[arg.name], ProgramDat):
                 given[arg.name].dropped = False
-        self._runner(arrays)
-        for name in self.loop.written:
-            if isinstance(given[name], ProgramDat):
-                given[name].touch()
+        try:
+            self._runner(arrays)
+        finally:
+            # a loop that fails, or is interrupted, has changed some elements
+            for name in self.loop.written:
+                if isinstance(given[name], ProgramDat):
+                    given[name].touch()

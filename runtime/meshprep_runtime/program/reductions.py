@@ -55,6 +55,8 @@ class Reductions:
         if self._one_kind:
             slot = next(iter(self._slots.values()))
             send, receive = self._own.view(slot.dtype), self._all[0].view(slot.dtype)
+            if _loses_nan(slot):
+                send, receive = _in_order(send, slot.access), _whole(receive)
             how = operation(self._comm, slot.access)
             self._request = self._comm.Iallreduce(send, receive, how)
         else:
@@ -66,6 +68,9 @@ class Reductions:
             return
         self._request.Wait()
         self._request = None
+        slot = next(iter(self._slots.values()))
+        if self._one_kind and _loses_nan(slot):
+            _turn_negative(_whole(self._all[0].view(slot.dtype)))
         found = [self._views(row) for row in self._all]
         for i, slot in self._slots.items():
             combine = COMBINE[slot.access]
@@ -77,3 +82,26 @@ class Reductions:
     def _views(self, buffer: NDArray[np.uint8]) -> Mapping[int, NDArray[Any]]:
         parts = zip(self._slots.items(), self._ends, strict=False)
         return {i: buffer[at : at + s.dim * s.dtype.itemsize].view(s.dtype) for (i, s), at in parts}
+
+
+def _loses_nan(slot: Slot) -> bool:
+    """True where MPI's least or largest may leave out a NaN, which stays here."""
+    return slot.dtype.kind == "f" and slot.access is not Access.INC
+
+
+def _in_order(values: NDArray[Any], access: Access) -> NDArray[Any]:
+    """Floats as whole numbers in the same order, in place; NaN as the least or the largest."""
+    lost, whole = np.isnan(values), _whole(values)
+    limits = np.iinfo(whole.dtype)
+    _turn_negative(whole)
+    whole[lost] = limits.min if access is Access.MIN else limits.max
+    return whole
+
+
+def _whole(values: NDArray[Any]) -> NDArray[Any]:
+    return values.view(f"i{values.dtype.itemsize}")
+
+
+def _turn_negative(whole: NDArray[Any]) -> None:
+    """The bits of negative floats ascend with their size: turn them round, or back."""
+    whole[whole < 0] ^= np.iinfo(whole.dtype).max

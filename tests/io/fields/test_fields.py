@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from meshprep import io
+from meshprep.io.declared import ANY
 from meshprep.io.fields.files import move_files
 from meshprep.io.generate import generate
 from meshprep.mesh import Dat
@@ -120,6 +121,24 @@ def test_lines_of_a_table_move_whole(tmp_path, ending, last):
     assert [int(r[0]) for r in found] == order["edges"].new_to_old.tolist()
     assert found[0][2] == f'a "{found[0][0]}" \nline'
     assert back.read_bytes().rstrip() == path.read_bytes().rstrip()
+
+
+@pytest.mark.parametrize(("dtype", "fits"), [("u1", 255), ("i1", 127), ("u2", 299)])
+def test_indices_of_few_bits_are_refused_before_they_wrap(tmp_path, dtype, fits):
+    plan, order = make_plan(tmp_path, {"edges": 1, "cells": 300})
+    path, declared = tmp_path / "a.npy", {ANY: "edges->cells"}
+    for old in range(100):
+        np.save(path, np.array([[old]], dtype))
+        new = order["cells"].old_to_new[old]
+        if new <= fits:
+            there, back = there_and_back(plan, path, declared=declared)
+            assert np.load(there).tolist() == [[new]]
+            assert back.read_bytes() == path.read_bytes()
+            continue
+        with pytest.raises(
+            MeshprepError, match=r"holds u?int8, which has no room for its new index"
+        ):
+            there_and_back(plan, path, declared=declared)
 
 
 def test_columns_of_indices_get_new_numbers(tmp_path):
@@ -237,6 +256,18 @@ def test_maps_in_hdf5_by_declaration(tmp_path):
     assert there.read_bytes() == before
 
 
+def test_records_with_texts_move(tmp_path):
+    plan, order = make_plan(tmp_path)
+    record = np.dtype([("n", "<i4"), ("name", h5py.string_dtype())])
+    rows = [(i, f"edge {i}") for i in range(11)]
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["q"] = np.array(rows, record)
+    there, _ = there_and_back(plan, tmp_path / "a.h5")
+    with h5py.File(there) as file:
+        found = [(n, text.decode()) for n, text in file["q"][()].tolist()]
+    assert found == [rows[i] for i in order["edges"].new_to_old]
+
+
 def test_rows_of_variable_length_do_not_stay_behind(tmp_path):
     plan, order = make_plan(tmp_path)
     path, names = tmp_path / "a.h5", np.array([f"edge {i}" for i in range(11)], object)
@@ -320,7 +351,7 @@ def test_sets_of_one_size_are_asked_for(tmp_path):
         ("a.npy", 2 * npy(np.arange(7)), "holds more than one array"),
         ("a.npz", npz(("q.npy", 7), ("q", 5)), "has two members of one name"),
         ("a.csv", "".join(f"{i}\n" for i in range(7)).encode("utf-16"), "zero bytes"),
-        ("a.doc", b"x", "cannot tell the format"),
+        ("a.doc", b"x", "cannot tell the format.* use .npy .npz .h5"),
     ],
 )
 def test_bad_files(tmp_path, name, content, message):

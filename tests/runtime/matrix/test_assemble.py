@@ -73,6 +73,32 @@ def summed(plan, arrays):
     return scipy.sparse.coo_array((values[kept], (r[kept], s[kept])), shape).toarray()
 
 
+@pytest.mark.parametrize("store", ["csr", "local"])
+def test_a_kernel_that_does_not_add_is_found(plan, whole, store):
+    def sets(a, b, c, w, K):
+        K[7] = a[0]
+
+    def misfit(a, b, c, w, K):
+        K += np.ones((6, 6))  # numba adds to some entries, and to memory behind others
+
+    before = {name: array.copy() for name, array in whole.items()}
+    Assembly(local_matrix, plan, store=store).check_access(**whole)
+    for name, array in before.items():
+        np.testing.assert_array_equal(whole[name], array)
+    with pytest.raises(MeshprepError, match="'K', component 7: what is added depends"):
+        Assembly(sets, plan, store=store).check_access(**whole)
+    with pytest.raises(MeshprepError, match="the kernel raised ValueError"):
+        Assembly(misfit, plan, store=store).check_access(**whole)
+
+
+def test_indices_past_the_matrix_of_an_element(plan, whole):
+    def outside(a, b, c, w, K):
+        K[36] += a[0]
+
+    with pytest.raises(IndexError):
+        Assembly(outside, plan, boundscheck=True)(**whole)
+
+
 STRATEGIES = [
     *("sequential", "hierarchical", "two-step"),
     pytest.param("global-colouring", marks=pytest.mark.slow),
@@ -312,7 +338,7 @@ def test_skewed_tiles_made_ahead_add_to_a_matrix(tmp_path):
     assert np.array_equal(made.to_scipy().toarray(), wanted)
     table, added = plan.maps["cells->nodes"].table, np.zeros(sizes["nodes"])
     np.add.at(added, table, (start["cells"] + start["nodes"][table].sum(axis=1))[:, None])
-    assert np.array_equal(rhs.values()[:, 0], added)
+    assert np.array_equal(rhs.values(), added)
     dats = 2 * (made.values.size + 2 * sizes["nodes"]) + sizes["cells"]
     tables = [plan.maps[m].table for m in ("cells->nodes", "cells->dofs2")]
     entries = sum(t.size for t in (*tables, plan.matrices["K"].place["assemble"]))
@@ -393,3 +419,11 @@ def test_rows_that_the_matrix_has_not_cannot_be_prescribed(rows):
     matrix = CsrMatrix(np.array([0, 1, 2], np.int32), columns, np.ones(2))
     with pytest.raises(MeshprepError, match=r"rows has (a number outside 0..1|indices of dtype)"):
         zero_rows_and_columns(matrix, np.ones(2), rows)
+
+
+@pytest.mark.parametrize("load", [np.ones(2, np.int64), np.ones((2, 1)), np.ones(3)])
+def test_loads_that_cannot_take_what_is_prescribed_are_refused(load):
+    columns = np.array([0, 1], np.int32)
+    matrix = CsrMatrix(np.array([0, 1, 2], np.int32), columns, np.ones(2))
+    with pytest.raises(MeshprepError, match=r"load is .*, must be f4 or f8 of shape \(2,\)"):
+        zero_rows_and_columns(matrix, load, [0], 0.5)

@@ -53,6 +53,17 @@ def test_the_form_of_the_page_is_that_of_scikit_fem():
     assert abs(scope["K"] - wanted).max() < 1e-12
 
 
+def test_a_kernel_for_dofs_of_scikit_fem():
+    skfem = pytest.importorskip("skfem")
+    scope = {}
+    exec(block("unit_load"), scope)
+    from skfem.models.poisson import laplace
+
+    basis, load = scope["basis"], scope["unit_load"].assemble(scope["basis"])
+    parts = skfem.condense(laplace.assemble(basis), load, D=basis.get_dofs().flatten())
+    np.testing.assert_allclose(scope["u"], skfem.solve(*parts), atol=1e-13)
+
+
 def test_products_and_solvers():
     import poisson
 
@@ -89,6 +100,13 @@ def test_batches_add_up_whole_numbers_exactly(size):
     assert np.array_equal(made, wanted)
 
 
+@pytest.mark.parametrize(("dtype", "places"), [("u1", 256), ("i1", 128), ("u2", 65536)])
+def test_the_last_place_that_a_small_dtype_can_name(dtype, places):
+    place = np.array([places - 1, 0, places - 1], dtype)
+    found = BatchSums(place, places)(np.array([5, 2, 8]))
+    assert (found[0], found[-1], found.sum()) == (2, 13, 15)
+
+
 @pytest.mark.parametrize(
     ("place", "values", "words"),
     [
@@ -97,6 +115,9 @@ def test_batches_add_up_whole_numbers_exactly(size):
         (np.array([0, 1, 3]), np.ones(3), r"must be whole numbers in -1..2"),
         (np.array([0, 1, -2]), np.ones(3), r"must be whole numbers in -1..2"),
         (np.array([0, 1.5, 2]), np.ones(3), r"must be whole numbers in -1..2"),
+        (np.array([0, 1, 2]), np.ones(3, ">f8"), "has dtype >f8"),
+        (np.array([0, 1, 2]), np.ones(3, "f2"), "has dtype float16"),
+        (np.array([0, 1, 2]), np.ones(3, "O"), "has dtype object"),
     ],
 )
 def test_batches_that_do_not_fit_are_refused(place, values, words):

@@ -1,6 +1,7 @@
 """Products on the CPU: whole numbers exactly, others as scipy, whatever the threads and pieces."""
 
 import copy
+import threading
 from dataclasses import replace
 
 import numba
@@ -223,3 +224,22 @@ def test_x_and_out_must_be_two_arrays():
     matrix, x = random_csr([1, 1], 2), np.zeros(2)
     with pytest.raises(MeshprepError, match="out shares memory with x"):
         Product(matrix)(x, out=x)
+
+
+@pytest.mark.parametrize("threads", [1, None])
+def test_one_product_in_several_threads(threads):
+    """Parts of a long row lie in memory of the product."""
+    n, wrong = 200_000, []
+    row_ptr, columns = np.array([0, n], np.int32), np.arange(n, dtype=np.int32)
+    product = Product(CsrMatrix(row_ptr, columns, np.ones(n, np.int64), n), threads=threads)
+
+    def multiply(k):
+        x = np.full(n, k)
+        wrong.extend(y for y in (int((product @ x)[0]) for _ in range(200)) if y != k * n)
+
+    both = [threading.Thread(target=multiply, args=(k,)) for k in (1, 2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert wrong == []

@@ -113,6 +113,10 @@ def shadow(file, name, **kwargs):
         (lambda f: f.__setitem__("extra", h5py.ExternalLink("x.h5", "/")), "is a link"),
         (lambda f: f["maps"].__setitem__("extra", f["/"]), "linked twice"),
         (lambda f: f.__delitem__("about"), "/about is missing"),
+        (
+            lambda f: f["loops/res_calc/s8/staging/cells/exclusive"].__setitem__(0, 2),
+            "exclusive holds something else than 0 and 1",
+        ),
     ],
 )
 def test_foreign_content_is_refused(airfoil, path, change, part):

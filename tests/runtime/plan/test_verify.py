@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from plan_files import at, with_variant
 
-from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, maps
 from meshprep_runtime.errors import ProofError
 from meshprep_runtime.plan.proof import _races
 from meshprep_runtime.plan.verify import compare_maps, refuse_wrong, verify
@@ -79,6 +79,14 @@ def test_the_line_is_as_drawn(line):
             "set 'nodes': blocks 0 and 1 have block colour 0 and both write point 3",
         ),
         (
+            {"thread_colour": np.zeros(7, "u1"), "thread_colours": np.ones(3, "i4")},
+            "elements 0 and 1 of block 0 have thread colour 0 and both write point 1 (3 more)",
+        ),
+        (
+            {"block_order": np.arange(3, dtype="i4"), "block_colour_offset": np.array([0, 3])},
+            "blocks 0 and 1 have block colour 0 and both write point 3 (1 more)",
+        ),
+        (
             {"local": {"cells->nodes": at(LOCAL, 8, 0)}},
             "takes element 1 of block 0, column 1 to point 0, the map to 2",
         ),
@@ -131,18 +139,45 @@ def test_missing_and_superfluous_points(line):
     ]
 
 
+@pytest.mark.parametrize(("added", "more"), [([7], ""), ([4, 7], " (1 more)")])
+def test_points_that_no_element_of_the_block_reaches(line, added, more):
+    """Staged behind all that block 0 needs, so that every local index is right."""
+    s = line["line"].variant().staging["nodes"]
+    wrong = replace(
+        s,
+        points=np.insert(s.points, 4, added),
+        point_offset=s.point_offset + len(added) * (s.point_offset > 0),
+        exclusive=np.insert(s.exclusive, 4, False if len(added) == 1 else [False] * 2),
+    )
+    said = f"the staging list of block 0 has superfluous point {added[0]}{more}"
+    assert verify(with_variant(line, staging={"nodes": wrong})) == [f"{WHERE}, set 'nodes': {said}"]
+
+
+def test_a_first_colour_of_one_block_is_right(line):
+    changes = {"block_order": np.array([1, 0, 2], "i4")}
+    assert verify(with_variant(line, **changes, block_colour_offset=np.array([0, 1, 3]))) == []
+
+
 @pytest.mark.parametrize(
     ("forward", "back", "finding"),
     [
         ([1, 0, 2], [1, 0, 2], None),
         ([1, 2, 0], [1, 2, 0], "old_to_new is not the inverse of new_to_old at element 0"),
+        ([0, 2, 3, 1], [0, 2, 3, 1], "old_to_new is not the inverse of new_to_old at element 1"),
         ([1, 1, 0], [1, 2, 0], "new_to_old is no permutation: element 1 stands 2 times"),
         ([1, 2, 0], [1, 2, 3], "old_to_new[2] is 3, outside 0..2"),
         ([1, 2, -1], [1, 2, 0], "new_to_old[2] is -1, outside 0..2"),
         ([1, 2, 0], [1, 0], "old_to_new is no permutation: element 2 stands 0 times"),
+        ([0, 1, 2], [0, 1, 2, 0], "old_to_new is no permutation: element 0 stands 2 times"),
+        # clipped, these would be right
+        ([-1, 1, 2], [0, 1, 2], "new_to_old[0] is -1, outside 0..2"),
+        ([0, 1, 3], [0, 1, 2], "new_to_old[2] is 3, outside 0..2"),
+        ([0, 1, 2], [0, 1], "old_to_new is no permutation: element 2 stands 0 times"),
     ],
 )
-def test_orderings(forward, back, finding):
+@pytest.mark.parametrize("piece", [2, 1 << 16])
+def test_orderings(forward, back, finding, piece, monkeypatch):
+    monkeypatch.setattr(maps, "CHUNK", piece)
     ordering = Ordering(np.array(forward, dtype=np.int32), np.array(back, dtype=np.int32))
     findings = verify(Plan({"s": 3}, {"s": ordering}, {}, {}, "", ""))
     assert findings == ([] if finding is None else [f"ordering of 's': {finding}"])
@@ -235,6 +270,15 @@ def test_a_list_is_as_drawn(backwards):
     assert v.by_element(v.by_place(np.arange(7) + 5)).tolist() == list(range(5, 12))
 
 
+def test_blocks_that_are_sorted_by_colour_are_right(line, slow):
+    plan = line["line"]
+    elements = np.array([0, 2, 1, 3, 5, 4, 6])
+    variant = slow.listed(plan.loop, plan.maps, 7, 3, elements)
+    assert variant.thread_colour.tolist() == [0, 0, 1, 0, 0, 1, 0]
+    variants = {"s3": replace(variant, sorted_by_colour=True)}
+    assert verify(replace(line, loops={"line": replace(plan, variants=variants)})) == []
+
+
 @pytest.mark.parametrize(
     ("elements", "finding"),
     [
@@ -275,7 +319,9 @@ def test_findings_name_elements_not_places(backwards):
         assert found.endswith(finding)
 
 
-def test_compare_maps_takes_the_numbering_of_the_input(line):
+@pytest.mark.parametrize("piece", [2, 1 << 16])
+def test_compare_maps_takes_the_numbering_of_the_input(line, piece, monkeypatch):
+    monkeypatch.setattr(maps, "CHUNK", piece)
     cells, nodes = line.ordering["cells"], line.ordering["nodes"]
     table = nodes.new_to_old[TABLE][cells.old_to_new]
     m = replace(line.maps["cells->nodes"], table=table)

@@ -11,7 +11,7 @@ import poisson_on_ranks
 from integer_loops import LOOPS
 from matrix_of_ranks import same_on
 from mpi4py import MPI
-from rank_programs import PROGRAM, on_one_rank, random_mesh, run_part, start_values
+from rank_programs import PROGRAM, extremes_on, on_one_rank, random_mesh, run_part, start_values
 from slow_parts import World
 
 from airfoil import Airfoil
@@ -107,6 +107,7 @@ def main(parts, mesh, square, square_parts):
             continue
         found[f"integers {ranks}"] = all(comm.allgather(integers(comm, variant)))
         found[f"matrix {ranks}"] = all(comm.allgather(same_on(comm)))
+        found[f"extremes {ranks}"] = all(comm.allgather(extremes_on(comm)))
         if ranks != 3:
             found[f"flow {ranks}"] = comm.allgather(flow(comm, parts, mesh))
             found[f"poisson {ranks}"] = poisson(comm, square_parts, x, alone)

@@ -5,7 +5,17 @@ from functools import partial
 import numpy as np
 from integer_loops import DIMS, LOOPS, SETS, SOA
 
-from meshprep_runtime import DistributedPlan, LoopPlan, Program, SetMap, run_ranks
+from meshprep_runtime import (
+    Access,
+    DistributedError,
+    DistributedPlan,
+    LoopPlan,
+    Program,
+    SetMap,
+    run_ranks,
+)
+from meshprep_runtime.bind import Slot
+from meshprep_runtime.program.reductions import Reductions
 
 KERNELS = {loop.name: kernel for kernel, loop in LOOPS.items()}
 PROGRAM = [*KERNELS, "flux", "update", "flux", "mark", "areas", "spread"]
@@ -138,3 +148,31 @@ def run_part(parts, values, names, strategy, comm, device=None, auto=False):
         for dat in dats.values():
             poison(plan, dat)
     return {n: plan.fetch(d) for n, d in dats.items()}, reduced, program.timings()
+
+
+def refused(comm, call):
+    """What a call on ranks says is wrong."""
+    try:
+        call(comm)
+    except DistributedError as error:
+        return str(error)
+    return "fine"
+
+
+def extremes_on(comm):
+    """True where least and largest floats of all ranks are NumPy's, NaN and all."""
+    rng = np.random.default_rng(3)
+    special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0, -0.0, 1e-40, -1e-40, 3.5, -2])
+    numbers = ((Access.MIN, np.minimum), (Access.MAX, np.maximum))
+    same = []
+    for dtype in ("f4", "f8"):
+        for access, expected in numbers:
+            for least in (0, 2, 6):
+                values = rng.choice(special[least:], (comm.size, 40)).astype(dtype)
+                reductions = Reductions(comm, [Slot("g", access, np.dtype(dtype), (40,), None)])
+                found = values[comm.rank].copy()
+                reductions.begin([found])
+                reductions.start()
+                reductions.finish([found])
+                same.append(np.array_equal(found, expected.reduce(values), equal_nan=True))
+    return all(same)

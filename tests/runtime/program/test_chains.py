@@ -1,8 +1,11 @@
 """Chains of loops: what is queued, what runs it, and that nobody can tell from the results."""
 
 import copy
+import threading
+import time
 from contextlib import nullcontext
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +24,7 @@ from meshprep_runtime import (
     Program,
     run_ranks,
 )
+from meshprep_runtime.program.chains import launch
 
 
 def case_of(cells, seed):
@@ -150,7 +154,7 @@ def test_constants_are_those_of_the_call(halves):
         factor[0] = 1000
         loop(q=q, res=res, factor=other)
         other.set(2000)
-    assert res.values().tolist() == [[7]] * 6
+    assert res.values().tolist() == [7] * 6
 
 
 def test_an_exception_of_a_kernel_names_its_loop(halves):
@@ -166,6 +170,41 @@ def test_an_exception_of_a_kernel_names_its_loop(halves):
         "in loop 'half', number 2 of 3 of a chain; the loops after it have not run"
     ]
     assert loop.times.calls == 2
+
+
+@pytest.mark.parametrize("tiles", [None, {"tile_size": 2, "skewed": True}])
+def test_what_a_loop_changed_before_it_failed_counts_as_changed(halves, tiles):
+    values = np.array([1, 1, -1, -1, -1, -1])
+    q, res = halves.dat("cells", 1, "i8", values=values), halves.dat("cells", 1, "i8")
+    loop = halves.loop(half, "half", strategy="sequential")
+    chain = nullcontext() if tiles is None else halves.chain(1, **tiles)
+    with chain, pytest.raises(ValueError, match="negative"):
+        loop(q=q, res=res, factor=3)
+    assert (res.version, res.fresh) == (1, set())
+
+
+def test_an_interrupt_waits_for_every_thread(monkeypatch):
+    """Else tiles would be written while the program goes on."""
+    two = SimpleNamespace(get_num_threads=lambda: 2)
+    monkeypatch.setattr(launch, "import_numba", lambda: two)
+    begun, ended = threading.Event(), []
+
+    def call(thread, taken):
+        if thread == 0:
+            begun.wait()
+            raise KeyboardInterrupt
+        begun.set()
+        for _ in range(300):
+            # the tiles that are left are not run
+            if taken[0] == 9 and taken[launch.FAILED]:
+                time.sleep(0.05)
+                ended.append(thread)
+                return
+            time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt):
+        launch.launch(call, [], 9, np.zeros(2 * launch.LINE, np.int64), [])
+    assert ended == [1]
 
 
 def eager_or_lazy(parts, values, names, length, comm):
@@ -249,5 +288,5 @@ def test_a_copy_has_the_values_of_what_was_called_before(halves):
         loop(q=q, res=res, factor=3)
         other = copy.deepcopy(res)
         loop(q=q, res=res, factor=3)
-        assert other.values().tolist() == [[3]] * 6
-        assert res.values().tolist() == [[6]] * 6
+        assert other.values().tolist() == [3] * 6
+        assert res.values().tolist() == [6] * 6

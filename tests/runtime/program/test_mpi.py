@@ -85,6 +85,7 @@ def test_programs_on_ranks(mpiexec, airfoil_parts, poisson_parts):
     for ranks in (2, 3, 4):
         assert found[f"integers {ranks}"] is True
         assert found[f"matrix {ranks}"] is True
+        assert found[f"extremes {ranks}"] is True
     for ranks in (2, 4):
         assert found[f"poisson {ranks}"] == dict.fromkeys(poisson_on_ranks.FORMS, True)
         assert found[f"flow {ranks}"] == [[expected, 4 * 4 - 1, True]] * ranks

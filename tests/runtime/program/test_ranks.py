@@ -5,14 +5,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from integer_loops import LOOPS, REVERSIBLE
-from rank_programs import KERNELS, PROGRAM, on_one_rank, on_ranks, random_mesh, start_values
+from rank_programs import (
+    KERNELS,
+    PROGRAM,
+    extremes_on,
+    on_one_rank,
+    on_ranks,
+    random_mesh,
+    start_values,
+)
 from slow_parts import World
 
 from meshprep.distribute.steps import SplitOptions, split_by_owners
 from meshprep.distribute.subject import SplitSubject
 from meshprep.loops import LoopSpec
 from meshprep.loops.options import Options
-from meshprep_runtime import SetMap
+from meshprep_runtime import SetMap, run_ranks
 from meshprep_runtime.program import classes
 
 
@@ -112,3 +120,7 @@ def test_any_program(slow, seed, cells, parts, names, back, partial, strategy):
     increments = dict.fromkeys(back, "reverse")
     options = {"increments": increments, "partial": tuple(partial)}
     compare(seed, cells, parts, names, slow, strategy, **options)
+
+
+def test_least_and_largest_floats_are_numpys():
+    assert run_ranks(3, extremes_on) == [True] * 3

@@ -23,7 +23,7 @@ from meshprep_runtime import Access, Arg, Loop, MeshprepError, Plan
 from meshprep_runtime.errors import PlanError
 from meshprep_runtime.plan.chains.proof import prove_chain
 from meshprep_runtime.plan.chains.structure import check_chain
-from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept, LocalSelection
+from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept, LocalSelection, LocalSet
 from meshprep_runtime.program.chains import tiling
 from meshprep_runtime.program.chains.inspect import schedule, with_maps
 from meshprep_runtime.program.chains.numbers import number, with_common_names
@@ -160,6 +160,21 @@ def test_a_wrong_schedule_is_found(flow):
     assert finding.endswith("has 0 owners")
 
 
+def test_a_tile_without_a_point_that_it_reaches_is_found(flow):
+    """The last of its cells, a copy, is another one: -1 would be taken for that place."""
+    made, plan = chain_of(flow), flow.program.plan
+    cells = made.tiles.sets["cells"]
+    assert cells.own[0] < cells.offset[1]
+    elements = cells.elements.copy()
+    elements[cells.offset[1] - 1] = np.setdiff1d(np.arange(30), elements[: cells.offset[1]])[0]
+    sets = {**made.tiles.sets, "cells": LocalSet.of_elements(cells.offset, elements, cells.own)}
+    wrong = replace(made, tiles=replace(made.tiles, sets=sets))
+    check_chain(wrong, plan.sizes, plan.maps)
+    (first, *_) = prove_chain(wrong, plan.sizes, plan.maps)
+    assert first.startswith("chain 'two steps', tile 0: loop ")
+    assert first.endswith("reaches a point of 'q' that the tile does not hold")
+
+
 @pytest.mark.parametrize(
     ("part", "change", "said"),
     [
@@ -192,6 +207,103 @@ def test_unsafe_items_are_refused(flow, items, said):
     runs = (LocalSelection(count, np.array(items, np.int32)), *made.tiles.runs[1:])
     with pytest.raises(PlanError, match=said):
         check_chain(replace(made, tiles=replace(made.tiles, runs=runs)), plan.sizes, plan.maps)
+
+
+def with_tiles(made, **changes):
+    return replace(made, tiles=replace(made.tiles, **changes))
+
+
+def with_arg(made, loop, arg, **changes):
+    """The schedule with an argument of a loop changed."""
+    loops = list(made.tiles.loops)
+    args = list(loops[loop].args)
+    args[arg] = replace(args[arg], **changes)
+    loops[loop] = replace(loops[loop], args=tuple(args))
+    return with_tiles(made, loops=tuple(loops))
+
+
+def with_map(maps, **changes):
+    return {**maps, "edges->cells": replace(maps["edges->cells"], **changes)}
+
+
+def without(entries, name):
+    return {key: value for key, value in entries.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda c: replace(c, tile_size=0), "has no loops, or tiles of no elements"),
+        (lambda c: with_tiles(c, loops=()), "has no loops, or tiles of no elements"),
+        (
+            lambda c: with_tiles(c, sets=without(c.tiles.sets, "cells")),
+            "has no tiles of set 'cells'",
+        ),
+        (
+            lambda c: with_tiles(c, sets=without(c.tiles.sets, "edges")),
+            "has no tiles of set 'edges'",
+        ),
+        (
+            lambda c: with_tiles(c, sets={**c.tiles.sets, "faces": c.tiles.sets["cells"]}),
+            "names set 'faces', which the plan does not have",
+        ),
+        (
+            lambda c: with_tiles(c, copies={"x": c.tiles.copies["q"]}),
+            "copies dat 'x', which no loop of it has",
+        ),
+        (lambda c: with_arg(c, 0, 0, index=(0, 2)), "or another column than it has"),
+        (lambda c: with_arg(c, 0, 0, index=(2,)), "or another column than it has"),
+        (lambda c: with_arg(c, 0, 0, map="edges->x"), "uses map 'edges->x', which the plan does"),
+        (
+            lambda c: with_arg(c, 0, 0, map="edges->nodes"),
+            "dat 'q' is on 'cells' and 'nodes'|dat 'q' is on 'nodes' and 'cells'",
+        ),
+        (
+            lambda c: with_tiles(
+                c, runs=(LocalSelection(c.tiles.runs[0].count + 1000), *c.tiles.runs[1:])
+            ),
+            "loop 1 'gather', count: tile 0 has 10",
+        ),
+        (
+            lambda c: with_tiles(
+                c, runs=(LocalSelection(-1 - c.tiles.runs[0].count), *c.tiles.runs[1:])
+            ),
+            "loop 1 'gather', count: tile 0 has -",
+        ),
+        (
+            lambda c: with_tiles(
+                c, runs=(LocalSelection(c.tiles.runs[0].count[1:]), *c.tiles.runs[1:])
+            ),
+            "loop 1 'gather', count is int64 of shape",
+        ),
+        (
+            lambda c: with_tiles(
+                c,
+                runs=(
+                    LocalSelection(np.ones_like(c.tiles.runs[0].count), np.zeros(1, "i4")),
+                    *c.tiles.runs[1:],
+                ),
+            ),
+            "loop 1 'gather', items is int32 of shape",
+        ),
+    ],
+)
+def test_schedules_that_do_not_fit_are_refused(flow, change, said):
+    made, plan = chain_of(flow), flow.program.plan
+    check_chain(made, plan.sizes, plan.maps)
+    with pytest.raises(PlanError, match=said):
+        check_chain(change(made), plan.sizes, plan.maps)
+
+
+def test_schedules_that_do_not_fit_their_plan_are_refused(flow):
+    made, plan = chain_of(flow), flow.program.plan
+    for sizes, maps, said in (
+        (without(plan.sizes, "edges"), plan.maps, "loop 'gather' is over 'edges', which is no set"),
+        (plan.sizes, without(plan.maps, "edges->cells"), "'edges->cells', which the plan does not"),
+        (plan.sizes, with_map(plan.maps, from_set="cells"), "'edges->cells', which the plan does"),
+    ):
+        with pytest.raises(PlanError, match=said):
+            check_chain(made, sizes, maps)
 
 
 def test_the_schedule_that_fits_is_taken(flow, tmp_path, monkeypatch):

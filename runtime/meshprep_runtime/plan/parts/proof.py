@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...maps import distinct_without
 from .batch import (
     MessageBatch,
     Numbers,
@@ -239,7 +240,7 @@ class PartsProof:
         beyond = table >= spread(points.owned, n)[:, None]
         at = (table + spread(points.begin, n)[:, None])[beyond]
         there = receive.rows(points.owned) + spread(points.begin, receive.row_count)
-        left = np.setdiff1d(at, there)
+        left = distinct_without(at, there)
         if left.size:
             place = int(np.searchsorted(points.begin, left[0], side="right")) - 1
             text = f"the partial exchange of '{name}' leaves a copy out"
@@ -284,7 +285,7 @@ class PartsProof:
         for column in written:
             writer = np.flatnonzero(reached == column)
             part = self._owner(to_set, point[writer])
-            missing = np.setdiff1d(part * np.int64(n) + element[writer], known)
+            missing = distinct_without(part * np.int64(n) + element[writer], known)
             if missing.size:
                 p, e = divmod(int(missing[0]), n)
                 said = f"part {p}: element {e} of '{from_set}' writes what it owns by '{name}', "

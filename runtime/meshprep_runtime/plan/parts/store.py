@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import MeshprepError, PlanError
+from ...errors import MeshprepError, PlanError, listed
 from .. import store
 from ..seal import check_parts_seal
 from .arrays import part_of
@@ -137,7 +137,7 @@ class _Opened:
         known = self.kept()
         if parts not in known:
             raise PlanError(
-                f"{self.path} is split into {' and '.join(map(str, known))} parts, not {parts}: "
+                f"{self.path} is split into {listed(known)} parts, not {parts}: "
                 f"add that by 'meshprep split {self.path} --parts {parts}'"
             )
         at = f"/parts/{parts}"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError
 from ...loops import Access, Loop
-from ...maps import SetMap
+from ...maps import SetMap, distinct, distinct_without
 from ...plan.parts import PartPlan
 from ..row_lists import owner_of, to_each
 from .numbers import READS, reduces
@@ -88,7 +88,7 @@ class _Grown:
         for loop in reversed(self.loops):
             # all owned elements of a loop that reduces count
             reducing = [own[loop.over]] if reduces(loop) else []
-            run = np.unique(np.concatenate([*self._writers(loop, need), *reducing]))
+            run = distinct(np.concatenate([*self._writers(loop, need), *reducing]))
             if loop.maps:
                 known = self.rows[loop.over][0]
                 self._ask(loop.over, run[~np.isin(run, known)], None)
@@ -100,7 +100,7 @@ class _Grown:
                     elements, tables = self.rows[loop.over]
                     to = self.maps[arg.map].to_set
                     points = tables[arg.map][np.isin(elements, run)][:, arg.index].reshape(-1)
-                need[to] = np.union1d(need[to], points)
+                need[to] = distinct(np.concatenate([need[to], points]))
         return self
 
     def _writers(self, loop: Loop, need: Mapping[str, Numbers]) -> list[Numbers]:
@@ -152,7 +152,7 @@ class _Grown:
             for name, table in tables.items():
                 met[self.maps[name].to_set].append(table.reshape(-1))
         numbers = {
-            s: np.concatenate([of, np.setdiff1d(np.concatenate(met[s]), of)])
+            s: np.concatenate([of, distinct_without(np.concatenate(met[s]), of)])
             for s, of in self.number.items()
         }
         sizes = {s: of.size + 1 for s, of in numbers.items()}

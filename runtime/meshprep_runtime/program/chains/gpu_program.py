@@ -12,7 +12,7 @@ from ...cuda.programs import CudaProgram, Launch
 from ...cuda.shape import C_TYPES
 from ...errors import MeshprepError
 from ...loops import Access, Arg, Loop
-from ...maps import SetMap
+from ...maps import SetMap, distinct
 from ...plan.chains.structure import home_of_dats
 from ...plan.chains.tiles import TilePlan
 from .execute import schedule_arrays, schedule_table
@@ -161,7 +161,7 @@ def _distinct(elements: NDArray[np.int32], nbytes: int) -> int:
     first = elements.astype(np.int64) * nbytes
     touched = [(first + k) // SECTOR for k in range(0, nbytes, SECTOR)]
     touched.append((first + nbytes - 1) // SECTOR)
-    return int(np.unique(np.concatenate(touched)).size)
+    return distinct(np.concatenate(touched)).size
 
 
 def _dat_names(loops: Sequence[Loop]) -> list[str]:

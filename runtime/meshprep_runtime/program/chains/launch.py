@@ -61,7 +61,10 @@ def launch(
     state: NDArray[np.int64],
     records: Sequence[Record],
 ) -> None:
-    """Let threads take tiles; the first exception stops them, and arrives with its place."""
+    """Let threads take tiles; the first exception stops them, and arrives with its place.
+
+    So does an interrupt: nothing writes to the arrays any more when it is raised.
+    """
     taken = np.zeros(2 * LINE, np.int64)
     taken[1] = n_tiles
     failed: list[tuple[int, Exception]] = []
@@ -71,15 +74,25 @@ def launch(
             call(thread, taken, *arrays)
         except Exception as error:
             failed.append((thread, error))
-            taken[0], taken[FAILED] = n_tiles, 1
+            stop()
+
+    def stop() -> None:
+        taken[0], taken[FAILED] = n_tiles, 1
 
     many = min(import_numba().get_num_threads(), n_tiles)
     others = [threading.Thread(target=work, args=(i,)) for i in range(1, many)]
-    for other in others:
-        other.start()
-    work(0)
-    for other in others:
-        other.join()
+    try:
+        for other in others:
+            other.start()
+        work(0)
+        for other in others:
+            other.join()
+    except KeyboardInterrupt:
+        stop()
+        for other in others:
+            if other.ident is not None:
+                other.join()
+        raise
     if failed:
         thread, error = failed[0]
         calls = [n for n, r in enumerate(records) if isinstance(r, Call)]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...cpu.executor import Executor
 from ...errors import ProofError
 from ...loops import Loop
-from ...maps import SetMap
+from ...maps import SetMap, distinct
 from ...plan.chains.tiles import Kept, LocalSelection, LocalSet, TilePlan
 from ...plan.model import LoopPlan
 from ...plan.parts import MapPart, PartPlan
@@ -149,7 +149,7 @@ def _held(of_set: LocalSet, chosen: LocalSelection) -> NDArray[np.int32]:
     """The elements that a selection names in any tile, ascending."""
     tile = np.repeat(np.arange(chosen.count.size), chosen.count)
     inside = np.arange(tile.size) - chosen.offset[tile] if chosen.items is None else chosen.items
-    return np.unique(of_set.elements[of_set.offset[tile] + inside])
+    return distinct(of_set.elements[of_set.offset[tile] + inside])
 
 
 def _partial(

@@ -74,10 +74,12 @@ class SkewedRun:
             self._call = self._compiled(calls, arrays)
         state, given = self._fixed["state"], [*arrays.values()]
         state[:] = 0
-        launch(self._call, given, self.tiles.n_tiles, state, records)
-        for name in self._changed:
-            self._dats[name].dropped = False
-            self._dats[name].touch()
+        try:
+            launch(self._call, given, self.tiles.n_tiles, state, records)
+        finally:
+            for name in self._changed:
+                self._dats[name].dropped = False
+                self._dats[name].touch()
         reduce_into(records, self._executors, arrays)
 
     @property

@@ -1,0 +1,112 @@
+"""Fields in files by the numbers of the mesh, from ranks to ranks; what such files may be."""
+
+import errno
+
+import h5py
+import numpy as np
+import pytest
+from rank_programs import refused
+
+from meshprep_runtime import DistributedPlan, run_ranks
+from meshprep_runtime.plan.parts import parts_table
+from meshprep_runtime.program import fields
+
+
+def test_fields_by_the_numbers_of_the_mesh(airfoil_parts, tmp_path):
+    """Written by four ranks, read by seven and by one; fetched on one."""
+    path = tmp_path / "fields.h5"
+    cells = np.arange(parts_table(airfoil_parts("exec"), 4).description["sets"]["cells"] * 2.0)
+    cells = cells.reshape(-1, 2)
+
+    def write(comm):
+        plan = DistributedPlan.load(airfoil_parts("exec"), comm)
+        n = plan.sizes["nodes"]
+        q = plan.dat("cells", 2, values=cells[plan.numbers("cells")])
+        own = np.ascontiguousarray(cells[plan.numbers("cells")].T)
+        soa = plan.dat("cells", 2, values=own, layout="soa")
+        ids = plan.dat("nodes", 1, "i4", values=np.arange(n, dtype="i4")[plan.numbers("nodes")])
+        plan.write_fields(path, {"q": q, "ids": ids, "soa": soa})
+        told = refused(comm, lambda _: plan.write_fields(path, {"q": q}))
+        return plan.fetch(q, root=1), told
+
+    found = run_ranks(4, write)
+    np.testing.assert_array_equal(found[1][0], cells)
+    assert found[0][0] is None
+    assert all("exists" in told for _, told in found)
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(file["q"][:], cells)
+        np.testing.assert_array_equal(file["soa"][:], cells)
+        nodes = file["ids"][:, 0]
+        np.testing.assert_array_equal(nodes, np.arange(nodes.size))
+
+    def again(comm):
+        plan = DistributedPlan.load(airfoil_parts("exec"), comm)
+        q, soa = plan.dat("cells", 2), plan.dat("cells", 2, layout="soa")
+        plan.read_fields(path, {"q": q, "soa": soa})
+        np.testing.assert_array_equal(q.array, soa.array.T)
+        own = plan.set_part("cells")
+        np.testing.assert_array_equal(q.values(), cells[own.original])
+        array = np.full((own.size, 2), -1.0)
+        array[: own.owned] = q.values()
+        plan.exchange(array, "cells")
+        np.testing.assert_array_equal(array, q.array)
+        assert (array >= 0).all()
+        for layout in ("aos", "soa"):
+            one = np.where(np.arange(own.size)[:, None] < own.owned, array[:, :1], -1.0)
+            plan.exchange(one, "cells", layout=layout)
+            np.testing.assert_array_equal(one, array[:, :1])
+        return (
+            refused(comm, lambda _: plan.read_fields(path, {"p": q})),
+            refused(comm, lambda _: plan.read_fields(path, {"ids": q})),
+        )
+
+    for ranks in (1, 7):
+        for missing, misfit in run_ranks(ranks, again):
+            assert "has no dataset 'p'" in missing
+            assert "dataset 'ids' has shape" in misfit
+
+
+@pytest.mark.parametrize("userblock", [0, 512])
+def test_fields_that_do_not_lie_in_one_piece_are_refused(airfoil_parts, tmp_path, userblock):
+    """Files of MATLAB have a user block, behind which HDF5 gives offsets of nothing."""
+    path = tmp_path / "fields.h5"
+
+    def read_them(comm):
+        plan = DistributedPlan.load(airfoil_parts("exec"), comm)
+        q = plan.dat("cells")
+        told = {}
+        n = plan.sizes["cells"]
+        with h5py.File(path, "w", userblock_size=userblock) as file:
+            file["whole"] = np.arange(float(n))
+            file.create_dataset("chunks", data=np.arange(float(n)), chunks=(100,))
+            file.create_dataset("unwritten", (n,), "f8")
+            file.create_dataset("elsewhere", (n,), "f8", external=[(tmp_path / "raw", 0, 8 * n)])
+            file.create_group("group")
+        plan.read_fields(path, {"whole": q})
+        np.testing.assert_array_equal(q.values(), plan.numbers("cells"))
+        for name in ("chunks", "unwritten", "elsewhere", "group"):
+            told[name] = refused(comm, lambda _, name=name: plan.read_fields(path, {name: q}))
+        return told
+
+    (told,) = run_ranks(1, read_them)
+    for name in ("chunks", "unwritten", "elsewhere"):
+        assert f"dataset '{name}' is stored in chunks, filtered, elsewhere or not" in told[name]
+    assert "'group' is a group, must be a dataset" in told["group"]
+
+
+def test_a_disk_that_is_full(airfoil_parts, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "full.h5"
+
+    def main(comm):
+        plan = DistributedPlan.load(airfoil_parts("exec"), comm)
+        dat = plan.dat("cells", 4)
+        return refused(comm, lambda _: plan.write_fields(path, {"q": dat}))
+
+    monkeypatch.setattr(fields, "ELEMENTS_AT_ONCE", 100)
+    monkeypatch.setattr(fields, "_put", full)
+    told = run_ranks(4, main)
+    assert set(told) == {"rank 0 of 4: OSError: [Errno 28] No space left on device"}
+    assert not path.exists()
