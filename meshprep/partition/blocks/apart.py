@@ -1,10 +1,8 @@
 """Components of a mesh: elements of two of them share nothing, wherever they are."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import distinct, read_only
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, kernel
 from .levels import Level
@@ -17,7 +15,7 @@ def components(offset: Int64s, neighbours: Int32s) -> Int32s:
 
 def more_pieces(pieces: Int64s, component: Int32s, block: Int32s) -> Bools:
     """Whether each block has more ``pieces`` than there are components of the mesh in it."""
-    pairs = np.unique(component.astype(np.int64) * pieces.size + block)
+    pairs = distinct(component.astype(np.int64) * pieces.size + block)
     return pieces > np.bincount(pairs % pieces.size, minlength=pieces.size)
 
 
@@ -49,9 +47,7 @@ def apart_first(
     return np.column_stack([where, place]), np.column_stack([position, of_points]), directions
 
 
-def moved_together(
-    levels: Sequence[Level], labels: Sequence[Int32s], block: Int32s
-) -> Sequence[Level]:
+def moved_together(levels: list[Level], labels: list[Int32s], block: Int32s) -> list[Level]:
     """Levels with components moved, so that what a block has of two of them is in one place.
 
     ``block`` has those that :func:`apart_first` led to, of the largest clusters: the last one of a

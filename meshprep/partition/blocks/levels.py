@@ -22,7 +22,7 @@ from .pivots import pivot_coordinates, smoothed
 BELOW_BLOCKS, BELOW_NEXT, LEAST_SIZE = 6.4, 3.3, 2.8
 # Of elements without places, the first clusters have so many at most; they grow until there are few
 # or hardly fewer than before. How often places are smoothed on each level.
-STAND_INS, FEW_CLUSTERS, LEAST_FALL, SMOOTHING = 4, 600, 0.9, 4
+STAND_INS, FEW_CLUSTERS, LEAST_FALL, SMOOTHING = 4.0, 600, 0.9, 4
 # How often labels are propagated.
 ROUNDS = 2
 # Clusters grow inside runs of at most so many members, each on any thread; fewer than the second

@@ -1,6 +1,6 @@
 """The search for better blocks: annealing on every level, from large clusters to elements."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -208,7 +208,7 @@ class Search:
         )
 
     def _by_distances(
-        self, levels: Sequence[Level], labels: list[Int32s], cut: Int32s
+        self, levels: list[Level], labels: list[Int32s], cut: Int32s
     ) -> Geometry | None:
         """Graph distances as places, where coordinates tear the start and these load less."""
         top, g = levels[-1], self.geometry
