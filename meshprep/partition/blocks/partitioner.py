@@ -200,6 +200,11 @@ def _best(found: list[tuple[Search, Int32s]], colour: float, start: Start, limit
 
 def _mended(search: Search, block: Int32s) -> Int32s:
     """The blocks within the cap and connected; annealed again where that cost much."""
+    fragments = int(_fragmented(search, block, search.n_blocks).sum())
+    within = np.bincount(block, minlength=search.n_blocks).max() <= search.cap
+    if within and fragments * FEW <= search.n_blocks:
+        search.fragmented = fragments
+        return block
     before, start = search.cost(block), search.loads_at_start
     _mend(search, block)
     cost, fragmented = search.cost(block), search.fragmented

@@ -116,7 +116,7 @@ class Search:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
         todo, labels, blocks = self._begin(rotation)
         few = sum(level.weight.size <= START_CLUSTERS for level, _ in todo)
-        pressure = self._no_pressure(len(blocks))
+        pressure = np.zeros((len(blocks), self.n_blocks))
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], blocks, pressure):
                 each(anneal_groups, tasks)
@@ -235,7 +235,9 @@ class Search:
         """Blocks within the cap, annealed element by element from those given; no worse."""
         self.loads_at_start = self.geometry.loads(block, self.n_blocks)
         found = block.copy()
-        groupings = self._groupings([(self._elements, phase)], [found], self._no_pressure(1))
+        groupings = self._groupings(
+            [(self._elements, phase)], [found], np.zeros((1, self.n_blocks))
+        )
         gained = sum(sum(each(anneal_groups, tasks)) for tasks in groupings)
         moved = self.within_cap(found)
         if moved or self.colour:
@@ -314,7 +316,9 @@ class Search:
         heat = max(1.0, HEAT_PRICE * loaded)
         first, final = phase.temperature
         one = self._sizes.mean_weight
-        drawn = 1.0 if self.geometry.known else PULL_GUESSED
+        drawn = 1.0 if self.geometry.known or self.sizes else PULL_GUESSED
+        # parts of unlike sizes have shares to keep to instead
+        rate = 0.0 if self.sizes else phase.rate / self.effort**0.5
         # in a long search, whole regions would fill
         over = loaded * min(2.0, max(1.0, self.effort**0.5)) / one
         return AnnealingSchedule(
@@ -322,12 +326,9 @@ class Search:
             (heat * first, heat * final), phase.excess,
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
-            phase.rate / (one * self.effort**0.5), HALVED / one, float(self.colour),
+            rate, HALVED, float(self.colour),
             1.0 / self._unit, 0,
         )  # fmt: skip
-
-    def _no_pressure(self, starts: int) -> Float64s:
-        return np.zeros((starts, self.n_blocks))
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
         """Of each block, scaled so that the mean squared radius is 1; 0 where nothing pulls."""
