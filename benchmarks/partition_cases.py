@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 from meshprep.io import read
 from meshprep.io.generate import generate
 from meshprep.mesh import Mesh
+from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.geometry import centroids
 from meshprep.partition import BlockProblem
 from meshprep.reorder import LocalityProblem, from_set_order, locality_order
 from meshprep.topology import derive
 
-# How fast the layers of a graded mesh grow: the lowest is e^5 = 148 times as thin as the highest.
-GRADING = 5.0
+# How fast the layers of a graded mesh grow: the lowest is e^5 = 148 times as thin as the highest,
+# of a steep one e^11 = 60,000 times.
+GRADING, STEEP = 5.0, 11.0
+# Bodies along each axis, and how thick a ring of triangles is, by the power of e.
+BODIES, RING = 3, 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,21 +89,63 @@ def _delaunay(d: int) -> Callable[[float], Mesh]:
     return lambda scale: mesh_of(f"delaunay{d}d", round(1_000_000 * scale))
 
 
-def _graded(make: Callable[[float], Mesh]) -> Callable[[float], Mesh]:
-    """The mesh with layers that are thin at the bottom of its last axis and grow smoothly."""
+def _moved(
+    make: Callable[[float], Mesh], move: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> Callable[[float], Mesh]:
+    """The mesh with its nodes at other places."""
 
-    def graded(scale: float) -> Mesh:
+    def moved(scale: float) -> Mesh:
         mesh = make(scale)
         place = mesh.dat("coordinates", "nodes")
         assert place is not None
-        values = place.values.copy()
-        axis = int(np.flatnonzero(np.ptp(values, axis=0) > 0)[-1])
-        values[:, axis] = np.expm1(GRADING * values[:, axis]) / np.expm1(GRADING)
+        values = move(place.values.copy())
         dats = [replace(d, values=values) if d is place else d for d in mesh.dats]
         sets, maps = mesh.sets.values(), mesh.maps.values()
         return Mesh(sets, maps, dats, mesh.tags, mesh.lists, mesh.extras)
 
-    return graded
+    return moved
+
+
+def _graded(make: Callable[[float], Mesh], grading: float = GRADING) -> Callable[[float], Mesh]:
+    """The mesh with layers that are thin at the bottom of its last axis and grow smoothly."""
+
+    def graded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        axis = int(np.flatnonzero(np.ptp(values, axis=0) > 0)[-1])
+        values[:, axis] = np.expm1(grading * values[:, axis]) / np.expm1(grading)
+        return values
+
+    return _moved(make, graded)
+
+
+def _ring(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The unit square as a ring so thin that a block is bent by far more than it is thick."""
+    radius, turn = 1 + 1e-3 * np.expm1(RING * values[:, 1]), 2 * np.pi * values[:, 0]
+    values[:, 0], values[:, 1] = radius * np.cos(turn), radius * np.sin(turn)
+    return values
+
+
+def _bodies(scale: float) -> Mesh:
+    """Cubes of tetrahedra that touch but share no node."""
+    mesh, count = _delaunay(3)(scale / BODIES**3), BODIES**3
+    table, points = mesh.map("cells->nodes").table, mesh.coordinates
+    assert points is not None
+    corner = np.stack(np.unravel_index(np.arange(count), (BODIES,) * 3), axis=1)
+    cells = np.concatenate([table + k * len(points) for k in range(count)])
+    places = np.concatenate([points + off for off in corner])
+    return assemble(places, [Block("tetra", cells.astype(np.int32))])[0]
+
+
+def _porous(scale: float) -> Mesh:
+    """Hexahedra of a box where round pores leave walls of a few elements."""
+    mesh = _box("hexahedron", 110)(scale)
+    table, points = mesh.map("cells->nodes").table, mesh.coordinates
+    assert points is not None
+    steps = points[table].mean(axis=1) * round(len(table) ** (1 / 3))
+    kept = table[np.linalg.norm(steps % 11 - 5.5, axis=1) > 5.3]
+    used, cells = np.unique(kept, return_inverse=True)
+    return assemble(
+        points[used], [Block("hexahedron", cells.reshape(kept.shape).astype(np.int32))]
+    )[0]
 
 
 TRIANGLES = {"cells->nodes": (256, "triangles"), "edges->cells": (320, "facets")}
@@ -116,6 +162,11 @@ MESHES: dict[str, Source] = {
     "layered triangles": Source(_graded(_delaunay(2)), {"cells->nodes": (256, "triangles")}),
     "layered tetrahedra": Source(_graded(_box("tetra", 48)), TETRAHEDRA),
     "layered wedges": Source(_graded(_box("wedge", 64)), {"cells->nodes": (256, "")}),
+    # Where coordinates, or lines of a grid, say little about what is a good block.
+    "hard steep tetrahedra": Source(_graded(_delaunay(3), STEEP), TETRAHEDRA),
+    "hard ring triangles": Source(_moved(_delaunay(2), _ring), TRIANGLES),
+    "hard bodies": Source(_bodies, TETRAHEDRA),
+    "hard porous hexes": Source(_porous, {"cells->nodes": (256, "")}),
     # Sizes that take the slowest peers a minute.
     "small triangles": Source(_of_mesher("airfoil-triangles", 100_000), TRIANGLES, slow=True),
     "small tetrahedra": Source(_of_mesher("holes-tetrahedra", 100_000), TETRAHEDRA, slow=True),

@@ -26,6 +26,7 @@ from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics
 from ..partition.blocks import search
+from ..partition.blocks.centroids import middles
 from ..partition.blocks.reconnect import reconnect_groups
 from ..partition.repair import repair
 from ..reorder import FOLLOW, propagate
@@ -76,7 +77,7 @@ def _blocks(partitioner: str, target: str) -> None:
         cut(Numbering(mesh), spec, options)
     if partitioner == "blocks":
         # of several groups, as those of large meshes
-        search.middles(np.ones((200, 3)), np.ones(200, np.int32), np.zeros(200, np.int32), 3)
+        middles(np.ones((200, 3)), np.ones(200, np.int32), np.zeros(200, np.int32), 3)
 
 
 @contextmanager

@@ -279,11 +279,11 @@ def test_a_lean_search_finds_the_same_parts_with_less_memory(tetrahedra, monkeyp
         came.append(weakref.ref(table))
         return table
 
-    def groupings(search, todo, blocks):
+    def groupings(search, todo, blocks, pressure):
         held.append(came[-1]() is not None)
         # arrays without strides have no memory
         waiting.append([level.weight.strides[0] for level, _ in todo])
-        return usual(search, todo, blocks)
+        return usual(search, todo, blocks, pressure)
 
     def examples(search, level):
         tables.append(search.geometry.table.size)
@@ -356,4 +356,4 @@ def test_shares_reach_the_search_and_a_high_degree_is_no_trouble():
     owner = owners_of_leading_set(CutProblem(subject, np.array([0.25, 0.75])), "annealed")
     assert np.bincount(owner)[0] == pytest.approx((n + 1) / 4, rel=0.1)
     rows = owner[fan.astype(int)[:, 1:]]
-    assert np.count_nonzero(rows[:, 0] != rows[:, 1]) <= 6
+    assert np.count_nonzero(rows[:, 0] != rows[:, 1]) <= 8

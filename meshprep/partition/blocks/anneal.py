@@ -122,6 +122,7 @@ def sweep_over(
             if after > _limit(cap, sweep):
                 continue
             new += price + sweep.even * weight * (fullness - after / cap)
+            new += weight * (state.pressure[source] - state.pressure[b])
             over = min(weight, max(0, after - cap))
             over -= LACK * min(weight, max(0, state.least[b] - state.size[b]))
             new -= sweep.over * over

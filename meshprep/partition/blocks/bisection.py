@@ -26,7 +26,7 @@ USUAL = 0.85
 # Elements thinner than this, relative to their widest direction, count as this thin.
 THINNEST = 1e-6
 # The same where coordinates only stand in for real ones: these say little about what is thin.
-THINNEST_GUESSED = 0.3
+THINNEST_GUESSED = 0.15
 # A part is a grid when the mean of the fourth powers of its directions is longer than this.
 GRID = 0.4
 

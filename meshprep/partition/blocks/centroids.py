@@ -133,6 +133,21 @@ def squared_radius(place: Float64s, weight: Int32s, block: Int32s, metric: Float
     return total / max(1, count)
 
 
+@kernel
+def middles(place: Float64s, weight: Int32s, block: Int32s, n_blocks: int) -> Float64s:
+    """The mean place of the elements of every block, (n_blocks, 3). O(clusters)."""
+    centroid = np.zeros((n_blocks, 3), np.float64)
+    size = np.zeros(n_blocks, np.int64)
+    for i in range(block.size):
+        size[block[i]] += weight[i]
+        for a in range(3):
+            centroid[block[i], a] += weight[i] * place[i, a]
+    for b in range(n_blocks):
+        for a in range(3):
+            centroid[b, a] /= max(1, size[b])
+    return centroid
+
+
 @helper
 def find_centroids(
     centroids: Centroids, weight: Int32s, block: Int32s | UInt32s, size: Int64s

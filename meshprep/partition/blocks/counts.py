@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Int32s, Int64s, UInt32s, helper, inlined
+from ...kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined
 
 # A block and a count share an int32. Points with more clusters than fit are in nearly every block
 # anyway: moves do not look at them.
@@ -28,7 +28,7 @@ class Counts(NamedTuple):
     list of (block, count) begins; ``begin`` has these of all points. Points with one cluster are
     left out: no move changes what they cost. No ``facets`` are given where all have 1. ``size`` is
     the number of elements of each block, ``cap`` the most that it may have, and ``least`` what it
-    should have.
+    should have. An element gains the ``pressure`` of the block that it leaves, less the other's.
 
     What leads to other arrays is unsigned: of a signed index numba asks whether it is negative.
     """
@@ -45,6 +45,7 @@ class Counts(NamedTuple):
     least: Int64s
     begin: Int32s
     lists: Int32s
+    pressure: Float64s
 
 
 @inlined

@@ -8,7 +8,7 @@ next phase.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import get_num_threads
@@ -40,7 +40,9 @@ class AnnealingSchedule(NamedTuple):
     The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
     ``over`` from the share ``HOLDS`` on; sweeps from ``total`` on only gain. ``cap`` (n_blocks,) is
     the most that each block may have, ``excess`` the share by which it may be over that, and
-    ``least`` (n_blocks,) what it should have. Prices as of :class:`moves.Sweep`.
+    ``least`` (n_blocks,) what it should have. Pressure rises in a sweep by ``rate`` for each cap by
+    which a block is fuller than the mean; at a pressure of ``halved`` the pull is
+    half. Prices as of :class:`moves.Sweep`.
     """
 
     begin: int
@@ -55,8 +57,11 @@ class AnnealingSchedule(NamedTuple):
     facet: float
     over: tuple[float, float]
     even: float
+    rate: float
+    halved: float
     colour: float
     per_unit: float
+    seed: int
 
 
 class Group(NamedTuple):
@@ -124,7 +129,7 @@ def anneal_groups(
     grouping: Grouping,
     groups: Int64s,
     schedule: AnnealingSchedule,
-    seed: int,
+    pressure: Float64s,
 ) -> int:
     """Anneal some groups of blocks, each on its own; ``block`` is changed in place.
 
@@ -135,6 +140,8 @@ def anneal_groups(
     block : (clusters,) int32
     groups : (k,) int64
         A share of ``grouping``.
+    pressure : (n_blocks,) float64
+        As of :class:`counts.Counts`; changed in place.
 
     Returns
     -------
@@ -147,18 +154,19 @@ def anneal_groups(
     gained = 0
     for g in groups:
         group = _group(grouping, g)
-        state, kept = _extract(level, points, group, block, number, schedule.cap, schedule.least)
+        state, kept = _extract(level, points, group, block, number, schedule, pressure)
         count_blocks(state)
         gained += loads_of(state)
         centroids = _centroids(level, group, metric, state, schedule.pull[0])
         degrees = _degrees(state, points.written, kept)
-        random = np.uint64(seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
+        random = np.uint64(schedule.seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         found_there = new_candidates(state.size.size)
         memory = new_memory(state, quantile)
+        drift = _press(state, 0.0)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
                 forget_scores(memory)
-            sweep = _sweep_at(schedule, k)
+            sweep = _sweep_at(schedule, k, drift)
             random, moved = sweep_over(
                 state, centroids, degrees, sweep, k, memory, found_there, random
             )
@@ -166,10 +174,30 @@ def anneal_groups(
                 moved += exchange(state, centroids, sweep, memory)
             if moved == 0 and k >= schedule.total:
                 break
+            drift = _press(state, schedule.rate)
         gained -= loads_of(state)
+        for k in range(group.blocks.size):
+            pressure[group.blocks[k]] = state.pressure[k]
         for k in range(group.clusters.size):
             block[group.clusters[k]] = group.blocks[state.block[k]]
     return gained
+
+
+@helper
+def _press(state: Counts, rate: float) -> float:
+    """Raise the pressure of blocks fuller than the mean, and lower that of the others.
+
+    Where blocks gain elements sweep after sweep, it grows until they no longer do; what comes and
+    goes by chance adds up to little. Returns its mean square.
+    """
+    mean, square = 0.0, 0.0
+    for b in range(state.size.size):
+        mean += state.size[b] / state.cap[b]
+    mean /= state.size.size
+    for b in range(state.size.size):
+        state.pressure[b] += rate * (state.size[b] / state.cap[b] - mean)
+        square += state.pressure[b] ** 2
+    return square / state.size.size
 
 
 def unit_of(weight: Int32s) -> float:
@@ -203,8 +231,8 @@ def _centroids(
 
 
 @helper
-def _sweep_at(schedule: AnnealingSchedule, k: int) -> Sweep:
-    """What holds in sweep ``k``."""
+def _sweep_at(schedule: AnnealingSchedule, k: int, drift: float) -> Sweep:
+    """What holds in sweep ``k``, with the mean square of the pressure."""
     even, colour = schedule.even, schedule.colour
     if k >= schedule.total:
         return Sweep(
@@ -218,6 +246,8 @@ def _sweep_at(schedule: AnnealingSchedule, k: int) -> Sweep:
     excess = schedule.excess[0] + held * (schedule.excess[1] - schedule.excess[0])
     over = schedule.over[0] + held * (schedule.over[1] - schedule.over[0])
     pull = schedule.pull[0] + share * (schedule.pull[1] - schedule.pull[0])
+    # where pressure must hold elements back, centroids are no guide
+    pull /= 1.0 + (drift / schedule.halved**2) ** 2
     return Sweep(excess, even, over, temperature, schedule.facet, pull, colour, schedule.per_unit)
 
 
@@ -228,8 +258,8 @@ def _extract(
     group: Group,
     block: Int32s,
     number: Int32s,
-    cap: Int64s,
-    least: Int64s,
+    schedule: AnnealingSchedule,
+    pressure: Float64s,
 ) -> tuple[Counts, Int32s]:
     """The clusters of a group with points, neighbours and blocks numbered in it; the points.
 
@@ -270,10 +300,11 @@ def _extract(
         np.empty(clusters.size, np.int32),
         np.empty(clusters.size, np.uint32),
         np.zeros(group.blocks.size, np.int64),
-        _of_blocks(cap, group.blocks),
-        _of_blocks(least, group.blocks),
+        _of_blocks(schedule.cap, group.blocks),
+        _of_blocks(schedule.least, group.blocks),
         begin,
         np.full(words, no_block(group.blocks.size), np.int32),
+        _of_blocks(pressure, group.blocks),
     )
     for k in range(kept):
         state.lists[begin[k] + WEIGHT], state.lists[begin[k] + USED] = points.weight[met[k]], 0
@@ -284,9 +315,9 @@ def _extract(
 
 
 @helper
-def _of_blocks(values: Int64s, blocks: Int32s) -> Int64s:
+def _of_blocks(values: Any, blocks: Int32s) -> Any:
     """Those of the blocks of a group."""
-    own = np.empty(blocks.size, np.int64)
+    own = np.empty(blocks.size, values.dtype)
     for k in range(blocks.size):
         own[k] = values[blocks[k]]
     return own

@@ -24,6 +24,9 @@ SPARE = 0.08
 # The share of a grid's neighbours that are one step along an axis away. The others are at seams,
 # where parts of a mesh with lines of their own meet.
 REGULAR = 0.9
+# The share of the elements of a grid that may end a line where the line beside it goes on. Of
+# porous bodies and of grids that are refined in places, blocks along the lines are full of steps.
+RAGGED = 0.08
 # Elements that tell whether there are opposite neighbours at all.
 SAMPLE = 1000
 
@@ -60,18 +63,27 @@ def layered_blocks(geometry: Geometry, graph: Csr, cap: int) -> Iterator[tuple[I
         yield min(found, key=lambda cut: geometry.loads(*cut))
 
 
-def grid_places(table: Int32s, graph: Csr, n_points: int) -> Int32s | None:
-    """Places of the elements of a grid in steps along its lines, (n, 3); None where it is no grid.
+class GridPlaces(NamedTuple):
+    """Places in steps along the lines of a grid, (n, 3), None for no grid or a ragged one."""
+
+    steps: Int32s | None = None
+    ragged: bool = False
+
+
+def grid_places(table: Int32s, graph: Csr, n_points: int) -> GridPlaces:
+    """Places of the elements of a grid in steps along its lines; none where these end anywhere.
 
     Components stand beside each other. O(n * arity); O(n_points) where a sample shows no grid.
     """
     step = max(1, table.shape[0] // SAMPLE)
     if _opposite_share(table, graph.offset, graph.index, n_points, step) < OPPOSITE:
-        return None
+        return GridPlaces()
     across, place, component = opposite_neighbours(table, graph.offset, graph.index, n_points)
     sides, straight = _straight_steps(across, place)
     if sides < REGULAR * graph.index.size or straight < REGULAR * sides:
-        return None
+        return GridPlaces()
+    if _ragged_ends(across) > RAGGED * len(table):
+        return GridPlaces(ragged=True)
     offset, members = sort_by(component, int(component.max()) + 1)
     low, high = (
         edge.reduceat(place[members], offset[:-1], axis=0) for edge in (np.minimum, np.maximum)
@@ -79,7 +91,7 @@ def grid_places(table: Int32s, graph: Csr, n_points: int) -> Int32s | None:
     width = high[:, 0] - low[:, 0] + 2
     low[:, 0] -= np.cumsum(width) - width
     place -= low[component]
-    return place
+    return GridPlaces(place)
 
 
 def distinct_places(place: Int32s) -> bool:
@@ -96,6 +108,22 @@ def sortable(place: Int32s) -> list[NDArray[np.integer]]:
     """The places by axis, in 16 bits where that is enough: NumPy sorts these by their digits."""
     narrow = int(place.max(initial=0)) < 1 << 16
     return [axis.astype(np.uint16 if narrow else np.int32) for axis in place.T]
+
+
+@kernel
+def _ragged_ends(across: Int32s) -> int:
+    """Elements that end a line on a side where a neighbour along another axis goes on."""
+    count = 0
+    for i in range(across.shape[0]):
+        ragged = False
+        for s in range(2 * AXES):
+            if across[i, s] >= 0 or across[i, s ^ 1] < 0:
+                continue
+            for t in range(2 * AXES):
+                j = across[i, t]
+                ragged |= t >> 1 != s >> 1 and j >= 0 and across[j, s] >= 0
+        count += ragged
+    return count
 
 
 @kernel

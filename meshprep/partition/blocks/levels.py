@@ -15,13 +15,14 @@ from ...kernels import Bools, Float64s, Int32s, Int64s, helper, inlined, kernel
 from ...kernels.parallel import each, pieces
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
-from .pivots import pivot_coordinates
+from .pivots import pivot_coordinates, smoothed
 
 # The largest clusters are so much smaller than blocks, each level's so much smaller than the next
 # one's; clusters of fewer elements are not worth a level.
 BELOW_BLOCKS, BELOW_NEXT, LEAST_SIZE = 6.4, 3.3, 2.8
-# Clusters whose graph distances stand in for places, and how often these are smoothed.
-STAND_INS, SMOOTHING = (4, 12), 4
+# Of elements without places, the first clusters have so many at most; they grow until there are few
+# or hardly fewer than before. How often places are smoothed on each level.
+STAND_INS, FEW_CLUSTERS, LEAST_FALL, SMOOTHING = 4.0, 600, 0.9, 4
 # How often labels are propagated.
 ROUNDS = 2
 # Clusters grow inside runs of at most so many members, each on any thread; fewer than the second
@@ -105,27 +106,24 @@ def facets_between(level: Any, s: int) -> int:
 
 
 def stand_in_places(table: Int32s, graph: Csr, n_points: int) -> Float64s:
-    """Places for elements that have none: graph distances between clusters, smoothed.
+    """Places for elements that have none: graph distances between large clusters, smoothed.
 
-    Parameters as of :func:`element_level`. Returns (n, 3) float64. Linear.
+    Of few clusters, distances are long-waved; what lies inside a cluster is found on the way back,
+    by smoothing on every level. Parameters as of :func:`element_level`. Returns (n, 3) float64.
+    Linear.
     """
-    level = element_level(table, graph, np.zeros((table.shape[0], 1)))
-    cluster = np.arange(table.shape[0], dtype=np.int32)
-    for most in STAND_INS:
-        level, label = coarsen(level, n_points, most)
-        cluster = label[cluster]
-    widest = int(np.diff(level.point_offset).max(initial=1))
-    place = pivot_coordinates(rows_of(level, widest), n_points)[cluster]
-    if not graph.index.size:
-        return place
-    lone = np.diff(graph.offset) == 0
-    first = np.minimum(graph.offset[:-1], graph.index.size - 1)
-    for _ in range(SMOOTHING):
-        mean = (
-            np.add.reduceat(place[graph.index], first)
-            / np.maximum(1, np.diff(graph.offset))[:, None]
-        )
-        place = np.where(lone[:, None], place, (place + mean) / 2)
+    level, most = element_level(table, graph, np.zeros((table.shape[0], 1))), STAND_INS
+    graphs, labels = [graph], list[Int32s]()
+    while level.weight.size > FEW_CLUSTERS:
+        larger, label = coarsen(level, n_points, round(most))
+        if larger.weight.size > LEAST_FALL * level.weight.size:
+            break
+        level, most = larger, most * BELOW_NEXT
+        graphs.append(Csr(level.offset, level.neighbours))
+        labels.append(label)
+    place = pivot_coordinates(graphs[-1])
+    for finer, label in zip(graphs[-2::-1], labels[::-1], strict=True):
+        place = smoothed(finer, place[label], SMOOTHING)
     return place
 
 

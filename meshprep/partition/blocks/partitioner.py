@@ -31,13 +31,14 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
+from .apart import components, more_pieces
 from .bricks import brick_blocks
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
 from .geometry import Geometry, block_count
-from .layers import distinct_places, grid_places, layered_blocks
+from .layers import GridPlaces, distinct_places, grid_places, layered_blocks
 from .levels import stand_in_places
-from .phases import GRIDS, OTHER
+from .phases import GRIDS, MENDED, OTHER
 from .reconnect import near_blocks, reconnect_groups
 from .search import FOREVER, LONG_SEARCH, Search
 from .start import Start, choose_start
@@ -50,6 +51,8 @@ FEW = 200
 # By what share bricks of a grid, or bisection, must load less than the other for that to be left
 # out: annealing gains so much at most.
 FAR_AHEAD = 0.015
+# Blocks are annealed again where the cap and the fragments cost more than this, in times the loads.
+WORTH_HEALING = 1.003
 # Of more blocks bisection alone has never given better ones than annealing.
 FEW_BLOCKS = 32
 
@@ -105,14 +108,15 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     if not problem.n or not problem.table.size:
         return blocks_of(np.arange(problem.n) // problem.block_size, problem.n)
     table = read_only(distinct_rows(problem.table))
-    graph, geometry, steps = _neighbours_and_places(problem, table)
+    graph, geometry, grid = _neighbours_and_places(problem, table)
     cap, limit = problem.block_size, int(options["staged_bytes"])
     cap = room_for_bytes(geometry, cap, limit) if limit else cap
     n_blocks = block_count(problem.n, cap)
     if n_blocks <= 1:
         return _single(table, problem.n_points)
+    places_tell = geometry.known and not grid.ragged
     start, search = at_once(
-        lambda: choose_start(geometry, graph, cap) if geometry.known else Start(),
+        lambda: choose_start(geometry, graph, cap) if places_tell else Start(),
         lambda: Search(
             geometry, graph, n_blocks, cap, problem.seed, options["effort"],
             options["colour_weight"], begin + options["time_limit"], problem.progress,
@@ -123,7 +127,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         # moves at a price can end at blocks that cost more than those found without one
         until = FOREVER if search.until >= FOREVER else (begin + search.until) / 2
         searches.insert(0, replace(search, colour=0.0, until=until))
-    found = [candidate for one in searches for candidate in _candidates(one, start, steps)]
+    found = [candidate for one in searches for candidate in _candidates(one, start, grid.steps)]
     return _best(found, search.colour, start, limit)
 
 
@@ -195,11 +199,34 @@ def _best(found: list[tuple[Search, Int32s]], colour: float, start: Start, limit
 
 
 def _mended(search: Search, block: Int32s) -> Int32s:
-    """The blocks within the cap and connected; changed in place."""
+    """The blocks within the cap and connected; annealed again where that cost much."""
+    fragments = int(_fragmented(search, block, search.n_blocks).sum())
+    within = np.bincount(block, minlength=search.n_blocks).max() <= search.cap
+    if within and fragments * FEW <= search.n_blocks:
+        search.fragmented = fragments
+        return block
+    before, start = search.cost(block), search.loads_at_start
+    _mend(search, block)
+    cost, fragmented = search.cost(block), search.fragmented
+    if cost > WORTH_HEALING * before:
+        healed = search.improve(block, MENDED)
+        _mend(search, healed)
+        search.loads_at_start = start
+        if search.cost(healed) < cost:
+            return healed
+        search.fragmented = fragmented
+    return block
+
+
+def _mend(search: Search, block: Int32s) -> None:
+    """Bring the blocks within the cap, and make them connected; changed in place."""
     g = search.geometry
     search.within_cap(block)
     fragmented = _fragmented(search, block, search.n_blocks)
     count, before = int(fragmented.sum()), search.n_blocks
+    if count * FEW > search.n_blocks:
+        fragmented &= _torn(search, block)
+        count = int(fragmented.sum())
     for k in range(REUNIONS):
         if count * FEW <= search.n_blocks or count >= before:
             break
@@ -207,13 +234,19 @@ def _mended(search: Search, block: Int32s) -> Int32s:
         groups = search.groups(block, k, near)
         reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
         before, count = count, int(fragmented.sum())
-    search.fragmented = count
-    return block
+    search.fragmented = int(_fragmented(search, block, search.n_blocks).sum())
 
 
 def _fragmented(search: Search, block: Int32s, n_blocks: int) -> Bools:
     g = search.geometry
     return count_components(g.table, g.weight.size, block, n_blocks) > 1
+
+
+def _torn(search: Search, block: Int32s) -> Bools:
+    """Blocks with more pieces than there are components of the mesh in them."""
+    g, graph = search.geometry, search.graph
+    pieces = count_components(g.table, g.weight.size, block, search.n_blocks)
+    return more_pieces(pieces, components(graph.offset, graph.index), block)
 
 
 def _single(table: Int32s, n_points: int) -> Blocks:
@@ -243,7 +276,7 @@ def _numbers(block: Int32s) -> Float64s:
 
 def _neighbours_and_places(
     problem: BlockProblem, table: Int32s
-) -> tuple[Csr, Geometry, Int32s | None]:
+) -> tuple[Csr, Geometry, GridPlaces]:
     """The neighbours of the elements, and where they are; of a grid in steps along its lines.
 
     Those are the last result: blocks of a bent or stretched grid are those of a straight one.
@@ -252,12 +285,14 @@ def _neighbours_and_places(
         lambda: facet_graph(table, problem.n_points),
         lambda: None if problem.coordinates is None else _geometry(problem, table, None),
     )
-    steps = grid_places(table, graph, problem.n_points)
-    apart = steps is not None and distinct_places(steps)
-    if steps is not None and (apart or geometry is None):
-        straight = replace(problem, coordinates=steps.astype(np.float64))
-        return graph, _geometry(straight, table, None), steps if apart else None
-    return graph, _geometry(problem, table, graph) if geometry is None else geometry, None
+    grid = grid_places(table, graph, problem.n_points)
+    apart = grid.steps is not None and distinct_places(grid.steps)
+    if grid.steps is not None and (apart or geometry is None):
+        straight = replace(problem, coordinates=grid.steps.astype(np.float64))
+        return graph, _geometry(straight, table, None), grid if apart else GridPlaces()
+    if geometry is None:
+        geometry = _geometry(problem, table, graph)
+    return graph, geometry, grid._replace(steps=None)
 
 
 def _geometry(problem: BlockProblem, table: Int32s, graph: Csr | None) -> Geometry:
@@ -276,7 +311,7 @@ def geometry_of(
     known, n_points = places is not None, weight.size
     if places is None:
         assert graph is not None, "places or neighbours are known"
-        steps = grid_places(table, graph, n_points)
+        steps = grid_places(table, graph, n_points).steps
         known = steps is not None
         places = stand_in_places(table, graph, n_points) if steps is None else steps.astype(float)
     return Geometry.of(table, weight, written, places, known=known)

@@ -9,15 +9,17 @@ import numpy as np
 from meshprep_runtime.maps import distinct, read_only
 
 from ...colour.thread_colours import colour_threads
-from ...kernels import Bools, Float64s, Int32s, clock, kernel
+from ...kernels import Bools, Float64s, Int32s
 from ...kernels.memory import give_back
 from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
+from .apart import apart_first, moved_together, torn_share
 from .bisection import bisect
+from .budget import FOREVER, Budget
 from .caps import within_cap
-from .centroids import block_metrics, squared_radius
+from .centroids import block_metrics, middles, squared_radius
 from .geometry import Geometry, rotated
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
 from .levels import (
@@ -29,6 +31,7 @@ from .levels import (
     hollow,
     in_space,
     rows_of,
+    stand_in_places,
 )
 from .phases import ELEMENTS, Phase, phases
 from .sizes import Sizes
@@ -52,9 +55,15 @@ LONG = 100
 HURRIED = 4
 # Sweeps at the end that only gain.
 COLD_SWEEPS = 4
+# Places that stand in for real ones draw clusters less: they are right on the whole, not in detail.
+PULL_GUESSED = 0.4
+# Pressure at which elements are drawn to centroids by half: a few times what chance adds up to.
+HALVED = 0.3
+# A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
+# where the start that they give has less than this share of its loads.
+TORN, WORTH_GUESSING = 0.1, 0.97
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
-FOREVER = 1e9
 
 
 @dataclass(eq=False)
@@ -86,12 +95,16 @@ class Search:
     fragmented: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
+        self._unit = unit_of(self.geometry.weight)
+        n = self.geometry.table.shape[0]
+        self._sizes = self.sizes or Sizes.equal(n, self.n_blocks, self.cap)
+        self._budget = Budget(self.effort, self.until, self.progress)
+        self._prepare()
+
+    def _prepare(self) -> None:
         g = self.geometry
-        self._unit = unit_of(g.weight)
-        self._sizes = self.sizes or Sizes.equal(g.table.shape[0], self.n_blocks, self.cap)
         self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
-        self._budget = _Budget(self.effort, self.until, self.progress)
-        self._looked_at = _Sample(self.geometry)
+        self._looked_at = _Sample(g)
 
     @property
     def small(self) -> bool:
@@ -101,19 +114,11 @@ class Search:
 
     def multilevel(self, rotation: float) -> Int32s:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
-        levels, labels = self._levels()
-        d = self.geometry.coordinates.shape[1]
-        todo = phases(levels, min(3, d), self.effort, self.n_blocks)
-        few = sum(level.weight.size <= START_CLUSTERS for level in levels)
-        frames = _frames(d, rotation, self.starts if few else 1)
-        blocks = [self._bisect(levels[-1], frame) for frame in frames]
-        del levels
-        self._tidy()
-        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
-        if self.lean:
-            self._let_go()
+        todo, labels, blocks = self._begin(rotation)
+        few = sum(level.weight.size <= START_CLUSTERS for level, _ in todo)
+        pressure = np.zeros((len(blocks), self.n_blocks))
         for k in range(len(todo)):
-            for tasks in self._groupings(todo[k:], blocks):
+            for tasks in self._groupings(todo[k:], blocks, pressure):
                 each(anneal_groups, tasks)
             # memory of a level that is done is for those of more clusters
             todo[k], tasks = todo[-1], []
@@ -124,8 +129,33 @@ class Search:
                 next_level = todo[min(few, len(labels))]
                 costs = [self._cost_of_clusters(next_level[0], block) for block in blocks]
                 del next_level
-                blocks = [blocks[int(np.argmin(costs))]]
+                best = int(np.argmin(costs))
+                blocks, pressure = [blocks[best]], pressure[best:]
         return blocks[0]
+
+    def _begin(
+        self, rotation: float
+    ) -> tuple[list[tuple[Level, Phase]], list[Int32s], list[Int32s]]:
+        """The levels to anneal, their labels, and the blocks of the largest clusters."""
+        levels, labels = self._levels()
+        d = self.geometry.coordinates.shape[1]
+        few = sum(level.weight.size <= START_CLUSTERS for level in levels)
+        frames = _frames(d, rotation, self.starts if few else 1)
+        blocks = [self._bisect(levels[-1], frame) for frame in frames]
+        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
+        guessed = self._by_distances(levels, labels, blocks[0])
+        if guessed is not None:
+            self.geometry = guessed
+            self._prepare()
+            return self._begin(rotation)
+        if self.lean:
+            self._let_go()
+        else:
+            levels = moved_together(levels, labels, blocks[0])
+        todo = phases(levels, min(3, d), self.effort, self.n_blocks)
+        del levels
+        self._tidy()
+        return todo, labels, blocks
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
@@ -171,10 +201,25 @@ class Search:
     def _bisect(self, top: Level, frame: Float64s) -> Int32s:
         """Blocks of the largest clusters."""
         g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
+        table, where, position = g.table[rows], g.coordinates[rows], g.position
+        where, position, frame = apart_first(top, table, where, position, frame)
         return bisect(
-            g.table[rows], g.position, g.coordinates[rows], frame, self.n_blocks, g.thinnest,
-            top.weight, self._sizes.share,
-        )  # fmt: skip
+            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
+        )
+
+    def _by_distances(
+        self, levels: list[Level], labels: list[Int32s], cut: Int32s
+    ) -> Geometry | None:
+        """Graph distances as places, where coordinates tear the start and these load less."""
+        top, g = levels[-1], self.geometry
+        if self.lean or not g.known or torn_share(top, cut, self.n_blocks) < TORN:
+            return None
+        places = stand_in_places(g.table, self.graph, g.weight.size)
+        guessed = Geometry.of(g.table, g.weight, g.written, places, known=False).placed()
+        frame = np.eye(guessed.coordinates.shape[1])
+        block = _refined(replace(self, geometry=guessed)._bisect(top, frame), labels)
+        better = g.loads(block, self.n_blocks) < WORTH_GUESSING * self.loads_at_start
+        return guessed if better else None
 
     def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
         """The weighted loads and the price of the cut facets, less what no move can change."""
@@ -190,7 +235,9 @@ class Search:
         """Blocks within the cap, annealed element by element from those given; no worse."""
         self.loads_at_start = self.geometry.loads(block, self.n_blocks)
         found = block.copy()
-        groupings = self._groupings([(self._elements, phase)], [found])
+        groupings = self._groupings(
+            [(self._elements, phase)], [found], np.zeros((1, self.n_blocks))
+        )
         gained = sum(sum(each(anneal_groups, tasks)) for tasks in groupings)
         moved = self.within_cap(found)
         if moved or self.colour:
@@ -221,12 +268,12 @@ class Search:
         return int(colours.count.sum())
 
     def _groupings(
-        self, todo: list[tuple[Level, Phase]], blocks: list[Int32s]
+        self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
     ) -> Iterator[list[tuple[Any, ...]]]:
         """The tasks of :func:`anneal_groups` that anneal the first level of those left to do.
 
-        ``blocks`` has those of every start. Each list of tasks groups them another way, and changes
-        them before the next one is made.
+        ``blocks`` and ``pressure`` have those of every start. Each list of tasks groups them
+        another way, and changes them before the next one is made.
         """
         (level, phase), last = todo[0], len(todo) == 1
         total, begin = self._budget.sweeps(todo, 0.0), 0
@@ -242,9 +289,9 @@ class Search:
             tasks: list[tuple[Any, ...]] = []
             for start, block in enumerate(blocks):
                 grouping = Grouping.of(block, self._groups(level, block, number))
-                seed = (self.seed + start + 1_000_003 * number) % 2**31
+                own = schedule._replace(seed=(self.seed + start + 1_000_003 * number) % 2**31)
                 tasks += [
-                    (level, points, metrics[start], block, grouping, share, schedule, seed)
+                    (level, points, metrics[start], block, grouping, share, own, pressure[start])
                     for share in grouping.shares()
                 ]
             yield tasks
@@ -269,13 +316,18 @@ class Search:
         heat = max(1.0, HEAT_PRICE * loaded)
         first, final = phase.temperature
         one = self._sizes.mean_weight
+        drawn = 1.0 if self.geometry.known or self.sizes else PULL_GUESSED
+        # parts of unlike sizes have shares to keep to instead
+        rate = 0.0 if self.sizes else phase.rate / self.effort**0.5
         # in a long search, whole regions would fill
         over = loaded * min(2.0, max(1.0, self.effort**0.5)) / one
         return AnnealingSchedule(
             0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
-            (heat * first, heat * final), phase.excess, phase.pull, phase.facet,
-            (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one, float(self.colour),
-            1.0 / self._unit,
+            (heat * first, heat * final), phase.excess,
+            (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
+            (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
+            rate, HALVED, float(self.colour),
+            1.0 / self._unit, 0,
         )  # fmt: skip
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
@@ -345,53 +397,3 @@ class _Sample(NamedTuple):
         if self.elements is None:
             return example
         return np.searchsorted(self.elements, example).astype(np.int32)
-
-
-class _Budget:
-    """How many sweeps there are: by effort, or as many as fit into the time that is left."""
-
-    # Looks at clusters and their points in a second, until it is measured; of the time left, what
-    # is kept for the end.
-    USUAL_RATE, KEPT = 3e7, 0.1
-
-    def __init__(self, effort: float, until: float, progress: Callable[[float], None]) -> None:
-        self._effort, self._until, self._progress = effort, until, progress
-        self._begun, self._done, self._left = clock(), 0.0, 0.0
-
-    def sweeps(self, todo: list[tuple[Level, Phase]], done: float) -> int:
-        """Sweeps, at least 1, that the first level to do still gets; a share of them is done."""
-        works = [phase.sweeps * _work(level) for level, phase in todo]
-        works[0] *= 1.0 - done
-        effort = self._effort
-        if self._until < FOREVER:
-            spent = clock() - self._begun
-            rate = self._done / spent if self._done and spent > 0 else self.USUAL_RATE
-            time_left = max(0.0, self._until - clock()) * (1 - self.KEPT)
-            effort = time_left * rate / max(1.0, sum(works))
-        self._left = effort * sum(works)
-        return max(1, round(todo[0][1].sweeps * (1.0 - done) * effort))
-
-    def spend(self, level: Level, sweeps: int) -> None:
-        """Take note of what was done."""
-        done = sweeps * _work(level)
-        self._done, self._left = self._done + done, max(0.0, self._left - done)
-        self._progress(self._done / max(1.0, self._done + self._left))
-
-
-def _work(level: Level) -> float:
-    return float(level.points.size + level.neighbours.size)
-
-
-@kernel
-def middles(place: Float64s, weight: Int32s, block: Int32s, n_blocks: int) -> Float64s:
-    """The mean place of the elements of every block, (n_blocks, 3). O(clusters)."""
-    centroid = np.zeros((n_blocks, 3), np.float64)
-    size = np.zeros(n_blocks, np.int64)
-    for i in range(block.size):
-        size[block[i]] += weight[i]
-        for a in range(3):
-            centroid[block[i], a] += weight[i] * place[i, a]
-    for b in range(n_blocks):
-        for a in range(3):
-            centroid[b, a] /= max(1, size[b])
-    return centroid

@@ -102,19 +102,20 @@ def points_of(weight, written=None):
     return Points(weight, written)
 
 
-def schedule(cap, temperature=0.5, pull=0.2, colour=0.0, end=9, total=6):
+def schedule(cap, temperature=0.5, pull=0.2, colour=0.0, end=9, total=6, seed=1):
     heat, pulls = (float(temperature), 0.0), (float(pull), 0.0)
     return AnnealingSchedule(
-        0, end, total, cap, 0 * cap, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), 0.3,
-        float(colour), 0.5,
+        0, end, total, cap, 0 * cap, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), 0.3, 0.2, 0.3,
+        float(colour), 0.5, seed,
     )  # fmt: skip
 
 
-def anneal(level, points, metric, block, groups, plan, seed):
+def anneal(level, points, metric, block, groups, plan):
     """Anneal all groups; by how much the loads fell."""
     grouping = Grouping.of(block, groups)
-    own = level, points, metric, block, grouping
-    return sum(each(anneal_groups, [(*own, share, plan, seed) for share in grouping.shares()]))
+    own, pressure = (level, points, metric, block, grouping), np.zeros(groups.size)
+    shares = [(*own, share, plan, pressure) for share in grouping.shares()]
+    return sum(each(anneal_groups, shares))
 
 
 @ROUND
@@ -136,7 +137,7 @@ def test_what_annealing_says_it_gained_is_what_the_objective_lost(
     first = case.sizes
     metric = np.random.default_rng(3).random((case.n_blocks, 6)) * [1, 1, 1, 0, 0, 0]
     plan = schedule(cap, temperature, pull, colour)
-    gained = anneal(case.level, points, metric, case.block, case.groups, plan, 1)
+    gained = anneal(case.level, points, metric, case.block, case.groups, plan)
     before = objective(case.table, case.weight, start[case.cluster])
     assert gained == before - objective(case.table, case.weight, case.block[case.cluster])
     assert (case.groups[case.block] == case.groups[start]).all()
@@ -147,9 +148,9 @@ def test_what_annealing_says_it_gained_is_what_the_objective_lost(
 
 
 @kernel
-def _moved(level, points, group, block, number, written, clusters, targets, cap):
-    caps = np.full(group.blocks.size, cap)
-    state, kept = _extract(level, points, group, block, number, caps, 0 * caps)
+def _moved(level, points, group, block, number, written, moves, plan):
+    pressure, (clusters, targets), cap = np.zeros(group.blocks.size), moves, plan.cap[0]
+    state, kept = _extract(level, points, group, block, number, plan, pressure)
     own = np.zeros(state.lists.size, np.bool_)
     for k in range(kept.size):
         own[state.begin[k]] = written[kept[k]]
@@ -172,6 +173,7 @@ def _moved(level, points, group, block, number, written, clusters, targets, cap)
         state.least,
         state.begin,
         np.full(state.lists.size, no_block(group.blocks.size), np.int32),
+        state.pressure,
     )
     for p in state.begin:
         fresh_state.lists[p + WEIGHT], fresh_state.lists[p + USED] = state.lists[p + WEIGHT], 0
@@ -196,7 +198,7 @@ def test_counts_after_moves_are_those_counted_afresh(data, tables):
     )
     state, degrees, fresh, fresh_degrees = _moved(
         case.level, points_of(case.weight), grouping.group(0), case.block, number, written,
-        clusters, targets, 10,
+        (clusters, targets), schedule(np.full(case.n_blocks, 10)),
     )  # fmt: skip
     assert (number == -1).all()
     assert (state.size == fresh.size).all()
@@ -276,8 +278,8 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
         set_num_threads(count)
         block = start.copy()
         metric = np.zeros((groups.size, 6))
-        plan = schedule(np.full(groups.size, 62), 0.4, 0.0, end=20, total=15)
-        anneal(level, points, metric, block, groups, plan, 5)
+        plan = schedule(np.full(groups.size, 62), 0.4, 0.0, end=20, total=15, seed=5)
+        anneal(level, points, metric, block, groups, plan)
         found.append(block)
     set_num_threads(threads)
     assert (found[0] == found[1]).all()
@@ -290,9 +292,9 @@ def test_elements_of_full_blocks_change_places(quad_edges):
     start = (np.arange(len(table)) // 60).astype(np.int32)
     sizes = np.bincount(start)
     points, block = points_of(np.ones(n_points, dtype=np.int32)), start.copy()
-    plan = schedule(sizes, 0.4, 0.2, end=20, total=15)._replace(excess=(0.0, 0.0))
+    plan = schedule(sizes, 0.4, 0.2, end=20, total=15, seed=5)._replace(excess=(0.0, 0.0))
     metric, one_group = np.zeros((sizes.size, 6)), np.zeros(sizes.size, np.int32)
-    gained = anneal(level, points, metric, block, one_group, plan, 5)
+    gained = anneal(level, points, metric, block, one_group, plan)
     # no block has room for one more: single moves leave everything where it is
     assert (np.bincount(block) == sizes).all()
     assert gained > 0.05 * weighted_loads_of(table, points.weight, start, sizes.size)

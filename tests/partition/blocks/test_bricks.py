@@ -118,7 +118,7 @@ def test_layers_of_a_ring_are_slabs():
     closed = place[:, 0] == 59
     first = lattice((60, 12, 20))[0].reshape(60, -1, 8)[0]
     table[closed, 4:] = first[:, :4]
-    steps = grid_places(table, facet_graph(table, n_points), n_points)
+    steps = grid_places(table, facet_graph(table, n_points), n_points).steps
     assert distinct_places(steps)
     assert sorted(np.ptp(steps, axis=0) + 1) == [12, 20, 60]
     turn = place[:, 0] * np.pi / 30
@@ -145,7 +145,7 @@ def sectors(count, side, layers):
 @pytest.mark.parametrize(("count", "distinct", "least"), [(3, True, 5.22), (5, False, 5.05)])
 def test_blocks_of_a_mesher_may_meet_at_an_edge(check_blocks, count, distinct, least):
     table, where = sectors(count, 16, 20)
-    steps = grid_places(table, facet_graph(table, len(where)), len(where))
+    steps = grid_places(table, facet_graph(table, len(where)), len(where)).steps
     assert distinct_places(steps) == distinct
     centroids = where[table].mean(axis=1)
     blocks = partition(BlockProblem(table, len(where), 320, coordinates=centroids), "blocks")

@@ -7,7 +7,13 @@ from meshprep.colour import colour_threads
 from meshprep.io.generate import generate
 from meshprep.partition import BlockProblem, partition
 from meshprep.partition.blocks.geometry import Geometry
-from meshprep.partition.blocks.layers import grid_places, layered_blocks, opposite_neighbours
+from meshprep.partition.blocks.layers import (
+    GridPlaces,
+    _ragged_ends,
+    grid_places,
+    layered_blocks,
+    opposite_neighbours,
+)
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.topology import derive
 
@@ -116,7 +122,7 @@ def test_grids_without_coordinates_are_cut_as_those_with(check_blocks):
     table, n_points, where = hexes(24)
     twice = np.concatenate([table, table + n_points]).astype(np.int32)
     graph = facet_graph(twice, 2 * n_points)
-    place = grid_places(twice, graph, 2 * n_points)
+    place = grid_places(twice, graph, 2 * n_points).steps
     assert len(np.unique(place, axis=0)) == len(twice)
     free, known = (
         partition(BlockProblem(table, n_points, 256, coordinates=given), "blocks")
@@ -129,4 +135,36 @@ def test_grids_without_coordinates_are_cut_as_those_with(check_blocks):
 def test_triangles_are_no_grid():
     mesh = generate("delaunay2d", cells=500)
     table = mesh.map("cells->nodes").table
-    assert grid_places(table, facet_graph(table, mesh.size("nodes")), mesh.size("nodes")) is None
+    grid = grid_places(table, facet_graph(table, mesh.size("nodes")), mesh.size("nodes"))
+    assert grid == GridPlaces(None, False)
+
+
+def test_a_body_full_of_holes_is_no_grid_to_follow():
+    table, n_points, _ = hexes(24)
+    whole = grid_places(table, facet_graph(table, n_points), n_points)
+    assert not whole.ragged
+    porous = table[(whole.steps // 3).sum(axis=1) % 4 > 0]
+    assert len(porous) == 0.75 * len(table)
+    assert grid_places(porous, facet_graph(porous, n_points), n_points) == GridPlaces(None, True)
+
+
+def test_ragged_ends_are_those_beside_a_line_that_goes_on():
+    # rows of 4, 4 and 3 quads: the last of the second row ends where the first row ends, too
+    place = [(x, y) for y, length in enumerate((4, 4, 3)) for x in range(length)]
+    number = {cell: k for k, cell in enumerate(place)}
+    across = np.full((len(place), 6), -1, np.int32)
+    for (x, y), k in number.items():
+        beside = ((x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1))
+        across[k, :4] = [number.get(cell, -1) for cell in beside]
+    found = sum(
+        (
+            (x + 1, y) not in number
+            and any((x + 1, y + off) in number and (x, y + off) in number for off in (-1, 1))
+        )
+        or (
+            (x, y + 1) not in number
+            and any((x + off, y + 1) in number and (x + off, y) in number for off in (-1, 1))
+        )
+        for x, y in place
+    )
+    assert _ragged_ends(across) == found == 2

@@ -62,6 +62,46 @@ def test_no_region_of_widening_triangles_fills_far_over_the_cap():
     assert over < 450
 
 
+def tetrahedra(cells):
+    mesh = generate("delaunay3d", cells=cells, seed=3, shuffle=False)
+    return mesh.map("cells->nodes").table, mesh.dat("coordinates", "nodes").values
+
+
+def test_layers_that_thin_out_fast_are_cut_as_even_ones(check_blocks):
+    table, points = tetrahedra(20_000)
+    thin = points.copy()
+    # the lowest layers are 60,000 times as thin as the highest
+    thin[:, 2] = np.expm1(11 * points[:, 2]) / np.expm1(11)
+    found = []
+    for where in (points, thin):
+        case = table, len(points), where[table].mean(axis=1)
+        found.append(cut(case, 256))
+        check_blocks(found[-1], len(table), 256)
+    even, graded = (reuse(table, len(points), blocks) for blocks in found)
+    assert graded > 0.975 * even
+
+
+def test_places_that_tell_little_give_way_to_distances(check_blocks):
+    mesh = generate("delaunay2d", cells=20_000, seed=2, shuffle=False)
+    table, points = mesh.map("cells->nodes").table, mesh.dat("coordinates", "nodes").values
+    # a ring so thin that a block is bent by a thousand times the width of its elements
+    radius, turn = 1 + 1e-3 * np.expm1(5 * points[:, 1]), 6.28 * points[:, 0]
+    ring = np.column_stack([radius * np.cos(turn), radius * np.sin(turn)])
+    even, bent = (
+        reuse(table, len(points), cut((table, len(points), where[table].mean(axis=1)), 128))
+        for where in (points[:, :2], ring)
+    )
+    assert bent > 0.98 * even
+
+
+def test_tetrahedra_without_coordinates_are_ahead_of_metis(check_blocks):
+    table, points = tetrahedra(20_000)
+    problem = BlockProblem(table, len(points), 256)
+    ours, theirs = partition(problem, "blocks"), partition(problem, "metis")
+    check_blocks(ours, len(table), 256)
+    assert reuse(table, len(points), ours) > 1.01 * reuse(table, len(points), theirs)
+
+
 def test_hexes_without_coordinates_are_ahead_of_metis(hex_nodes, check_blocks):
     table, n_points, _ = hex_nodes(24)
     problem = BlockProblem(table, n_points, 320)

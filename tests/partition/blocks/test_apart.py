@@ -1,0 +1,115 @@
+"""Components of a mesh: found, cut from each other first, and moved together."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meshprep.io.generate import generate
+from meshprep.mesh.incidence import Csr
+from meshprep.partition import BlockProblem, partition
+from meshprep.partition.blocks.apart import (
+    apart_first,
+    components,
+    more_pieces,
+    moved_together,
+    torn_share,
+)
+from meshprep.partition.blocks.bisection import bisect
+from meshprep.partition.blocks.levels import coarsen, element_level
+from meshprep.partition.neighbourhood import facet_graph
+
+
+def slow_components(n, pairs):
+    component = list(range(n))
+    for _ in range(n):
+        for a, b in pairs:
+            component[a] = component[b] = min(component[a], component[b])
+    return component
+
+
+def graph_of(n, pairs):
+    rows = [
+        sorted({b for a, b in pairs if a == k} | {a for a, b in pairs if b == k}) for k in range(n)
+    ]
+    offset = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    return Csr(offset, np.array([j for row in rows for j in row], np.int32))
+
+
+@given(data=st.data())
+def test_components_and_torn_blocks_are_those_of_a_slow_search(data):
+    n = data.draw(st.integers(1, 12))
+    vertex = st.integers(0, n - 1)
+    pairs = data.draw(st.lists(st.tuples(vertex, vertex), max_size=14))
+    pairs = [(a, b) for a, b in pairs if a != b]
+    graph, slow = graph_of(n, pairs), slow_components(n, pairs)
+    found = components(graph.offset, graph.index)
+    assert found.tolist() == [sorted(set(slow)).index(c) for c in slow]
+    block = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)), np.int32)
+    inside = slow_components(n, [(a, b) for a, b in pairs if block[a] == block[b]])
+    pieces = [len({inside[k] for k in range(n) if block[k] == b}) for b in range(3)]
+    kinds = [len({slow[k] for k in range(n) if block[k] == b}) for b in range(3)]
+    torn = [p > k for p, k in zip(pieces, kinds, strict=True)]
+    assert more_pieces(np.array(pieces), found, block).tolist() == torn
+    nothing = np.zeros((n, 1), np.int32)
+    level = element_level(nothing, graph, np.zeros((n, 2)))
+    assert torn_share(level, block, 3) == np.mean(torn)
+
+
+def two_squares(side):
+    """Two grids of quads in the same place, which share nothing."""
+    mesh = generate("box", nx=side, ny=side, type="quad")
+    table, n_points = mesh.map("cells->nodes").table, mesh.size("nodes")
+    where = mesh.dat("coordinates", "nodes").values[:, :2]
+    both = np.concatenate([table, table + n_points]).astype(np.int32)
+    points = np.concatenate([where, where])
+    return both, points, points[both].mean(axis=1)
+
+
+def test_components_are_cut_from_each_other_before_they_are_cut():
+    table, points, where = two_squares(8)
+    level = element_level(table, facet_graph(table, len(points)), where)
+    places = apart_first(level, table, where, points, np.eye(2))
+    assert [a.shape[1] for a in places] == [3, 3, 3]
+    part = bisect(table, places[1], places[0], places[2], 5)
+    shared = set(part[:64].tolist()) & set(part[64:].tolist())
+    assert len(shared) == 1
+
+
+def test_what_a_block_has_of_two_components_is_in_one_place():
+    table, points, where = two_squares(8)
+    graph = facet_graph(table, len(points))
+    levels, labels = [element_level(table, graph, where)], []
+    level, label = coarsen(levels[0], len(points), 4)
+    levels, labels = [*levels, level], [label]
+    places = apart_first(level, table[level.example], where[level.example], points, np.eye(2))
+    block = bisect(table[level.example], places[1], places[0], places[2], 5, weight=level.weight)
+    moved = moved_together(levels, labels, block)
+    of_elements, second = block[label], np.arange(128) >= 64
+    (b,) = set(of_elements[second].tolist()) & set(of_elements[~second].tolist())
+    middles = [moved[0].place[(of_elements == b) & (second == k)].mean(axis=0) for k in (0, 1)]
+    np.testing.assert_allclose(*middles, atol=1e-12)
+    off = moved[0].place - where
+    assert np.ptp(off[:64], axis=0).max() < 1e-12
+    assert np.ptp(off[64:], axis=0).max() < 1e-12
+
+
+def test_a_connected_mesh_stays_where_it_is():
+    table, points, where = (
+        array[:64] if k != 1 else array for k, array in enumerate(two_squares(8))
+    )
+    level = element_level(table, facet_graph(table, len(points)), where)
+    assert moved_together([level], [], np.zeros(64, np.int32))[0] is level
+    assert apart_first(level, table, where, points, np.eye(2))[0] is where
+
+
+def test_bodies_in_the_same_place_share_nothing_with_each_other(check_blocks):
+    mesh = generate("delaunay3d", cells=2_500, seed=1, shuffle=False)
+    table, n_points = mesh.map("cells->nodes").table, mesh.size("nodes")
+    where = mesh.dat("coordinates", "nodes").values[table].mean(axis=1)
+    bodies, alone = 8, partition(BlockProblem(table, n_points, 256, coordinates=where), "blocks")
+    many = np.concatenate([table + k * n_points for k in range(bodies)]).astype(np.int32)
+    problem = BlockProblem(many, bodies * n_points, 256, coordinates=np.tile(where, (bodies, 1)))
+    together = partition(problem, "blocks")
+    check_blocks(together, len(many), 256)
+    # blocks at the ends of bodies hold some of two
+    assert together.notes["loads"] < 1.05 * bodies * alone.notes["loads"]
