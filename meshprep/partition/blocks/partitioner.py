@@ -4,8 +4,9 @@
 minimises the number of distinct points over all blocks, the connectivity of the hypergraph whose
 nets are the points.
 
-1. Elements of a grid get places in steps along its lines (:mod:`layers`). Cuts of a sample tell
-   whether the lines are worth following (:mod:`start`).
+1. Elements that do not stand along a curve are sorted so (:mod:`along_curve`). Those of a grid
+   get places in steps along its lines (:mod:`layers`). Cuts of a sample tell whether the lines are
+   worth following (:mod:`start`).
 2. Elements grow into clusters, and these into larger ones (:mod:`levels`). Grids keep elements.
 3. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`), or bricks
    of a grid (:mod:`bricks`).
@@ -31,6 +32,7 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
+from .along_curve import along_curve, back
 from .apart import components, more_pieces
 from .bricks import brick_blocks
 from .caps import room_for_bytes, split_for_bytes
@@ -107,6 +109,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     begin = clock()
     if not problem.n or not problem.table.size:
         return blocks_of(np.arange(problem.n) // problem.block_size, problem.n)
+    problem, order = along_curve(problem)
     table = read_only(distinct_rows(problem.table))
     graph, geometry, grid = _neighbours_and_places(problem, table)
     cap, limit = problem.block_size, int(options["staged_bytes"])
@@ -128,7 +131,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         until = FOREVER if search.until >= FOREVER else (begin + search.until) / 2
         searches.insert(0, replace(search, colour=0.0, until=until))
     found = [candidate for one in searches for candidate in _candidates(one, start, grid.steps)]
-    return _best(found, search.colour, start, limit)
+    return back(_best(found, search.colour, start, limit), order)
 
 
 def _candidates(

@@ -61,7 +61,7 @@ PULL_GUESSED = 0.4
 HALVED = 0.3
 # A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
 # where the start that they give has less than this share of its loads.
-TORN, WORTH_GUESSING = 0.2, 0.97
+TORN, WORTH_GUESSING = 0.2, 0.99
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
 
