@@ -95,14 +95,9 @@ def wrong_parts():
         return replace(part, loops=loops)
 
     def across(part, change):
-        """The first boundary element in the last core block, or the other way round."""
-        loop, core = part.loops["edges->cells"], part.sets["edges"].core
-        variant = loop.plan.variant()
-        offset = variant.block_offset + change * (variant.block_offset == core)
-        assert (offset != variant.block_offset).sum() == 1
-        variants = {variant.name: replace(variant, block_offset=offset)}
-        plan = replace(loop.plan, variants=variants)
-        return replace(part, loops={**part.loops, "edges->cells": replace(loop, plan=plan)})
+        """The core ends inside a block: of the core, or of the boundary."""
+        edges = part.sets["edges"]
+        return replace(part, sets={**part.sets, "edges": replace(edges, core=edges.core + change)})
 
     def sent_back(part):
         loop = part.loops["edges->cells"]
