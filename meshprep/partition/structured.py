@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import distinct
 
 from .blocks_of import Blocks, blocks_of
 from .options import Option
@@ -195,7 +196,11 @@ def lattice_of_centroids(coordinates: NDArray[np.float64]) -> Lattice | None:
     staggered = kinds < 2 ** len(kept)
     position = fine // 2 if staggered else fine
     least = FILLED * np.prod(position.max(axis=0) + 1.0)
-    if len(fine) < least or _distinct(fine) < len(fine) or _distinct(position) < least:
+    if (
+        len(fine) < least
+        or distinct(_keys(fine)).size < len(fine)
+        or distinct(_keys(position)).size < least
+    ):
         return None
     return Lattice(position, kinds if staggered else 1)
 
@@ -209,10 +214,6 @@ def _ranks(values: NDArray[np.float64], least: float) -> NDArray[np.int32]:
     rank = np.empty(values.size, np.int32)
     rank[order] = steps
     return rank
-
-
-def _distinct(position: NDArray[np.int32]) -> int:
-    return 1 + int(np.count_nonzero(np.diff(np.sort(_keys(position)))))
 
 
 def _keys(position: NDArray[np.int32]) -> NDArray[np.int64]:
