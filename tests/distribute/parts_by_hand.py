@@ -2,6 +2,11 @@
 
 from collections import Counter
 
+from meshprep.distribute.subject import subject_of_mesh
+from meshprep.io.generate import generate
+from meshprep.loops import simple_request
+from meshprep.pipeline.steps import plan_request_maps
+
 
 def slow_part(sizes, maps, written, owners, part):
     """Core, boundary, exec and halo of every set, as sets of input numbers."""
@@ -48,3 +53,9 @@ def most(values, *, first):
     best = max(count.values())
     among = [v for v in values if count[v] == best]
     return among[0] if first else min(among)
+
+
+def mesh_subject(kind, loops, **values):
+    """A generated mesh, to be split for loops."""
+    mesh = generate(kind, seed=0, **values)
+    return subject_of_mesh(mesh, *plan_request_maps(mesh, [simple_request(one) for one in loops]))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parts_by_hand import most, slow_part, slow_partial
+from parts_by_hand import mesh_subject, most, slow_part, slow_partial
 
 from meshprep.distribute import order
 from meshprep.distribute.copies import PARTIAL
@@ -194,11 +194,6 @@ def test_sets_inherit_the_most_frequent_owner(case, n_parts):
                 assert found["nodes"][t] == most(around, first=False)
 
 
-def mesh_subject(kind, loops, **values):
-    mesh = generate(kind, seed=0, **values)
-    return subject_of_mesh(mesh, *plan_request_maps(mesh, [simple_request(one) for one in loops]))
-
-
 @pytest.mark.parametrize("n_parts", [1, 4, 7])
 @pytest.mark.parametrize("cut", ["metis", "rcb"])
 def test_parts_of_a_mesh_are_even_and_hardly_touch(cut, n_parts):
@@ -247,14 +242,6 @@ def test_mixed_cells_keep_to_their_type_in_each_class():
             assert (np.diff(run.astype(int)) >= 0).all()
         assert set(own.original) == set(cells.original[~triangle])
     assert 3 in types
-
-
-def test_bytes_that_blocks_of_parts_may_not_keep_are_refused():
-    """Blocks at the border staged copies besides, and more than was allowed."""
-    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=200)
-    for options in (Options(staged_bytes=160), Options(partition_options={"staged_bytes": "160"})):
-        with pytest.raises(MeshprepError, match="leave staged_bytes out"):
-            split(subject, 3, SplitOptions("metis"), options)
 
 
 @pytest.mark.parametrize(
@@ -366,38 +353,6 @@ def same_alone(made, parts):
             assert together.arrays[name].dtype == array.dtype
             assert together.rows[name].tolist() == alone.rows[name].tolist() == [len(array)]
             assert np.array_equal(arrays_of(made.build(part))[name], array)
-
-
-def test_what_cannot_be_split_is_said():
-    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=100)
-    with pytest.raises(MeshprepError, match="cut 'metiss' is unknown"):
-        SplitOptions("metiss")
-    for how, message in [
-        (SplitOptions(weights=(1.0,)), "there are 1 weights for 2 parts"),
-        (SplitOptions(weights=(1.0, -1.0)), "from 0"),
-        (SplitOptions("file:/nowhere.npy"), "cannot read parts /nowhere.npy"),
-    ]:
-        with pytest.raises(MeshprepError, match=message):
-            split(subject, 2, how, Options())
-    bare = SplitSubject(subject.sizes, subject.maps, subject.specs)
-    with pytest.raises(MeshprepError, match="'rcb' needs coordinates"):
-        split(bare, 2, SplitOptions("rcb"), Options())
-
-
-def test_parts_from_a_file(tmp_path):
-    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=60)
-    n = subject.sizes["cells"]
-    own, path = np.arange(n) % 3, tmp_path / "parts.npy"
-    np.save(path, own)
-    made = split(subject, 3, SplitOptions(f"file:{path}"), Options()).builder
-    for p in range(3):
-        assert sorted(made.build(p).sets["cells"].original) == np.flatnonzero(own == p).tolist()
-    np.save(path, own[1:])
-    with pytest.raises(MeshprepError, match=f"'cells' has {n} elements"):
-        split(subject, 3, SplitOptions(f"file:{path}"), Options())
-    np.save(path, own + 1)
-    with pytest.raises(MeshprepError, match=r"element 2 is in part 3, outside 0\.\.2"):
-        split(subject, 3, SplitOptions(f"file:{path}"), Options())
 
 
 def test_blocks_that_would_list_their_elements_are_refused():

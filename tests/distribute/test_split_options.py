@@ -1,0 +1,50 @@
+"""What a split is asked for: owners from a file, weights, and what it refuses."""
+
+import numpy as np
+import pytest
+from parts_by_hand import mesh_subject
+
+from meshprep.distribute.steps import SplitOptions, split
+from meshprep.distribute.subject import SplitSubject
+from meshprep.loops.options import Options
+from meshprep_runtime.errors import MeshprepError
+
+
+def test_bytes_that_blocks_of_parts_may_not_keep_are_refused():
+    """Blocks at the border staged copies besides, and more than was allowed."""
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=200)
+    for options in (Options(staged_bytes=160), Options(partition_options={"staged_bytes": "160"})):
+        with pytest.raises(MeshprepError, match="leave staged_bytes out"):
+            split(subject, 3, SplitOptions("metis"), options)
+
+
+def test_what_cannot_be_split_is_said():
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=100)
+    with pytest.raises(MeshprepError, match="cut 'metiss' is unknown"):
+        SplitOptions("metiss")
+    for how, message in [
+        (SplitOptions(weights=(1.0,)), "there are 1 weights for 2 parts"),
+        (SplitOptions(weights=(1.0, -1.0)), "from 0"),
+        (SplitOptions("file:/nowhere.npy"), "cannot read parts /nowhere.npy"),
+    ]:
+        with pytest.raises(MeshprepError, match=message):
+            split(subject, 2, how, Options())
+    bare = SplitSubject(subject.sizes, subject.maps, subject.specs)
+    with pytest.raises(MeshprepError, match="'rcb' needs coordinates"):
+        split(bare, 2, SplitOptions("rcb"), Options())
+
+
+def test_parts_from_a_file(tmp_path):
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=60)
+    n = subject.sizes["cells"]
+    own, path = np.arange(n) % 3, tmp_path / "parts.npy"
+    np.save(path, own)
+    made = split(subject, 3, SplitOptions(f"file:{path}"), Options()).builder
+    for p in range(3):
+        assert sorted(made.build(p).sets["cells"].original) == np.flatnonzero(own == p).tolist()
+    np.save(path, own[1:])
+    with pytest.raises(MeshprepError, match=f"'cells' has {n} elements"):
+        split(subject, 3, SplitOptions(f"file:{path}"), Options())
+    np.save(path, own + 1)
+    with pytest.raises(MeshprepError, match=r"element 2 is in part 3, outside 0\.\.2"):
+        split(subject, 3, SplitOptions(f"file:{path}"), Options())
