@@ -8,6 +8,7 @@ from io import BytesIO
 import h5py
 import numpy as np
 import pytest
+from field_files import SIZES, make_plan, npz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -20,31 +21,7 @@ from meshprep.mesh import Dat
 from meshprep_cli.main import main
 from meshprep_runtime import MeshprepError, Ordering, Plan
 
-SIZES = {"nodes": 7, "cells": 5, "edges": 11, "twins": 5}
 DTYPES = ("f8", "f4", "i4", "i8", "u1", "c16", "S3", "?", ">f8")
-
-
-def make_plan(folder, sizes=SIZES, source="", mesh="", seed=0):
-    random = np.random.default_rng(seed)
-    order = {n: Ordering.from_new_to_old(random.permutation(s)) for n, s in sizes.items()}
-    path = folder / "a.plan.h5"
-    Plan(sizes, order, {}, {}, source, mesh).save(path, overwrite=True)
-    return path, order
-
-
-def npy(values):
-    file = BytesIO()
-    np.save(file, values)
-    return file.getvalue()
-
-
-def npz(*members):
-    """An archive with members of these names, numbers from 0 each."""
-    with zipfile.ZipFile(file := BytesIO(), "w") as archive:
-        for name, n in members:
-            archive.writestr(name, npy(np.arange(n)))
-        archive.comment = b"of a run"
-    return file.getvalue()
 
 
 def there_and_back(plan, path, **options):
@@ -339,36 +316,6 @@ def test_sets_of_one_size_are_asked_for(tmp_path):
     assert np.load(there).tolist() == order["cells"].new_to_old.tolist()
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.npy", b"rubbish", "not a readable NumPy file"),
-        ("a.npz", b"PK\x03\x04", "not a readable NumPy file"),
-        ("a.h5", b"rubbish", "not a readable HDF5 file"),
-        ("a.h5", b"meshprep-plan 1\n", "is a plan"),
-        ("a.csv", b"x\n1\n2\n", "nothing in it has as many rows"),
-        ("a.csv", b"x\n" + b"1\n" * 6, "nothing in it has as many rows"),
-        ("a.npy", 2 * npy(np.arange(7)), "holds more than one array"),
-        ("a.npz", npz(("q.npy", 7), ("q", 5)), "has two members of one name"),
-        ("a.csv", "".join(f"{i}\n" for i in range(7)).encode("utf-16"), "zero bytes"),
-        ("a.doc", b"x", "cannot tell the format.* use .npy .npz .h5"),
-    ],
-)
-def test_bad_files(tmp_path, name, content, message):
-    plan, _ = make_plan(tmp_path)
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(MeshprepError, match=f"{name}.*{message}"):
-        move_files(plan, [tmp_path / name])
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, "a.plan.h5"])
-
-
-def test_arrays_of_python_objects_are_not_unpacked(tmp_path):
-    plan, _ = make_plan(tmp_path)
-    np.save(tmp_path / "a.npy", np.array([{}] * 7, dtype=object), allow_pickle=True)
-    with pytest.raises(MeshprepError, match="not a readable NumPy file"):
-        move_files(plan, [tmp_path / "a.npy"])
-
-
 def test_all_files_or_none(tmp_path, capsys):
     plan, _ = make_plan(tmp_path)
     np.save(tmp_path / "a.npy", np.arange(7))
@@ -388,21 +335,3 @@ def test_all_files_or_none(tmp_path, capsys):
     assert restored.tolist() == list(range(7))
     assert main([*words, "-o", "c.npy"]) == 2
     assert main([*words[:3], "-o", str(tmp_path / "c.npz")]) == 2
-
-
-def test_damaged_arrays_are_refused_in_one_line(tmp_path):
-    plan, _ = make_plan(tmp_path)
-    np.save(tmp_path / "a.npy", np.arange(7.0))
-    whole = (tmp_path / "a.npy").read_bytes()
-    random = np.random.default_rng(0)
-    refused = []
-    for _ in range(60):
-        damaged = bytearray(whole)
-        damaged[random.integers(6, 70)] = random.integers(256)
-        (tmp_path / "a.npy").write_bytes(damaged)
-        try:
-            move_files(plan, [tmp_path / "a.npy"], overwrite=True)
-        except MeshprepError as error:
-            refused.append(str(error))
-    assert len(refused) > 20
-    assert not any("\n" in text for text in refused)
