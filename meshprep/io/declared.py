@@ -17,6 +17,7 @@ NO_SET = "none"
 BASE, COORDINATES = "base", "coordinates"
 # What stands for the name where a file has only one array.
 ANY = "*"
+NO_MAPS = "holds no maps: say which datasets are, as --sets 'NAME=SET->SET'"
 
 
 def parse(texts: Iterable[str]) -> dict[str, str]:
