@@ -115,7 +115,7 @@ def check_names(
         for part in place.split("->"):
             if part.strip() not in (*sets, NO_SET):
                 unknown = part.strip()
-                more = f", or add its size as a dataset '{unknown}' of one whole number"
+                more = f", or add its size as an array '{unknown}' of one whole number"
                 raise MeshprepError(
                     f"'{name}' is declared as {place}, but there is no set '{unknown}': "
                     f"choose {', '.join(sets)}{more if sets_in_file else ''}"
