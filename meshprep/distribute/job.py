@@ -21,7 +21,7 @@ from meshprep_runtime.plan.parts.write import (
     copy_slices,
     spill_file,
 )
-from meshprep_runtime.plan.seal import FORMAT, is_parts, seal_parts
+from meshprep_runtime.plan.seal import seal_parts, sealed_kind
 
 from .. import io
 from ..io.outputs import check_targets
@@ -219,10 +219,7 @@ def _prove(staged: Path, job: SplitJob, ranks: Ranks) -> None:
 def kind_of(path: Path) -> str:
     """``"parts"``, ``"plan"`` or ``"mesh"``, by the first bytes of a file."""
     try:
-        if is_parts(path):
-            return "parts"
-        with open(path, "rb") as file:
-            return "plan" if file.read(len(FORMAT)) == FORMAT.encode() else "mesh"
+        return {"plan": "plan", "mesh in parts": "parts"}.get(sealed_kind(path), "mesh")
     except OSError:
         # readers of meshes say what is wrong
         return "mesh"

@@ -210,3 +210,6 @@ def test_a_plan_is_no_mesh(tmp_path):
     path.write_bytes(b"meshprep-plan 1\n")
     with pytest.raises(MeshprepError, match="is a plan, not a mesh"):
         io.read(path)
+    path.write_bytes(b"meshprep-parts 1\n")
+    with pytest.raises(MeshprepError, match="is a mesh in parts, not a mesh"):
+        io.read(path)

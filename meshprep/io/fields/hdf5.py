@@ -54,9 +54,8 @@ def _fits(file: Any, permuter: Permuter, name: str, place: str) -> bool:
 
 
 def _refuse_plan(path: Path) -> None:
-    with path.open("rb") as file:
-        if file.read(len(seal.FORMAT)) == seal.FORMAT.encode():
-            raise MeshprepError("is a plan: name the file with the values")
+    if kind := seal.sealed_kind(path):
+        raise MeshprepError(f"is a {kind}: name the file with the values")
 
 
 def _write(source: Path, target: Path, arrays: Mapping[str, NDArray], permuter: Permuter) -> None:

@@ -35,9 +35,8 @@ def read(path: Path, declared: Mapping[str, str]) -> Mesh:
     MeshprepError
         Where sets cannot be told apart, indices are out of range, or this is no such file.
     """
-    with open(path, "rb") as start:
-        if start.read(len(seal.FORMAT)) == seal.FORMAT.encode():
-            raise MeshprepError("is a plan, not a mesh: meshprep info shows what it holds")
+    if kind := seal.sealed_kind(path):
+        raise MeshprepError(f"is a {kind}, not a mesh: meshprep info shows what it holds")
     with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
         return _mesh(file, declared)
 

@@ -84,10 +84,12 @@ def check_parts_seal(path: Path) -> tuple[int, int]:
     return begin, end
 
 
-def is_parts(path: Path) -> bool:
-    """True for a file that begins as one of parts does; raises OSError where it cannot be read."""
+def sealed_kind(path: Path) -> str:
+    """``"plan"``, ``"mesh in parts"`` or nothing, by the first bytes; raises OSError."""
     with open(path, "rb") as file:
-        return file.read(len(PARTS_FORMAT)) == PARTS_FORMAT.encode()
+        start = file.read(len(PARTS_FORMAT))
+    kinds = {FORMAT: "plan", PARTS_FORMAT: "mesh in parts"}
+    return next((kind for name, kind in kinds.items() if start.startswith(name.encode())), "")
 
 
 def _parts_text(digest: str, begin: int, end: int) -> bytes:
