@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.cuda.strategies import WARP
 from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, ranges
 from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import (
@@ -194,8 +194,7 @@ def _counted(bins: NDArray[np.integer], width: float = 1) -> Histogram:
 def _warp_rounds(block_offset: NDArray[np.int64], colour: NDArray[Any]) -> tuple[int, int]:
     """Warps, and the thread colours of every warp summed."""
     warps = -(-np.diff(block_offset) // WARP)
-    within = np.arange(warps.sum()) - np.repeat(np.cumsum(warps) - warps, warps)
-    starts = np.repeat(block_offset[:-1], warps) + WARP * within
+    starts = np.repeat(block_offset[:-1], warps) + WARP * ranges(0, warps)
     count, rounds = int(colour.max()) + 1, 0
     # a bit for each of 8 colours, as there are at most as a rule, or of 64
     kind = np.uint8 if count <= 8 else np.uint64

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.cuda.strategies import WARP
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.loops import CONFLICTING, Access, Arg, Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, offsets_of
 from meshprep_runtime.plan import Variant
 from meshprep_runtime.plan.matrices import plain_args
 
@@ -241,7 +241,7 @@ def atomic_sectors(
 def _warps(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> _Groups:
     """Warps of the elements of each colour, in storage order inside a colour."""
     colours = colour_whole_set(*written_table(loop, maps, sizes))
-    bounds = np.append(0, np.cumsum(np.bincount(colours.colour, minlength=colours.count)))
+    bounds = offsets_of(np.bincount(colours.colour, minlength=colours.count))
     starts = [np.arange(first, past, WARP) for first, past in pairwise(bounds)]
     rows = np.argsort(colours.colour, kind="stable").astype(np.int32)
     offset = np.concatenate([*starts, [rows.size]]).astype(np.int64)

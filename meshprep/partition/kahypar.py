@@ -14,6 +14,7 @@ from numba import get_num_threads
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MissingPackageError
+from meshprep_runtime.maps import rows_of_entries
 
 from ..mesh.incidence import transpose
 from .blocks_of import Blocks, blocks_of
@@ -93,7 +94,7 @@ def _context(package: Any, preset: str) -> Any:
 def _nets(problem: BlockProblem) -> tuple[list[list[int]], list[int]]:
     """The distinct elements on every point that has two or more, and the point's weight."""
     touching = transpose(problem.table, problem.n_points)
-    point = np.repeat(np.arange(problem.n_points), np.diff(touching.offset))
+    point = rows_of_entries(touching.offset)
     # Rows are ascending: an element that names a point twice stands beside itself.
     fresh = np.ones(point.size, dtype=bool)
     fresh[1:] = (np.diff(point) != 0) | (np.diff(touching.index) != 0)

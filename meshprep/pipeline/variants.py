@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, ranges
 from meshprep_runtime.plan import LoopPlan, Plan, Staging, Variant
 from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import BeforeAfter, LoopMetrics, PartitionMetrics, VariantMetrics
@@ -125,7 +125,7 @@ def _joined_or_split(offset: NDArray[np.int64], block_size: int) -> NDArray[np.i
     if int(np.diff(offset).max()) <= block_size:
         return offset[_joined(offset, block_size)]
     parts = -(-np.diff(offset) // block_size)
-    step = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    step = ranges(0, parts)
     size, start = np.repeat(np.diff(offset), parts), np.repeat(offset[:-1], parts)
     return np.append(start + step * size // np.repeat(parts, parts), offset[-1])
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import rows_of_entries
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.chains.skewed import LoopTiles, SkewedPlan
 from meshprep_runtime.plan.chains.tiles import ChainPlan, LocalSet, TilePlan
@@ -99,7 +100,7 @@ def owner(chain: ChainPlan, n: int) -> NDArray[np.int32]:
     else:
         lists = tiles.sets[tiles.loops[-1].over]
         own = lists.own
-    tile = np.repeat(np.arange(tiles.n_tiles), np.diff(lists.offset)).astype(np.int32)
+    tile = rows_of_entries(lists.offset)
     mine = np.arange(tile.size) - lists.offset[tile] < own[tile]
     found = np.full(n, -1, np.int32)
     found[lists.elements[mine]] = tile[mine]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import rows_of_entries
 from meshprep_runtime.plan import MatrixPlan, Plan
-from meshprep_runtime.plan.model import places_of_rows
 
 from ..metrics.product_traffic import store_bytes
 from .table import Table, figure
@@ -73,7 +73,7 @@ def _records(
 
 def nonzeros(matrix: MatrixPlan) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Row and column of each nonzero in the order of the plan."""
-    return places_of_rows(matrix.row_ptr), matrix.columns
+    return rows_of_entries(matrix.row_ptr), matrix.columns
 
 
 def input_nonzeros(

@@ -6,6 +6,8 @@ import numpy as np
 import pymetis
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import offsets_of
+
 from ..ranks import Ranks, of_root
 from ..runs import run_ends
 from ..subject import SplitSubject
@@ -48,7 +50,7 @@ def clusters_of(subject: SplitSubject, parts: int) -> Clusters:
     ends = np.unique(subject.leading_runs)
     size = max(1, min(LARGEST, int(ends[-1]) // (ENOUGH * parts)))
     pieces = -(-np.diff(ends) // size)
-    return Clusters(ends, np.append(0, np.cumsum(pieces)))
+    return Clusters(ends, offsets_of(pieces))
 
 
 def cut_of_clusters(

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.maps import distinct, offsets_of
 
 from ...kernels import Int32s, Int64s, UInt64s, helper, inlined, kernel
 from ...topology.facets import find_facets
@@ -50,7 +50,7 @@ class FacetSlice:
     nodes: NDArray[np.integer]  # (m,) integers: the nodes that these stand for
 
     def chosen(self, keep: NDArray[np.bool_]) -> "FacetSlice":
-        ends = np.append(0, np.cumsum(keep))[self.ends]
+        ends = offsets_of(keep)[self.ends]
         rest = self.first[keep], self.cells[keep], self.count[keep]
         return FacetSlice(ends, *rest, self.slots, self.nodes)
 

@@ -13,7 +13,7 @@ from ..bind import AOS, Layout, Slot, slots
 from ..errors import MeshprepError
 from ..kernel.rows import Row, rows_of
 from ..loops import Loop
-from ..maps import INDEX_LIMIT
+from ..maps import INDEX_LIMIT, offsets_of
 from ..plan import LoopPlan, Variant
 from ..plan.structure import check_loop, check_variant
 from . import second_step, text
@@ -265,7 +265,7 @@ def _launches(
     from ..kernel.colouring import colour_elements
 
     colour = colour_elements(shape.plan)
-    ends = np.concatenate([[0], np.cumsum(np.bincount(colour))])
+    ends = offsets_of(np.bincount(colour))
     return np.argsort(colour, kind="stable").astype(np.int32), _nonempty(ends, shape.threads)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..errors import MeshprepError, check_choice
 from ..loop import ParLoop
 from ..loops import Access, Arg
-from ..maps import distinct
+from ..maps import distinct, offsets_of
 from ..plan.parts import LoopPart
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
@@ -195,6 +195,6 @@ def _pattern(
     summed = here & free[table][:, :, None] & free[table][:, None, :]
     place = np.where(summed, np.searchsorted(key, of_entry), -1)
     length = np.bincount(key // max(columns, 1), minlength=rows)
-    row_ptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
+    row_ptr = offsets_of(length).astype(np.int32)
     each = (key % max(columns, 1)).astype(np.int32)
     return RankPattern(dofs, row_ptr, each, place, np.searchsorted(key, diagonal))

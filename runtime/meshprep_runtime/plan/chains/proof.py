@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...loops import Access, Arg, Loop
-from ...maps import SetMap
+from ...maps import SetMap, rows_of_entries
 from .skewed import SkewedPlan
 from .skewed_proof import prove_skewed
 from .structure import home_of_dats
@@ -51,7 +51,7 @@ def _owners(tiles: TilePlan, sizes: Mapping[str, int], maps: Mapping[str, SetMap
     home = home_of_dats(tiles.loops, maps)
     owned = {home[d] for d in tiles.written} | {p.over for p in tiles.loops if _reduced(p)}
     for name, one in tiles.sets.items():
-        tile = np.repeat(np.arange(tiles.n_tiles), np.diff(one.offset))
+        tile = rows_of_entries(one.offset)
         key = np.sort(tile * np.int64(max(sizes[name], 1)) + one.elements)
         if (np.diff(key) == 0).any():
             yield f"set '{name}': a tile holds an element twice"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError
 from ...loops import Access, Loop
-from ...maps import SetMap
+from ...maps import SetMap, offsets_of
 
 MOST = 64
 READS = (Access.READ, Access.RW)
@@ -172,7 +172,7 @@ def chain_arrays(chain: ChainNumbers) -> ChainArrays:
     bits = np.array([masks for _, masks in accesses], np.uint64).reshape(-1, 3)
     where = np.array([place for place, _ in accesses], np.int64).reshape(-1, 2)
     return ChainArrays(
-        np.concatenate([[0], np.cumsum([*chain.sizes.values()])]).astype(np.int64),
+        offsets_of([*chain.sizes.values()]),
         np.array([set_number[loop.over] for loop in chain.loops], np.int64),
         np.array([reduces(loop) for loop in chain.loops], np.bool_),
         np.array(first, np.int64),
