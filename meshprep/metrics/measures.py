@@ -59,11 +59,11 @@ def variant_metrics(
     colour_sizes = np.diff(variant.block_colour_offset)
     by_place = maps_by_place({name: maps[name] for name in loop.maps}, variant.elements)
     # the longest of them first; the others are counted beside it
-    moved, bound, useful, (aos, soa), warps = at_once(
+    moved, bound, useful, transfers, warps = at_once(
         lambda: {name: traffic(loop, maps, sizes, variant, layout=name) for name in LAYOUTS},
         lambda: thread_bound(*written_table(loop, by_place, sizes), variant.block_offset),
         lambda: useful_bytes(loop, maps, sizes),
-        lambda: [_transfers(loop, maps, variant, split=split) for split in (False, True)],
+        lambda: {name: _transfers(loop, maps, variant, name) for name in LAYOUTS},
         lambda: warp_efficiency(variant),
     )
     return VariantMetrics(
@@ -89,8 +89,7 @@ def variant_metrics(
         warp_efficiency=warps,
         histograms=histograms(variant, sum(maps[m].arity for m in loop.maps)),
         useful_bytes=useful,
-        aos=aos,
-        soa=soa,
+        **transfers,
         traffic={name: SectorCounts(t.read, t.written) for name, t in moved.items()},
     )
 
@@ -133,15 +132,15 @@ def _staged_bytes(loop: Loop, maps: Mapping[str, SetMap], variant: Variant) -> N
 
 
 def _transfers(
-    loop: Loop, maps: Mapping[str, SetMap], variant: Variant, *, split: bool
+    loop: Loop, maps: Mapping[str, SetMap], variant: Variant, layout: str
 ) -> MemoryUnits:
-    """Lines and sectors a block; ``split`` when each component is an array of its own (SoA)."""
+    """Lines and sectors a block."""
     found = []
     for nbytes in (LINE_BYTES, SECTOR_BYTES):
         count = np.zeros(variant.n_blocks, np.int64)
         for (_, to_set), (dim, itemsize) in _staged_dats(loop, maps).items():
             staging = variant.staging[to_set]
-            width, arrays = (itemsize, dim) if split else (dim * itemsize, 1)
+            width, arrays = (itemsize, dim) if layout == "soa" else (dim * itemsize, 1)
             count += arrays * staged_units(staging, width, nbytes)
         found.append(UnitCount(_mean_max(count)[0], int(count.sum())))
     return MemoryUnits(*found)

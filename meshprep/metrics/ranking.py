@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
 
-from meshprep_runtime.bind import AOS, SOA, slots
 from meshprep_runtime.cuda.strategies import COMMITS, STRATEGIES, refusal
 from meshprep_runtime.errors import MeshprepError, Progress, check_choice
+from meshprep_runtime.kernel.bind import AOS, SOA, slots
 from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.plan.tuned import GPU, Machine, Trial, Tuned
 from meshprep_runtime.tuning.candidates import fewer_threads

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .bind import AOS, Binder, Layout, Slot, slots
 from .cpu import NEED_BLOCKS, STRATEGIES, CpuOptions, Executor, HostCall, refusal
 from .cuda.detect import on_device
 from .cuda.function import DeviceFunction
@@ -20,6 +19,7 @@ from .cuda.strategies import refusal as gpu_refusal
 from .errors import MeshprepError, check_integer
 from .kernel.access import check_access
 from .kernel.analysis import check_parameters
+from .kernel.bind import AOS, Binder, Layout, Slot, slots
 from .plan import LoopPlan, Variant
 from .plan.structure import check_loop, check_variant
 from .tuning.choose_cpu import Chooser

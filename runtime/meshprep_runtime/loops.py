@@ -79,24 +79,18 @@ class Arg:
     columns: str | None = None
 
     def __post_init__(self) -> None:
-        if self.columns is not None and (self.map is None or self.access is not Access.INC):
-            raise MeshprepError(
-                f'matrix \'{self.name}\' takes rows = "MAP", columns = "MAP" and access "inc"'
-            )
-        if self.columns is not None and ARROW in self.name:
-            raise MeshprepError(f"matrix '{self.name}' has the name of a map: leave '->' out")
-        check_integer(f"argument '{self.name}': dim", self.dim)
+        self._check_matrix()
+        where = f"argument '{self.name}'"
+        check_integer(f"{where}: dim", self.dim)
         try:
             kind: str = np.dtype(self.dtype).kind
         except TypeError:
             kind = "?"
         if kind not in "fiu":
-            raise MeshprepError(
-                f"argument '{self.name}': dtype '{self.dtype}' is unknown: use f4, f8, i4 or i8"
-            )
+            raise MeshprepError(f"{where}: dtype '{self.dtype}' is unknown: use f4, f8, i4 or i8")
         if self.access in (Access.MIN, Access.MAX) and not self.is_global:
             raise MeshprepError(
-                f"argument '{self.name}': access '{self.access}' is for globals: "
+                f"{where}: access '{self.access}' is for globals: "
                 "a dat takes read, write, rw or inc"
             )
         if self.is_global and (self.map is not None or self.access in (Access.WRITE, Access.RW)):
@@ -106,20 +100,26 @@ class Arg:
             )
         if self.full and (self.access is not Access.WRITE or self.map is not None):
             raise MeshprepError(
-                f"argument '{self.name}': full goes with access 'write' and no map: "
+                f"{where}: full goes with access 'write' and no map: "
                 "only there no value from before is left"
             )
         if (self.map is None) != (not self.index):
             raise MeshprepError(
-                f"argument '{self.name}': 'map' and 'index' belong together: "
+                f"{where}: 'map' and 'index' belong together: "
                 "index lists the columns of the map that the kernel gets"
             )
         for column in self.index:
-            check_integer(f"argument '{self.name}': a column in index", column, 0)
+            check_integer(f"{where}: a column in index", column, 0)
         if len(set(self.index)) != len(self.index):
+            raise MeshprepError(f"{where}: index {list(self.index)} must be distinct columns")
+
+    def _check_matrix(self) -> None:
+        if self.columns is not None and (self.map is None or self.access is not Access.INC):
             raise MeshprepError(
-                f"argument '{self.name}': index {list(self.index)} must be distinct columns"
+                f'matrix \'{self.name}\' takes rows = "MAP", columns = "MAP" and access "inc"'
             )
+        if self.columns is not None and ARROW in self.name:
+            raise MeshprepError(f"matrix '{self.name}' has the name of a map: leave '->' out")
 
     @property
     def conflicts(self) -> bool:
@@ -212,6 +212,11 @@ class Loop:
         """The dats and matrices that the loop changes, each once."""
         args = (a for a in self.args if not a.is_global and a.access is not Access.READ)
         return tuple(dict.fromkeys(a.name for a in args))
+
+    @property
+    def reduces(self) -> bool:
+        """True when the loop reduces a global."""
+        return any(a.is_global and a.access is not Access.READ for a in self.args)
 
     @property
     def matrices(self) -> tuple[Arg, ...]:

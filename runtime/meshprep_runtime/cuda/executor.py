@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..bind import Layout, Slot
 from ..errors import MeshprepError
+from ..kernel.bind import Layout, Slot
 from ..plan import LoopPlan
 from ..tuning.choose_gpu import Choice, choose
 from ..tuning.lookup import AUTO

@@ -9,8 +9,8 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import AOS, Layout, Slot, slots
 from ..errors import MeshprepError
+from ..kernel.bind import AOS, Layout, Slot, slots
 from ..kernel.rows import Row, rows_of
 from ..loops import Loop
 from ..maps import INDEX_LIMIT, offsets_of
@@ -174,29 +174,39 @@ def program(
         several=blocks is not None and threads < blocks.block_size,
         wide=_wide(plan, wanted),
     )
+    first = _first(shape, element, blocks, options.fastmath)
+    sums = shape.added if shape.strategy.adds == "apart" else ()
+    return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
+
+
+def _first(
+    shape: LoopShape,
+    element: DeviceFunction | PythonKernel,
+    blocks: Variant | None,
+    fastmath: bool,
+) -> CudaProgram:
+    """The program that runs the kernel."""
     order, launches = _launches(shape, blocks)
     arrays = plan_arrays(shape, blocks, order)
     listed = parameters(shape, arrays)
-    first = CudaProgram(
-        loop=plan.loop,
+    return CudaProgram(
+        loop=shape.loop,
         name=text.NAME,
         text=f"{element.text}\n\n{text.text(shape, listed)}",
         parameters=listed,
         arrays=arrays,
         sizes=sizes(shape),
-        slots=wanted,
-        threads=threads,
+        slots=shape.slots,
+        threads=shape.threads,
         shared_bytes=shared_bytes(shape, blocks),
         launches=launches,
         reduced=shape.reduced,
         kernel=element if isinstance(element, PythonKernel) else None,
-        alignment=tuple(s.dtype.itemsize * shape.width(i) for i, s in enumerate(wanted)),
+        alignment=tuple(s.dtype.itemsize * shape.width(i) for i, s in enumerate(shape.slots)),
         scratch=second_step.scratch(shape),
-        fastmath=options.fastmath,
+        fastmath=fastmath,
         narrow=not shape.wide,
     )
-    sums = shape.added if shape.strategy.adds == "apart" else ()
-    return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
 
 
 def _threads(asked: int | None, blocks: Variant | None) -> int:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..bind import Slot
+from ..kernel.bind import Slot
 from ..kernel.rows import Row
 from ..loops import Access, Loop
 from ..plan import LoopPlan

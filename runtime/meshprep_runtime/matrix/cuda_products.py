@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Slot
 from ..cuda.parameters import Parameter
 from ..cuda.programs import CudaProgram, Launch
 from ..cuda.rows import Lines
 from ..cuda.shape import C_TYPES, MOST_THREADS
 from ..errors import MeshprepError
+from ..kernel.bind import Slot
 from ..loops import Access, Arg, Loop
 from ..plan import LoopPlan
 from . import cuda_text

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import AOS
 from ..errors import PlanError, check_number
+from ..kernel.bind import AOS
 from ..loops import among
 from ..plan.model import LoopPlan
 from ..plan.named import UnknownNameError

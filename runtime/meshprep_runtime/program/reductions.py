@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Slot
+from ..kernel.bind import Slot
 from ..loops import Access
 from ..maps import offsets_of
 from .mpi import COMBINE, operation

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...bind import SOA
 from ...errors import MeshprepError
+from ...kernel.bind import SOA
 from ...kernel.compiler import import_numba
 from ...plan.chains.tiles import TilePlan
 from ..dat import ProgramDat

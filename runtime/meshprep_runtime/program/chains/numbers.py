@@ -73,7 +73,7 @@ class ChainNumbers:
     def owned_sets(self) -> list[str]:
         """Sets whose elements need an owner: dats on them change, or loops over them reduce."""
         wanted = {self.dats[d] for d in self.written}
-        wanted |= {loop.over for loop in self.loops if reduces(loop)}
+        wanted |= {loop.over for loop in self.loops if loop.reduces}
         return [s for s in self.sizes if s in wanted]
 
 
@@ -146,11 +146,6 @@ def refuse_matrices(loops: Iterable[Loop], instead: str) -> None:
         )
 
 
-def reduces(loop: Loop) -> bool:
-    """True when a loop reduces a global."""
-    return any(a.is_global and a.access is not Access.READ for a in loop.args)
-
-
 def chain_arrays(chain: ChainNumbers) -> ChainArrays:
     """The loops in numbers."""
     map_number = {None: -1} | {m: i for i, m in enumerate(chain.maps)}
@@ -174,7 +169,7 @@ def chain_arrays(chain: ChainNumbers) -> ChainArrays:
     return ChainArrays(
         offsets_of([*chain.sizes.values()]),
         np.array([set_number[loop.over] for loop in chain.loops], np.int64),
-        np.array([reduces(loop) for loop in chain.loops], np.bool_),
+        np.array([loop.reduces for loop in chain.loops], np.bool_),
         np.array(first, np.int64),
         *(where[:, 0].copy(), where[:, 1].copy()),
         *(bits[:, 0].copy(), bits[:, 1].copy(), bits[:, 2].copy()),

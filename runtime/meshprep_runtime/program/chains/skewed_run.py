@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...bind import Slot
+from ...kernel.bind import Slot
 from ...kernel.compiler import import_numba
 from ...maps import read_only
 from ...plan.chains.skewed import SkewedPlan
