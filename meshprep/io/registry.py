@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.ordering import Ordering
 
 from ..mesh import Mesh
@@ -63,8 +63,7 @@ def find(
     the format that the mesh ``of`` came from.
     """
     if name is not None:
-        if name not in formats:
-            raise MeshprepError(f"format '{name}' is unknown: use {', '.join(sorted(formats))}")
+        check_choice("format", name, sorted(formats))
         return formats[name]
     lower = path.name.lower()
     able = [f for f in formats.values() if f.write is not None or not writing]

@@ -6,14 +6,13 @@ loads less the points in use: what :mod:`blocks` minimises too.
 
 import math
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numba import get_num_threads
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MissingPackageError
+from meshprep_runtime.errors import import_package
 from meshprep_runtime.maps import rows_of_entries
 
 from ..mesh.incidence import transpose
@@ -72,12 +71,8 @@ def kahypar(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
 
 def _package() -> Any:
     """Mt-KaHyPar; raises MissingPackageError where it is not installed."""
-    try:
-        return import_module("mtkahypar")
-    except ImportError as error:
-        raise MissingPackageError(
-            "partitioner 'kahypar' needs Mt-KaHyPar: pip install meshprep[kahypar]"
-        ) from error
+    message = "partitioner 'kahypar' needs Mt-KaHyPar: pip install meshprep[kahypar]"
+    return import_package("mtkahypar", message)
 
 
 def _start(package: Any) -> Any:

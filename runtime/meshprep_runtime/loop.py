@@ -16,7 +16,7 @@ from .cuda.function import DeviceFunction
 from .cuda.strategies import COMMITS
 from .cuda.strategies import STRATEGIES as GPU_STRATEGIES
 from .cuda.strategies import refusal as gpu_refusal
-from .errors import MeshprepError, check_integer
+from .errors import MeshprepError, check_choice, check_integer
 from .kernel.access import check_access
 from .kernel.analysis import check_parameters
 from .kernel.bind import AOS, Binder, Layout, Slot, slots
@@ -353,10 +353,7 @@ def _check_words(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:
         raise MeshprepError(
             f"{where}: cuda is a {type(cuda).__name__}, must be a DeviceFunction with CUDA C"
         )
-    if options.commit not in COMMITS:
-        raise MeshprepError(
-            f"{where}: commit '{options.commit}' is unknown: use {', '.join(COMMITS)}"
-        )
+    check_choice(f"{where}: commit", options.commit, COMMITS)
 
 
 def _check_device_strategy(plan: LoopPlan, strategy: str, commit: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import MeshprepError, check_integer
+from .errors import MeshprepError, check_choice, check_integer
 
 
 class Access(StrEnum):
@@ -281,16 +281,12 @@ def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
     if matrix + ("dat" in values) + ("global" in values) != 1:
         raise MeshprepError(f"{where}: give either 'dat' or 'global', or 'mat': its name")
     through = "rows" if matrix else "map"
-    try:
-        access = Access(values.get("access", "read"))
-    except ValueError:
-        raise MeshprepError(
-            f"{where}: access '{values['access']}' is unknown: use {', '.join(Access)}"
-        ) from None
+    access = values.get("access", "read")
+    check_choice(f"{where}: access", access, list(Access))
     try:
         return Arg(
             name=_text(next(values[k] for k in ("dat", "global", "mat") if k in values), "name"),
-            access=access,
+            access=Access(access),
             dim=_whole(values.get("dim", 1), "dim"),
             dtype=_text(values.get("dtype", "f8"), "dtype"),
             map=None if through not in values else _text(values[through], through),

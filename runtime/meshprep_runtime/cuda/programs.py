@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MeshprepError
+from ..errors import MeshprepError, check_choice
 from ..kernel.bind import AOS, Layout, Slot, slots
 from ..kernel.rows import Row, rows_of
 from ..loops import Loop
@@ -295,12 +295,8 @@ def _nonempty(ends: NDArray[Any], each: int) -> tuple[Launch, ...]:
 
 def _check(plan: LoopPlan, strategy: str, commit: str, threads: int | None) -> None:
     where = f"loop '{plan.loop.name}'"
-    if strategy not in STRATEGIES:
-        raise MeshprepError(
-            f"{where}: strategy '{strategy}' is unknown: use {', '.join(STRATEGIES)}"
-        )
-    if commit not in COMMITS:
-        raise MeshprepError(f"{where}: commit '{commit}' is unknown: use {', '.join(COMMITS)}")
+    check_choice(f"{where}: strategy", strategy, STRATEGIES)
+    check_choice(f"{where}: commit", commit, COMMITS)
     if threads is not None and not 1 <= threads <= MOST_THREADS:
         raise MeshprepError(f"{where}: threads is {threads}, must be 1 to {MOST_THREADS}")
     if reason := refusal(plan.loop, strategy, commit):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import MeshprepError
+from ..errors import MeshprepError, check_choice
 from ..loop import ParLoop
 from ..loops import Arg
 from ..maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
@@ -72,8 +72,7 @@ class Assembly:
                 f"loop '{plan.loop.name}' adds to {len(plan.loop.matrices)} matrices: "
                 "an Assembly takes a loop with one"
             )
-        if store not in STORES:
-            raise MeshprepError(f"store '{store}' is unknown: use {', '.join(STORES)}")
+        check_choice("store", store, STORES)
         self._arg = plan.loop.matrices[0]
         if self._arg.name not in plan.matrices:
             raise MeshprepError(f"loop '{plan.loop.name}': its plan has no matrix to assemble")
