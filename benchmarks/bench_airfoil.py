@@ -18,7 +18,6 @@ from typing import Any
 import numba
 import numpy as np
 from common import EXAMPLES, c_library, report
-from prepare import write
 
 from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil
 from kernels.airfoil import FREE_STREAM
@@ -101,6 +100,9 @@ class InCpp:
     def __init__(self, prepared: Prepared, threads: int) -> None:
         self.folder = tempfile.TemporaryDirectory()
         program, prefix = (str(Path(self.folder.name) / name) for name in ("turns", "airfoil"))
+        sys.path.append(str(EXAMPLES / "cpp"))
+        from prepare import write
+
         write(prepared, prefix)
         main = Path(__file__).with_name("airfoil_turns.cpp")
         words = ["make", "-s", "-C", str(EXAMPLES / "cpp"), f"PROGRAM={program}", f"MAIN={main}"]

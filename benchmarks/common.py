@@ -19,13 +19,14 @@ from meshprep.io import read, write
 from meshprep.io.generate import generate
 from meshprep.mesh import Mesh
 from meshprep.pipeline.provenance import about
+from meshprep_cli.console import show_table
 from meshprep_runtime.tuning.lookup import processor
 
 RESULTS = Path(__file__).parent / "results"
 CACHE = Path(__file__).parent.parent / "build" / "bench-meshes"
 # Benchmarks import the examples once they have imported this.
 EXAMPLES = Path(__file__).parent.parent / "examples"
-sys.path += [str(EXAMPLES), str(EXAMPLES / "cpp")]
+sys.path.append(str(EXAMPLES))
 
 
 def best(work: Callable[[], Any], times: int = 3) -> float:
@@ -137,13 +138,7 @@ def as_json(content: dict[str, Any]) -> str:
 def table(rows: Sequence[dict[str, Any]]) -> None:
     """Print the rows; the keys of the first are the columns."""
     header = list(rows[0])
-    text = [[_text(row.get(key)) for key in header] for row in rows]
-    width = [max(len(r[i]) for r in [header, *text]) for i in range(len(header))]
-    for row in [header, *text]:
-        first, *rest = row
-        cells = [first.ljust(width[0])]
-        cells += [c.rjust(w) for c, w in zip(rest, width[1:], strict=True)]
-        print("  ".join(cells).rstrip())
+    show_table("", header, [[_text(row.get(key)) for key in header] for row in rows])
 
 
 def peak_memory() -> float:

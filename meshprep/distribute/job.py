@@ -21,7 +21,7 @@ from meshprep_runtime.plan.parts.write import (
     copy_slices,
     spill_file,
 )
-from meshprep_runtime.plan.seal import FORMAT, is_parts, seal_parts
+from meshprep_runtime.plan.seal import is_parts, is_plan, seal_parts
 
 from .. import io
 from ..io.outputs import check_targets
@@ -218,10 +218,7 @@ def _prove(staged: Path, job: SplitJob, ranks: Ranks) -> None:
 def kind_of(path: Path) -> str:
     """``"parts"``, ``"plan"`` or ``"mesh"``, by the first bytes of a file."""
     try:
-        if is_parts(path):
-            return "parts"
-        with open(path, "rb") as file:
-            return "plan" if file.read(len(FORMAT)) == FORMAT.encode() else "mesh"
+        return "parts" if is_parts(path) else "plan" if is_plan(path) else "mesh"
     except OSError:
         # readers of meshes say what is wrong
         return "mesh"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan import seal
+from meshprep_runtime.plan.seal import is_plan
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
@@ -35,9 +35,8 @@ def read(path: Path, declared: Mapping[str, str]) -> Mesh:
     MeshprepError
         Where sets cannot be told apart, indices are out of range, or this is no such file.
     """
-    with open(path, "rb") as start:
-        if start.read(len(seal.FORMAT)) == seal.FORMAT.encode():
-            raise MeshprepError("is a plan, not a mesh: meshprep info shows what it holds")
+    if is_plan(path):
+        raise MeshprepError("is a plan, not a mesh: meshprep info shows what it holds")
     with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
         return _mesh(file, declared)
 
