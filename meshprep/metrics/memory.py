@@ -24,6 +24,7 @@ from ..loops.reach import written_table
 from .traffic import (
     INDEX_BYTES,
     LAYOUTS,
+    LINE_BYTES,
     SECTOR_BYTES,
     THREADS,
     Use,
@@ -32,8 +33,6 @@ from .traffic import (
     uses_of,
 )
 
-# A cache makes room for a line where only a sector of it is asked for.
-LINE_BYTES = 128
 # Values of four bytes that are added at once, where they lie together.
 PACKED = 4
 # Growth of the runs that are tried.

@@ -26,6 +26,8 @@ from ..loops.reach import written_table
 from .units import staged_units
 
 SECTOR_BYTES = 32
+# A cache makes room for a line where only a sector of it is asked for.
+LINE_BYTES = 128
 INDEX_BYTES = 4
 OFFSET_BYTES = 8
 STAGED = ("all", "increments", "none", "atomics")

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import offsets_of
 
+from ..metis import UFACTOR
 from ..ranks import Ranks, of_root
 from ..runs import run_ends
 from ..subject import SplitSubject
@@ -15,8 +16,6 @@ from .homes import Homes, blocks
 
 # The most elements of a cluster, and how many clusters a part should have at least.
 LARGEST, ENOUGH = 256, 64
-# Thousandths by which METIS may overfill a part.
-UFACTOR = 30
 
 Numbers = NDArray[np.int64]
 

@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import distinct, offsets_of
 
 from ...kernels import Int32s, Int64s, UInt64s, helper, inlined, kernel
+from ...mesh.blockwise import SPREAD
 from ...topology.facets import find_facets
 from ...topology.slots import Part, Slots, corners_of
 from ..places import Places
 from ..ranks import Ranks, exchanged
 from .homes import ROWS, Homes, blocks, joined
-
-# An odd number that spreads consecutive ones over 64 bits.
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)

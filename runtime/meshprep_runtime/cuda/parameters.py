@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ..kernel.rows import Row
 from ..maps import ranges
 from ..plan import Variant
-from .shape import C_TYPES, MOST_THREADS, LoopShape
+from .shape import C_TYPES, LoopShape
+from .strategies import MOST_THREADS
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -20,8 +20,8 @@ from . import second_step, text
 from .element import PythonKernel
 from .function import DeviceFunction
 from .parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
-from .shape import MOST_THREADS, LoopShape
-from .strategies import COMMITS, STRATEGIES, WARP, refusal
+from .shape import LoopShape
+from .strategies import COMMITS, MOST_THREADS, STRATEGIES, WARP, refusal
 
 # Threads of a thread block, for strategies without blocks of the plan.
 USUAL_THREADS = 256

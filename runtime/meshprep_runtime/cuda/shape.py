@@ -26,7 +26,6 @@ C_TYPES = {
     "u8": "unsigned long long",
 }
 
-MOST_THREADS = 1024
 LOCAL_TYPE, MAP_TYPE = np.dtype("u2"), np.dtype("i4")
 
 

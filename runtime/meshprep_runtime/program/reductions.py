@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from ..kernel.bind import Slot
 from ..loops import Access
 from ..maps import offsets_of
+from .exchange import ALIGNED
 from .mpi import COMBINE, operation
-
-ALIGNED = 8
 
 
 class Reductions:

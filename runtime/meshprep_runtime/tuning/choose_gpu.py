@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..cuda.shape import MOST_THREADS
 from ..cuda.shared import shared_row
-from ..cuda.strategies import STRATEGIES, refusal
+from ..cuda.strategies import MOST_THREADS, STRATEGIES, refusal
 from ..kernel.bind import Slot
 from ..loops import Access
 from ..plan import LoopPlan, Variant
