@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.cuda.strategies import STRATEGIES, WARP, Strategy
 from meshprep_runtime.errors import check_choice
-from meshprep_runtime.maps import SetMap, offsets_of, ranges
+from meshprep_runtime.maps import SetMap, offsets_of, ranges, run_offset
 from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.plan.matrices import with_places
 
@@ -194,9 +194,7 @@ class _Counting:
             return (places if listed is None else listed[places]).astype(np.int32), offsets_of(
                 count
             )
-        n = self._order.size
-        starts = np.arange(0, n, WARP, dtype=np.int64)
-        return self._order.astype(np.int32), np.append(starts, np.int64(n))
+        return self._order.astype(np.int32), run_offset(self._order.size, WARP)
 
     def _touched(self, use: Use) -> Iterator[_Touched]:
         """Each array of a dat that is reached through maps."""

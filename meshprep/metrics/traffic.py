@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.cuda.strategies import WARP
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.loops import CONFLICTING, Access, Arg, Loop
-from meshprep_runtime.maps import SetMap, offsets_of
+from meshprep_runtime.maps import SetMap, offsets_of, run_offset
 from meshprep_runtime.plan import Variant
 from meshprep_runtime.plan.matrices import plain_args
 
@@ -219,8 +219,7 @@ def _groups(
 
 def _runs(n: int, length: int) -> _Groups:
     """Runs of elements in their order."""
-    offset = np.append(np.arange(0, n, length, dtype=np.int64), np.int64(n))
-    return _Groups(np.arange(n, dtype=np.int32), offset, in_order=True)
+    return _Groups(np.arange(n, dtype=np.int32), run_offset(n, length), in_order=True)
 
 
 def atomic_sectors(

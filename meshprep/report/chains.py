@@ -12,7 +12,7 @@ from meshprep_runtime.plan.chains.skewed import LoopTiles, SkewedPlan
 from meshprep_runtime.plan.chains.tiles import ChainPlan, LocalSet, TilePlan
 from meshprep_runtime.program.chains.traffic import skewed_bytes, tiled_bytes, untiled_bytes
 
-from .table import Table, figure
+from .table import Table, table_of
 
 
 def chain_record(plan: Plan, chain: ChainPlan) -> dict[str, Any]:
@@ -46,10 +46,7 @@ def chain_tables(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
         for name, plan in zip(names, plans, strict=True)
         for chain in plan.chains.values()
     ]
-    if not records:
-        return []
-    rows = [tuple(figure(v) for v in record.values()) for record in records]
-    return [Table("chains in tiles (bytes are predicted)", tuple(records[0]), rows)]
+    return [table_of("chains in tiles (bytes are predicted)", records)] if records else []
 
 
 def layers(chain: ChainPlan, tile: int, n: int) -> tuple[NDArray[np.int32], int]:

@@ -144,6 +144,11 @@ def offsets_of(counts: ArrayLike) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
+def run_offset(n: int, length: int) -> NDArray[np.int64]:
+    """Where runs of so many of ``n`` elements begin, and the end; the last one may be shorter."""
+    return np.append(np.arange(0, n, length, dtype=np.int64), np.int64(n))
+
+
 def ranges(start: ArrayLike, counts: NDArray[np.integer]) -> NDArray[np.int64]:
     """So many numbers from each start on, one run after another.
 
