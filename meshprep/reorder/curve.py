@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ..kernels import Float64s, Int32s, helper, kernel
+from ..kernels.parallel import each, pieces
 from .problem import LocalityProblem
 from .radix import stable_argsort
 
@@ -69,7 +70,8 @@ def curve_keys(
     if axes.size > 3:
         raise MeshprepError(f"method '{method}' takes 2-D and 3-D points, not {axes.size}-D ones")
     points = np.ascontiguousarray(where[:, axes])
-    return _keys(points, low[axes], longest, BITS[axes.size], turning)
+    how = low[axes], longest, BITS[axes.size], turning
+    return np.concatenate(each(_keys, [(points[a:b], *how) for a, b in pieces(len(points))]))
 
 
 def finite_coordinates(problem: LocalityProblem, method: str) -> Float64s:
