@@ -316,5 +316,5 @@ def geometry_of(
         assert graph is not None, "places or neighbours are known"
         steps = grid_places(table, graph, n_points).steps
         known = steps is not None
-        places = stand_in_places(table, graph, n_points) if steps is None else steps.astype(float)
+        places = stand_in_places(graph) if steps is None else steps.astype(float)
     return Geometry.of(table, weight, written, places, known=known)
