@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...kernels import Float64s, Int32s
+from ...kernels import Float64s, Int32s, UInt64s
 from ...kernels.parallel import take
 from ...mesh.incidence import Csr, renumber_graph
 from ...reorder.curve import curve_keys
@@ -59,12 +59,15 @@ def curve_order(where: Float64s) -> Int32s | None:
     """
     if not 0 < where.shape[1] <= 3 or not where.size:
         return None
-    box = where.min(axis=0), where.max(axis=0)
-    sample = where[:: -(-len(where) // LOOKED_AT)]
-    key = curve_keys(sample, box, "hilbert", turning=True)
+    key = _keys(where[:: -(-len(where) // LOOKED_AT)])
     if np.count_nonzero(key[1:] < key[:-1]) < BEHIND * key.size:
         return None
-    return stable_argsort(curve_keys(where, box, "hilbert", turning=True)[:, None])
+    return stable_argsort(_keys(where)[:, None])
+
+
+def _keys(where: Float64s) -> UInt64s:
+    box = tuple(np.array([f(axis) for axis in where.T]) for f in (np.min, np.max))
+    return curve_keys(where, box, "hilbert", turning=True)
 
 
 def back(blocks: Blocks, order: Int32s | None) -> Blocks:
