@@ -88,21 +88,6 @@ def renumber_table(table: Int32s, new_to_old: Int32s | None, old_to_new: Int32s 
     return out
 
 
-def renumber_graph(graph: Csr, new_to_old: Int32s) -> Csr:
-    """The graph whose vertex ``i`` is vertex ``new_to_old[i]`` of this one; rows are ascending.
-
-    O(vertices + edges), in parallel.
-    """
-    number = np.empty(new_to_old.size, np.int32)
-    number[new_to_old] = np.arange(new_to_old.size, dtype=np.int32)
-    offset = np.zeros(new_to_old.size + 1, np.int64)
-    np.cumsum(np.diff(graph.offset)[new_to_old], out=offset[1:])
-    index = np.empty(graph.index.size, np.int32)
-    arrays = [read_only(a) for a in (graph.offset, graph.index, new_to_old, number, offset)]
-    each(_renumber_neighbours, [(*arrays, *share, index) for share in pieces(new_to_old.size)])
-    return Csr(offset, index)
-
-
 def point_graph(table: Int32s, n_to: int) -> Csr:
     """The clique graph: two points are neighbours when an element has both [S19 section 2.3.1].
 
@@ -143,24 +128,6 @@ def _renumber_rows(
         for j in range(table.shape[1]):
             point = table[row, j]
             out[i, j] = old_to_new[point] if old_to_new.size else point
-
-
-@kernel
-def _renumber_neighbours(
-    offset: Int64s,
-    index: Int32s,
-    new_to_old: Int32s,
-    old_to_new: Int32s,
-    new_offset: Int64s,
-    begin: int,
-    end: int,
-    out: Int32s,
-) -> None:
-    for i in range(begin, end):
-        shift = offset[new_to_old[i]] - new_offset[i]
-        for k in range(new_offset[i], new_offset[i + 1]):
-            out[k] = old_to_new[index[k + shift]]
-        sort(out, new_offset[i], new_offset[i + 1])
 
 
 @kernel

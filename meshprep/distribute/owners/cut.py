@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
-from ...mesh.incidence import Csr, renumber_graph
+from ...kernels import Int32s, Int64s, kernel
+from ...kernels.parallel import each, pieces
+from ...mesh.incidence import Csr
 from ...partition.blocks.bisection import bisect
 from ...partition.blocks.geometry import Geometry, rotated
 from ...partition.blocks.partitioner import geometry_of
@@ -87,7 +89,7 @@ def part_of_element(
     order = _locality(graph, coordinates)
     where = None if coordinates is None else coordinates[order]
     # of large meshes each of these takes as much memory as the search, if the caller keeps none
-    graph = renumber_graph(graph, order)
+    graph = _renumbered(graph, order)
     table = _facets_as_points(graph) if table is None else distinct_rows(read_only(table[order]))
     number_of_part, sizes = wanted.part, replace(wanted.sizes, weight=wanted.sizes.weight[order])
     search = Search(
@@ -144,6 +146,34 @@ def _locality(graph: Csr, coordinates: NDArray[np.float64] | None) -> NDArray[np
         return np.asarray(gps(graph), np.int32)
     nothing = np.empty((0, 1), np.int32)
     return METHODS["hilbert"].function(LocalityProblem(nothing, graph.n_rows, coordinates))
+
+
+def _renumbered(graph: Csr, order: NDArray[np.int32]) -> Csr:
+    """The graph of elements in another order."""
+    number = np.empty(order.size, np.int32)
+    number[order] = np.arange(order.size, dtype=np.int32)
+    offset = np.concatenate([[0], np.cumsum(np.diff(graph.offset)[order])])
+    index = np.empty(offset[-1], np.int32)
+    arrays = [read_only(a) for a in (graph.offset, graph.index, order, number, offset)]
+    each(_fill_renumbered, [(*arrays, begin, end, index) for begin, end in pieces(order.size)])
+    return Csr(offset, index)
+
+
+@kernel
+def _fill_renumbered(
+    offset: Int64s,
+    index: Int32s,
+    order: Int32s,
+    number: Int32s,
+    new_offset: Int64s,
+    begin: int,
+    end: int,
+    new_index: Int32s,
+) -> None:
+    for i in range(begin, end):
+        shift = offset[order[i]] - new_offset[i]
+        for k in range(new_offset[i], new_offset[i + 1]):
+            new_index[k] = number[index[k + shift]]
 
 
 def _facets_as_points(graph: Csr) -> NDArray[np.int32]:

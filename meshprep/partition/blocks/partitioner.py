@@ -4,9 +4,9 @@
 minimises the number of distinct points over all blocks, the connectivity of the hypergraph whose
 nets are the points.
 
-1. Elements of a grid get places in steps along its lines (:mod:`layers`). Cuts of a sample tell
-   whether the lines are worth following (:mod:`start`). Where they are not, elements that do not
-   stand along a curve are sorted so (:mod:`along_curve`).
+1. Elements that do not stand along a curve are sorted so (:mod:`along_curve`). Those of a grid
+   get places in steps along its lines (:mod:`layers`). Cuts of a sample tell whether the lines are
+   worth following (:mod:`start`).
 2. Elements grow into clusters, and these into larger ones (:mod:`levels`). Grids keep elements.
 3. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`), or bricks
    of a grid (:mod:`bricks`).
@@ -32,7 +32,7 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
-from .along_curve import along_curve, back, gathered
+from .along_curve import along_curve, back
 from .apart import components, more_pieces
 from .bricks import brick_blocks
 from .caps import room_for_bytes, split_for_bytes
@@ -109,7 +109,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     begin = clock()
     if not problem.n or not problem.table.size:
         return blocks_of(np.arange(problem.n) // problem.block_size, problem.n)
-    problem, order = gathered(problem)
+    problem, order = along_curve(problem)
     table = read_only(distinct_rows(problem.table))
     graph, geometry, grid = _neighbours_and_places(problem, table)
     cap, limit = problem.block_size, int(options["staged_bytes"])
@@ -118,12 +118,12 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     if n_blocks <= 1:
         return _single(table, problem.n_points)
     places_tell = geometry.known and not grid.ragged
-    start = choose_start(geometry, graph, cap) if places_tell else Start()
-    if order is None and not start.grid:
-        graph, geometry, order = along_curve(graph, geometry)
-    search = Search(
-        geometry, graph, n_blocks, cap, problem.seed, options["effort"],
-        options["colour_weight"], begin + options["time_limit"], problem.progress,
+    start, search = at_once(
+        lambda: choose_start(geometry, graph, cap) if places_tell else Start(),
+        lambda: Search(
+            geometry, graph, n_blocks, cap, problem.seed, options["effort"],
+            options["colour_weight"], begin + options["time_limit"], problem.progress,
+        ),
     )  # fmt: skip
     searches = [search]
     if search.colour:
