@@ -61,6 +61,8 @@ class ProgramDat:
         Loops may store it either way.
     settled : bool
         A loop has met it, so that nobody asks again what was tuned.
+    seen : bool
+        The program may hold its array, which nothing but loops on the dat may write to then.
     dropped : bool
         A chain has not stored its values, as it was told.
     version : int
@@ -76,6 +78,7 @@ class ProgramDat:
         self.chain: Queue | None = None
         self.watch: Watch | None = None
         self.stored = array
+        self.seen = True
         self.dropped = False
         self.version = 0
         self.replaced = 0
@@ -98,6 +101,11 @@ class ProgramDat:
 
         Another array may take their place, on all ranks; its copies count as stale.
         """
+        self.seen = True
+        return self.current()
+
+    def current(self) -> Any:
+        """As ``array``, for those that do not keep it."""
         if self.chain is not None:
             self.chain.flush()
         if self.dropped:
@@ -114,6 +122,7 @@ class ProgramDat:
         self.replaced += 1
         self.dropped = False
         self.stored = values
+        self.seen = True
         self.touch()
 
     def _check_like_stored(self, values: Any) -> None:
@@ -143,7 +152,7 @@ class ProgramDat:
     @property
     def on_device(self) -> bool:
         """True where the array lies on a GPU."""
-        return on_device(self.array)
+        return on_device(self.current())
 
     def values(self, write: bool = False) -> Any:
         """The rows that this rank owns.
@@ -223,7 +232,7 @@ def _usable(values: NDArray[Any]) -> bool:
 
 def arrays_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays behind the dats of a call."""
-    return {n: v.array if isinstance(v, ProgramDat) else v for n, v in given.items()}
+    return {n: v.current() if isinstance(v, ProgramDat) else v for n, v in given.items()}
 
 
 def make_dat(

@@ -42,15 +42,21 @@ class DeepDat:
     def begin(self, zero: bool) -> None:
         """Let tiles see the values of the program; copies of what is zero are zero."""
         self.deep.dropped, self.deep.version = self.given.dropped, self.given.version
-        if self.deep.axis or not np.may_share_memory(self.given.stored, self.deep.stored):
+        if self.deep.axis:
             self._first_rows()[...] = self.given.stored
+        elif not np.may_share_memory(self.given.stored, self.deep.stored):
+            # the program may hold the array that was the dat's before another chain ran
+            self.deep.stored = self.deep.stored.copy()
+            self._first_rows()[...] = self.given.stored
+        else:
+            self.deep.seen = self.given.seen
         if zero:
             self.deep.stored[(slice(None),) * self.deep.axis + (slice(self.deep.owned, None),)] = 0
 
     def end(self, changed: bool) -> None:
         """Let the program see the values of the tiles."""
         if not self.deep.axis:
-            self.given.stored = self._first_rows()
+            self.given.stored, self.given.seen = self._first_rows(), self.deep.seen
         elif changed:
             self.given.stored[...] = self._first_rows()
         if changed:
