@@ -73,9 +73,17 @@ class TiledRun:
         )
         if self._call is None:
             self._call = self._compiled(calls, arrays)
-        self._fixed["state"][:] = 0
-        launch(self._call, [*arrays.values()], self.tiles.n_tiles, self._fixed["state"], records)
-        self._check_still_zero()
+        state = self._fixed["state"]
+        state[:] = 0
+        try:
+            launch(self._call, [*arrays.values()], self.tiles.n_tiles, state, records)
+            self._check_still_zero()
+        except BaseException:
+            # what is stored without a second copy may have changed
+            for name, code in self._codes.items():
+                if code.stored:
+                    self._dats[name].touch()
+            raise
         self._swap()
         reduce_into(records, self._executors, self._combined(arrays))
 

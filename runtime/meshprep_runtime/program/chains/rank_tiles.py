@@ -106,7 +106,12 @@ class RankTiledRun:
         self._exchange.start([(self._dats[n].deep, (n,)) for n in stale]).finish()
         self._seen |= {name: self._dats[name].given.version for name in stale}
         deep = {id(of.given): of.deep for of in self._dats.values()}
-        self._run([_on_deep(record, deep) for record in records])
+        try:
+            self._run([_on_deep(record, deep) for record in records])
+        except BaseException:
+            for name in self._written - zero:
+                self._dats[name].given.touch()
+            raise
         for name, of in self._dats.items():
             of.end(name in self._written - zero)
 
