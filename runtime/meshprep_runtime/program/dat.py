@@ -95,15 +95,6 @@ class ProgramDat:
             self.chain.flush()
         return {**self.__dict__, "chain": None, "watch": None}
 
-    @property
-    def array(self) -> Any:
-        """The values of all rows, as they are stored; loops that are queued run first.
-
-        Another array may take their place, on all ranks; its copies count as stale.
-        """
-        self.seen = True
-        return self.current()
-
     def current(self) -> Any:
         """As ``array``, for those that do not keep it."""
         if self.chain is not None:
@@ -114,6 +105,15 @@ class ProgramDat:
                 "'dropped', or run a loop that writes all of it (full = true) first"
             )
         return self.stored
+
+    @property
+    def array(self) -> Any:
+        """The values of all rows, as they are stored; loops that are queued run first.
+
+        Another array may take their place, on all ranks; its copies count as stale.
+        """
+        self.seen = True
+        return self.current()
 
     @array.setter
     def array(self, values: Any) -> None:
