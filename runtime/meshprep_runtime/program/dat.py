@@ -93,6 +93,7 @@ class ProgramDat:
         """For copies, which no queue and no checkpoint knows."""
         if self.chain is not None:
             self.chain.flush()
+        self.seen = True
         return {**self.__dict__, "chain": None, "watch": None}
 
     def current(self) -> Any:
