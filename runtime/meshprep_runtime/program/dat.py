@@ -275,10 +275,21 @@ def make_dat(
     complete = values.shape[int(soa)] == rows
     if not complete and on_device(values):
         raise MeshprepError(f"{where}: an array of a GPU must have all its {rows} rows")
+    if complete and rows > owned:
+        check_takes_copies(where, values)
     array = values if complete else _with_copies(values, rows, int(soa))
     made = ProgramDat(set_name, array, dim, layout, owned)
     made.fresh = {EXEC, HALO} if complete else set()
     return made
+
+
+def check_takes_copies(where: str, values: Any) -> None:
+    """Raise MeshprepError for an array of the host that nothing can be received into."""
+    if isinstance(values, np.ndarray) and not values.flags.writeable:
+        raise MeshprepError(
+            f"{where}: the array is read-only, but takes copies of other ranks' elements: pass a "
+            "copy of it"
+        )
 
 
 def _declared(shape: tuple[int, ...], given: np.dtype[Any], rows: tuple[int, int]) -> str:
