@@ -42,6 +42,7 @@ class Arg:
     name : str
         The dat, or the global when ``is_global``.
     access : Access
+        Or its value: ``"inc"``.
     dim : int
         Components an element.
     dtype : str
@@ -63,9 +64,9 @@ class Arg:
     Raises
     ------
     MeshprepError
-        For a dim below 1, a type that is no number, an access that does not go with a global or a
-        dat, columns that are negative or repeated, ``full`` where it means nothing, a matrix that
-        is not added to, and one that has the name of a map.
+        For a dim below 1, a type that is no number, an access that is unknown or does not go with a
+        global or a dat, columns that are negative or repeated, ``full`` where it means nothing, a
+        matrix that is not added to, and one that has the name of a map.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Arg:
     columns: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "access", _access(self.name, self.access))
         if self.columns is not None and (self.map is None or self.access is not Access.INC):
             raise MeshprepError(
                 f'matrix \'{self.name}\' takes rows = "MAP", columns = "MAP" and access "inc"'
@@ -109,6 +111,9 @@ class Arg:
                 f"argument '{self.name}': full goes with access 'write' and no map: "
                 "only there no value from before is left"
             )
+        self._check_index()
+
+    def _check_index(self) -> None:
         if (self.map is None) != (not self.index):
             raise MeshprepError(
                 f"argument '{self.name}': 'map' and 'index' belong together: "
@@ -244,6 +249,16 @@ class Loop:
         return {"over": self.over, "args": [a.to_dict() for a in self.args]}
 
 
+def _access(name: str, value: str) -> Access:
+    """The member for a text that equals it, as ``is`` would tell them apart."""
+    try:
+        return Access(value)
+    except ValueError:
+        raise MeshprepError(
+            f"argument '{name}': access '{value}' is unknown: use {', '.join(Access)}"
+        ) from None
+
+
 def with_arrow(text: str) -> str:
     """``FROM:TO`` as ``FROM->TO``, for shells, where > wants quotes; other text as it is."""
     return text if ARROW in text else text.replace(":", ARROW, 1)
@@ -277,15 +292,9 @@ def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
         raise MeshprepError(f"{where}: give either 'dat' or 'global', or 'mat': its name")
     through = "rows" if matrix else "map"
     try:
-        access = Access(values.get("access", "read"))
-    except ValueError:
-        raise MeshprepError(
-            f"{where}: access '{values['access']}' is unknown: use {', '.join(Access)}"
-        ) from None
-    try:
         return Arg(
             name=_text(next(values[k] for k in ("dat", "global", "mat") if k in values), "name"),
-            access=access,
+            access=values.get("access", "read"),
             dim=_whole(values.get("dim", 1), "dim"),
             dtype=_text(values.get("dtype", "f8"), "dtype"),
             map=None if through not in values else _text(values[through], through),
