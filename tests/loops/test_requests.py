@@ -117,6 +117,14 @@ def test_what_is_wrong_is_said(tmp_path, before, after, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("access", Access)
+def test_an_access_in_words_is_the_member(access):
+    """Text that only equals it would be taken for another one by ``is``."""
+    assert Arg("q", str(access), is_global=access in ("min", "max")).access is access
+    with pytest.raises(MeshprepError, match="argument 'q': access 'add' is unknown: use read, wri"):
+        Arg("q", "add")
+
+
 @pytest.mark.parametrize("text", ["edges", "->nodes", "a->b->c", ""])
 def test_no_loop(text):
     with pytest.raises(MeshprepError, match="FROM->TO"):
