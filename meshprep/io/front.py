@@ -185,10 +185,8 @@ def _check_options(
 ) -> None:
     for name in options:
         if name not in known:
-            choice = ", ".join(sorted(known)) or "there are none"
-            raise MeshprepError(
-                f"format '{target.name}' has no {what} '{name}': use one of these: {choice}"
-            )
+            choice = f"use {', '.join(sorted(known))}" if known else "leave it out"
+            raise MeshprepError(f"format '{target.name}' has no {what} '{name}': {choice}")
 
 
 def _write(target: Format, mesh: Mesh, staged: Path, options: dict[str, Any]) -> None:

@@ -53,7 +53,7 @@ def test_exec_halos_are_counted_element_by_element(cli, parts_file):
     assert cells["exec"] == 0 < cells["halo"]
     assert cells["owned"] == sum((cells["least owned"], cells["most owned"]))
     code, _, err = cli("report", parts_file, "--html", parts_file.with_name("page.html"))
-    assert (code, "--html, --png and --vtu are for plans" in err) == (2, True)
+    assert (code, "--figures, --png and --vtu are for plans" in err) == (2, True)
     lines = cli("report", parts_file, "--csv")[1].splitlines()
     assert lines[0] == "parts,of,figure,value"
     assert f"2,edges,exec,{edges['exec']}" in lines
