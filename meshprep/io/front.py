@@ -145,7 +145,7 @@ def refuse_losses(
     if lost and not drop:
         raise MeshprepError(
             f"{path}: format '{target.name}' cannot carry {'; '.join(lost)}: "
-            "use --drop to write the rest, or another format"
+            "use --drop (in Python drop=True) to write the rest, or another format"
         )
 
 
