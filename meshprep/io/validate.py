@@ -92,5 +92,6 @@ def _check_attached(mesh: Mesh, cells: Sequence[ElementSet], highest: int) -> No
     raise MeshprepError(
         f"{count} lower-dimension cells (the first: cell {rows[0] + 1} of set '{name}') are no "
         f"face or edge of a cell of dimension {highest}: use --dimension {highest} (in Python "
-        f"dimension={highest}) to run over those cells and carry the others along, or split the file"
+        f"dimension={highest}) to run over those cells and carry the others along, or split the "
+        "file"
     )
