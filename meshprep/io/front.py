@@ -15,7 +15,7 @@ from meshprep_runtime.plan.atomic import together
 from ..mesh import Mesh
 from . import graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
-from .notes import without_notes
+from .notes import notes
 from .outputs import check_targets
 from .paths import check_input, reason
 from .registry import Format, find
@@ -158,11 +158,11 @@ def losses(mesh: Mesh, target: Format, **options: Any) -> list[str]:
     Besides what the format says: what a reader left out (``extras["unread"]``), and extras that
     hold content. Extras whose key begins with the name of a format (or ``skfem``) are notes of
     that format on its own file; the formats that have no such notes go without. The same holds for
-    what :func:`~meshprep.io.notes.without_notes` takes out.
+    the :func:`~meshprep.io.notes.notes` among values and groups.
     """
     lost = left_out(mesh, target, **options)
-    bare = without_notes(mesh) if lost else mesh
-    return lost if bare is mesh else left_out(bare, target, **options)
+    places = [f"'{item.name}' on '{item.set}'" for item in notes(mesh)] if lost else []
+    return [text for text in lost if not any(place in text for place in places)]
 
 
 def left_out(mesh: Mesh, target: Format, **options: Any) -> list[str]:

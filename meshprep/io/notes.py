@@ -1,30 +1,25 @@
 """What formats may leave out without being asked: it tells a solver nothing."""
 
-from dataclasses import replace
-
 import numpy as np
 
-from ..mesh import Mesh, Tag
+from ..mesh import Dat, Mesh, Tag
 from ..mesh.cells import shape_of
 from .gmsh.info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC
 
 _OF_GMSH = (ENTITY_DIM, ENTITY_TAG, PARAMETRIC)
 
 
-def without_notes(mesh: Mesh) -> Mesh:
-    """The mesh without what only Gmsh has a use for, and without a group that all cells are in.
+def notes(mesh: Mesh) -> list[Dat | Tag]:
+    """What only Gmsh has a use for, and a group that all cells are in.
 
     Gmsh notes the entity of its geometry that each node and cell lies on. Those of cells are no
     notes where there are no physical groups: they are the only groups then. A physical group of all
     cells of the highest dimension separates nothing; Gmsh wants one to save the cells. O(size).
     """
-    dats = tuple(d for d in mesh.dats if d.set != "nodes" or d.name not in _OF_GMSH)
+    dats = [d for d in mesh.dats if d.set == "nodes" and d.name in _OF_GMSH]
     physical = [t for t in mesh.tags if t.name == "physical" and t.set != "nodes"]
-    notes = [t for t in mesh.tags if t.name == "entity" and physical] + _of_all(mesh, physical)
-    if not notes and len(dats) == len(mesh.dats):
-        return mesh
-    tags = tuple(t for t in mesh.tags if not any(t is note for note in notes))
-    return replace(mesh, dats=dats, tags=tags)
+    entities = [t for t in mesh.tags if t.name == "entity" and physical]
+    return [*dats, *entities, *_of_all(mesh, physical)]
 
 
 def _of_all(mesh: Mesh, physical: list[Tag]) -> list[Tag]:

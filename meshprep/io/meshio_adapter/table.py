@@ -7,7 +7,7 @@ or a loss with a name.
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..capabilities import MED_FIELDS, TIME, VTU_ARRAYS, Capabilities, Values
+from ..capabilities import MED_FIELDS, MED_MESH, TIME, VTU_ARRAYS, Capabilities, Values
 from .exodus_write import CELL_TYPES as EXODUS_TYPES
 
 LINEAR = ("vertex", "line", "triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
@@ -183,7 +183,7 @@ ENTRIES: tuple[Entry, ...] = (
             node_tag="point_tags",
             group_names=True,
             plane=True,
-            extras=(MED_FIELDS,),
+            extras=(MED_FIELDS, MED_MESH),
         ),
     ),
     Entry(
