@@ -163,3 +163,16 @@ def test_a_group_whose_name_reads_as_two_is_refused(path, tmp_path):
     tag = Tag.from_ids("physical", "cells", np.array([1, 1, 2, 2, 2]), {1: "left, right", 2: "in"})
     with pytest.raises(MeshprepError, match="the name 'left, right' of a group"):
         io.write(mesh.with_(tags=[tag]), tmp_path / "b.med")
+
+
+def test_a_group_may_be_in_several_families(path):
+    """As Gmsh and Salome write it: a family for each set of groups that cells have together."""
+    with_groups(path, b"wall")
+    with h5py.File(path, "a") as file:
+        step_of(file)["MAI/TE4/FAM"][:2] = -4
+        file.copy("FAS/mesh/ELEME/FAM_-3", file["FAS/mesh/ELEME"], "FAM_-4")
+        file["FAS/mesh/ELEME/FAM_-4"].attrs["NUM"] = -4
+    with turned(path) as file:
+        assert step_of(file)["MAI/TE4/FAM"][()].tolist() == [-3, -3, -3, -4, -4]
+        for family in file["FAS/mesh/ELEME"].values():
+            assert bytes(family["GRO/NOM"][0]).rstrip(b"\0") == b"wall"

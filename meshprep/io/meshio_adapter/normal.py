@@ -72,14 +72,18 @@ def _without(tag: Tag, bad: set[str]) -> Tag:
 
 
 def _bad_group_names(name: str, mesh: Mesh) -> set[str]:
-    """Names that do not fit, and names or numbers that stand for two things."""
+    """Names that do not fit, and names or numbers that stand for two things.
+
+    A group of MED may be in several families, whose numbers these are.
+    """
     if name not in _GROUP_NAMES:
         return set()
     fits = partial(_fits_med, mesh) if name == "med" else _GROUP_NAMES[name].fullmatch
     tags = [t for t in mesh.tags if t.set != "nodes"]
     pairs = {(_family(name, mesh, t, i), n) for t in tags for i, n in t.names.items()}
     times = Counter(k for k, _ in pairs), Counter(n for _, n in pairs)
-    return {n for k, n in pairs if times[0][k] > 1 or times[1][n] > 1 or not fits(n) or k[-1] == 0}
+    shared = set() if name == "med" else {n for n, count in times[1].items() if count > 1}
+    return {n for k, n in pairs if times[0][k] > 1 or n in shared or not fits(n) or k[-1] == 0}
 
 
 def _fits_med(mesh: Mesh, name: str) -> bool:
