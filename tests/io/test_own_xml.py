@@ -236,3 +236,28 @@ def test_roles_and_names_of_components_stay_with_their_arrays(tmp_path):
     assert io.read(tmp_path / "b.vtu").dat("ids", "nodes").values.tolist() == [10, 30, 40, 20]
     # notes of VTU: other formats go without
     assert io.write(mesh, tmp_path / "b.xdmf") == []
+
+
+GRID = """<Xdmf Version="VERSION"><Domain><Grid Name="g">
+<Time Value="0.5"/>
+<Attribute Name="t" AttributeType="Tensor" Center="Node">
+<DataItem Dimensions="3 3 3" Format="XML">NUMBERS</DataItem></Attribute>
+<Geometry GeometryType="XYZ"><DataItem Dimensions="3 3" Format="XML">0 0 0 1 0 0 0 1 0
+</DataItem></Geometry>
+<Attribute Name="mass" AttributeType="Scalar" Center="Grid">
+<DataItem Dimensions="1" Format="XML">7</DataItem></Attribute>
+<Topology TopologyType="Triangle" NumberOfElements="1">
+<DataItem Dimensions="1 3" KIND="Int" Format="XML">0 1 2</DataItem></Topology>
+</Grid></Domain></Xdmf>"""
+
+
+@pytest.mark.parametrize(("version", "name"), [("2.0", "NumberType"), ("3.0", "DataType")])
+def test_what_an_xdmf_file_says_of_the_whole_mesh_is_told(tmp_path, version, name):
+    text = GRID.replace("VERSION", version).replace("KIND", name)
+    text = text.replace("NUMBERS", " ".join(map(str, range(27))))
+    (tmp_path / "a.xdmf").write_text(text)
+    mesh = io.read(tmp_path / "a.xdmf")
+    assert mesh.extras["unread"] == ("the time", "values 'mass' of the whole mesh")
+    io.write(mesh, tmp_path / "b.xdmf", drop=True)
+    tensors = io.read(tmp_path / "b.xdmf").dat("t", "nodes").values
+    assert tensors.tolist() == np.arange(27.0).reshape(3, 9).tolist()

@@ -39,7 +39,7 @@ def read(file: Any) -> meshio.Mesh:
     """Read a legacy VTK file as meshio does, with the names that VTK shows."""
     mesh = _main.read_buffer(file)
     for data in (mesh.point_data, mesh.cell_data):
-        named = {unquote(name): _in_rows(values) for name, values in data.items()}
+        named = {unquote(name): in_rows(values) for name, values in data.items()}
         if len(named) < len(data):
             raise MeshprepError(_TWICE)
         data.clear()
@@ -47,10 +47,10 @@ def read(file: Any) -> meshio.Mesh:
     return mesh
 
 
-def _in_rows(values: Any) -> Any:
+def in_rows(values: Any) -> Any:
     """Tensors of 3 x 3 numbers as rows of nine; of cells they are a list of blocks."""
     if isinstance(values, list):
-        return [_in_rows(block) for block in values]
+        return [in_rows(block) for block in values]
     return values.reshape(len(values), -1) if values.ndim > 2 else values
 
 
