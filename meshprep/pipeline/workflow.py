@@ -180,10 +180,10 @@ def _write_mesh(
     target, left_out = _target(job, mesh), list[str]()
     if job.ids:
         new, left_out = with_original_ids(new, plan.ordering, target)
-    lost = io.write(new, staged[output], format=target.name, drop=job.drop)
-    if job.drop:
-        return left_out, _dropped(lost, output)
-    return [*left_out, *_dropped(["; ".join(lost)] * bool(lost), output)], []
+    missing = io.write(new, staged[output], format=target.name, drop=job.drop)
+    lost = io.losses(new, target) if missing else []
+    noted = "; ".join(text for text in missing if text not in lost)
+    return [*left_out, *_dropped([noted] if noted else [], output)], _dropped(lost, output)
 
 
 def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:

@@ -115,10 +115,8 @@ def test_a_quiet_run_says_what_was_dropped_and_nothing_else(path, tmp_path, caps
     assert main([*words, str(tmp_path / "b.su2")]) == 0
     assert capsys.readouterr().err == ""
     assert main([*words, str(tmp_path / "b.vtu"), "--drop"]) == 0
-    assert capsys.readouterr().err.splitlines() == [
-        f"meshprep: dropped, as b.vtu cannot carry it: the names of the groups 'physical' on '{s}'"
-        for s in ("line", "cells")
-    ]
+    told = "dropped, as b.vtu cannot carry it: the names of the groups 'physical' on 'line'"
+    assert capsys.readouterr().err == f"meshprep: {told}\n"
     box = ["generate", "mixed2d", "-q", "-o", str(tmp_path / "b.h5"), "--drop"]
     assert main(box) == 0
     assert "dropped, as b.h5 cannot carry it" in capsys.readouterr().err
