@@ -293,7 +293,7 @@ def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
     if again is not None and not job.overwrite:
         raise MeshprepError(
             f"{job.source} is split into {again} parts already: "
-            "name another number, or allow overwriting it by --force"
+            "name another number, or allow overwriting it by --force (in Python overwrite=True)"
         )
     left = [parts for parts in there if parts not in job.parts]
     return [KeptParts(job.source, parts, own_parts(ranks, parts)) for parts in left]
