@@ -310,6 +310,9 @@ def _module(where: str, option: str) -> ModuleType:
         sys.modules.setdefault(spec.name, module)
         spec.loader.exec_module(module)
         return module
+    except FileNotFoundError as error:
+        missing = error.filename or where
+        raise MeshprepError(f"{option}: {missing} does not exist: check the name") from error
     except Exception as error:  # Whatever the user's module raises.
         raise MeshprepError(
             f"{option}: cannot import {where}: {type(error).__name__}: {error}"

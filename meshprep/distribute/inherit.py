@@ -40,21 +40,22 @@ class Heirs(Protocol):
 
 def inherit(
     subject: SplitSubject,
-    leading: NDArray[np.int32],
+    first: NDArray[np.int32],
     weights: NDArray[np.float64],
     heirs: Heirs | None = None,
+    start: str | None = None,
 ) -> Owners:
-    """The part of every element of every set.
+    """The part of every element of every set, from those of ``start`` or else the leading one.
 
     An element goes to the part that owns most of what it reaches, the first in its row where there
     are several; a point that elements reach to the part that owns most of these, the lowest where
-    there are several. Cheapest maps go first. Sets that no map ties to the leading one, and points
+    there are several. Cheapest maps go first. Sets that no map ties to the first one, and points
     that nothing reaches, are cut into runs.
 
     O(map entries).
     """
     heirs = _Whole(subject) if heirs is None else heirs
-    owners: Owners = {subject.leading_set: read_only(leading)}
+    owners: Owners = {start or subject.leading_set: read_only(first)}
     while len(owners) < len(subject.sizes):
         name, found = next(_candidates(subject, owners, heirs), (None, None))
         if name is None or found is None:

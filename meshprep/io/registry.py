@@ -70,7 +70,7 @@ def find(
     endings = [(e, f) for f in able for e in f.extensions if lower.endswith(e)]
     if not endings:
         known = " ".join(sorted({e for f in able for e in f.extensions}))
-        how = "name the format" if writing else "name the format by --format"
+        how = "name the format" if writing else "name the format by --format (in Python format=)"
         raise MeshprepError(
             f"{path}: cannot tell the format from the name: use one of {known}, or {how}"
         )

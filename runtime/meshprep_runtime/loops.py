@@ -42,6 +42,7 @@ class Arg:
     name : str
         The dat, or the global when ``is_global``.
     access : Access
+        Or its value: ``"inc"``.
     dim : int
         Components an element.
     dtype : str
@@ -63,9 +64,9 @@ class Arg:
     Raises
     ------
     MeshprepError
-        For a dim below 1, a type that is no number, an access that does not go with a global or a
-        dat, columns that are negative or repeated, ``full`` where it means nothing, a matrix that
-        is not added to, and one that has the name of a map.
+        For a dim below 1, a type that is no number, an access that is unknown or does not go with a
+        global or a dat, columns that are negative or repeated, ``full`` where it means nothing, a
+        matrix that is not added to, and one that has the name of a map.
     """
 
     name: str
@@ -79,8 +80,11 @@ class Arg:
     columns: str | None = None
 
     def __post_init__(self) -> None:
-        self._check_matrix()
         where = f"argument '{self.name}'"
+        check_choice(f"{where}: access", self.access, list(Access))
+        # the member of a text that equals it, as `is` would tell them apart
+        object.__setattr__(self, "access", Access(self.access))
+        self._check_matrix()
         check_integer(f"{where}: dim", self.dim)
         try:
             kind: str = np.dtype(self.dtype).kind
@@ -103,6 +107,9 @@ class Arg:
                 f"{where}: full goes with access 'write' and no map: "
                 "only there no value from before is left"
             )
+        self._check_index(where)
+
+    def _check_index(self, where: str) -> None:
         if (self.map is None) != (not self.index):
             raise MeshprepError(
                 f"{where}: 'map' and 'index' belong together: "
@@ -281,12 +288,10 @@ def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
     if matrix + ("dat" in values) + ("global" in values) != 1:
         raise MeshprepError(f"{where}: give either 'dat' or 'global', or 'mat': its name")
     through = "rows" if matrix else "map"
-    access = values.get("access", "read")
-    check_choice(f"{where}: access", access, list(Access))
     try:
         return Arg(
             name=_text(next(values[k] for k in ("dat", "global", "mat") if k in values), "name"),
-            access=Access(access),
+            access=values.get("access", "read"),
             dim=_whole(values.get("dim", 1), "dim"),
             dtype=_text(values.get("dtype", "f8"), "dtype"),
             map=None if through not in values else _text(values[through], through),

@@ -277,6 +277,11 @@ def test_verdicts(before, after, said):
     assert verdict(before, after) == said
 
 
+def test_no_advice_against_what_takes_less_time():
+    said = verdict(_side(3.6), _side(2.0), repaid=True)
+    assert said == "made it worse: reuse 3.60 -> 2.00"
+
+
 def test_the_best_of_a_row():
     assert best_of([1, 3, None, 3], +1) == [1, 3]
     assert best_of([1, 3, None], -1) == [0]

@@ -44,7 +44,7 @@ def read(path: Path, declared: Mapping[str, str]) -> Mesh:
 def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
     found = classify(file, declared)
     sizes, paths = sizes_of(file, found, declared)
-    check_names(declared, [f.path for f in found], sizes)
+    check_names(declared, [f.path for f in found], sizes, sets_in_file=True)
     inferred = infer(found, sizes, declared, lambda path: index_range(file[path]))
     maps, map_paths = _maps(file, inferred)
     check_fit({map_paths[m.name]: m for m in maps}, sizes, declared)

@@ -30,7 +30,7 @@ def scan_op2(path: Path, declared: Mapping[str, str]) -> SlicedMesh:
     with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
         found = classify(file, declared)
         sizes, _ = sizes_of(file, found, declared)
-        check_names(declared, [f.path for f in found], sizes)
+        check_names(declared, [f.path for f in found], sizes, sets_in_file=True)
         inferred = infer(found, sizes, declared, lambda name: index_range(file[name]))
         if not inferred.maps:
             raise MeshprepError("holds no maps: declare those there are, as NAME=SET->SET")

@@ -95,6 +95,7 @@ class PartAssembly:
             None,
         )
         self._loop = PartLoop(layouts, part, plan.part, plan.messages)
+        self._changed = [n for n in part.plan.loop.written if n != self._arg.name]
         table = part.plan.maps[str(self._arg.map)].table
         free = _free(fixed, plan, self.set)
         self._pattern = _pattern(table, own.owned, free, fixed_rows == "missing")
@@ -117,7 +118,14 @@ class PartAssembly:
             that it owns, then the copies.
         """
         self._values[:] = 0
-        self._loop({**given, self._arg.name: self._values})
+        dats = [given[n] for n in self._changed if isinstance(given.get(n), ProgramDat)]
+        for dat in dats:
+            dat.values(write=True)
+        try:
+            self._loop({**given, self._arg.name: self._values})
+        finally:
+            for dat in dats:
+                dat.touch()
         values, pattern = self._sums(self._values), self._pattern
         values[pattern.identity] = 1
         return CsrMatrix(pattern.row_ptr, pattern.columns, values, pattern.dofs.size)

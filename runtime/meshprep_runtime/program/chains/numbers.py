@@ -116,7 +116,8 @@ def number(
     Raises MeshprepError for a chain of more than 64 loops or dats, and a dat on two sets. A matrix
     counts as a dat on the set of its rows: who adds to one nonzero reaches one row.
     """
-    used = {m: maps[m] for loop in loops for m in loop.maps}
+    # maps to the columns of matrices lead to no data
+    used = {a.map: maps[a.map] for loop in loops for a in loop.args if a.map is not None}
     dats: dict[str, str] = {}
     for loop in loops:
         for arg in loop.args:
