@@ -20,7 +20,7 @@ from .bisection import bisect, bisect_places
 from .budget import FOREVER, Budget
 from .caps import within_cap
 from .centroids import block_metrics, middles, squared_radius
-from .geometry import Geometry, rotated
+from .geometry import Geometry, frames
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
 from .levels import (
     Level,
@@ -160,8 +160,8 @@ class Search:
     def _starts(self, levels: list[Level], labels: list[Int32s], rotation: float) -> list[Int32s]:
         """The blocks of the largest clusters to start from."""
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
-        frames = _frames(self.geometry.coordinates.shape[1], rotation, self.starts if few else 1)
-        blocks = [self._bisect(levels[-1], frame) for frame in frames]
+        given = frames(self.geometry.coordinates.shape[1], rotation, self.starts if few else 1)
+        blocks = [self._bisect(levels[-1], frame) for frame in given]
         self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
         return blocks
 
@@ -378,12 +378,6 @@ class Search:
         )  # fmt: skip
         directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
         return bisect_places(where, min(self.n_blocks, 2 * n_pairs), directions=directions)
-
-
-def _frames(d: int, rotation: float, count: int) -> list[Float64s]:
-    """A rotated frame, and others at random."""
-    drawn = [np.random.default_rng(k).normal(size=(d, d)) for k in range(1, count)]
-    return [rotated(d, rotation), *(np.linalg.qr(frame)[0] for frame in drawn)]
 
 
 def _refined(block: Int32s, labels: list[Int32s]) -> Int32s:
