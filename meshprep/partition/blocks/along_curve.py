@@ -42,8 +42,8 @@ def along_curve(problem: BlockProblem) -> tuple[BlockProblem, Int32s | None]:
 
 
 def _keys(where: Float64s) -> UInt64s:
-    low, high = (np.array([end(axis) for axis in where.T]) for end in (np.min, np.max))
-    return curve_keys(where, (low, high), "hilbert", turning=True, digits=DIGITS)
+    box = tuple(np.array([end(axis) for axis in where.T]) for end in (np.min, np.max))
+    return curve_keys(where, box, "hilbert", turning=True, digits=DIGITS)
 
 
 def back(blocks: Blocks, order: Int32s | None) -> Blocks:
