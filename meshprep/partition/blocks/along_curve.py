@@ -42,7 +42,7 @@ def along_curve(problem: BlockProblem) -> tuple[BlockProblem, Int32s | None]:
 
 
 def _keys(where: Float64s) -> UInt64s:
-    # axis by axis: NumPy takes five times as long for rows of two or three
+    # axis by axis: NumPy takes ten times as long for rows of two or three
     box = np.array([axis.min() for axis in where.T]), np.array([axis.max() for axis in where.T])
     return curve_keys(where, box, "hilbert", turning=True, digits=DIGITS)
 
