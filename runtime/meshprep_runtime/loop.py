@@ -225,6 +225,11 @@ class ParLoop:
         return None if self._trials is None else self._trials.tuned
 
     def _try(self, arrays: Mapping[str, Any]) -> None:
+        # arrays that do not fit are no fault of the way whose turn it is
+        if any(type(v) is not np.ndarray and on_device(v) for v in arrays.values()):
+            self._gpu.bind(arrays)
+        else:
+            self._binder(arrays)
         if self._trials is None:
             # What tunes is loaded when it is wanted.
             from .tuning.calls import begin

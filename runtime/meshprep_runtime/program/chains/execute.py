@@ -29,7 +29,8 @@ class TiledRun:
     """A chain on its tiles, compiled when it first runs.
 
     Every dat that the chain stores and reads has a second copy: tiles read the old values and store
-    new ones, then the copies change places. An array that the program has seen is never stored to.
+    new ones, then the copies change places. An array that the program has seen becomes no second
+    copy.
 
     Parameters
     ----------
