@@ -183,7 +183,7 @@ def _merged(rows: NDArray[np.int64], corners: NDArray[np.int32]) -> NDArray[np.i
 
 @kernel
 def _merge(key: UInt64s, rows: Int64s, corners: Int32s, out: Int64s) -> None:
-    """Rows in the order of their hashes; of facets of more than two cells only the number counts."""
+    """Rows in the order of their hashes; of more than two cells only the number is of use."""
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     left = np.ones(key.size, np.bool_)
     for i in range(key.size):
