@@ -84,9 +84,7 @@ def test_both_ways_are_counted_as_by_hand(seed, n_parts, way):
     }
     loop = Loop("flux", "edges", tuple(random_args(rng)))
     subject = SplitSubject(sizes, maps, (LoopSpec(loop, {}),))
-    owners = {
-        s: read_only(rng.integers(0, n_parts, n).astype(np.int32)) for s, n in sizes.items()
-    }
+    owners = {s: read_only(rng.integers(0, n_parts, n).astype(np.int32)) for s, n in sizes.items()}
     counted = int(rng.integers(1, n_parts + 1))
     found = increment_cost(subject, owners, loop, way, counted)
     assert found == slow_cost(loop, maps, owners, counted, way)
