@@ -157,9 +157,7 @@ class PartLoop:
         return MeshprepError(f"loop '{self._part.plan.loop.name}' {what}")
 
 
-def wanted_lists(
-    loop: Loop, again: bool, partial: Collection[str]
-) -> dict[str, tuple[str, ...]]:
+def wanted_lists(loop: Loop, again: bool, partial: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Which copies of each dat a loop reads.
 
     ``again``: elements of other ranks run, too, and read their direct data. ``partial``: maps that
@@ -172,9 +170,7 @@ def wanted_lists(
     return {name: lists for name, used in maps.items() if (lists := _lists(used, again, partial))}
 
 
-def _lists(
-    used: Sequence[str | None], again: bool, partial: Collection[str]
-) -> tuple[str, ...]:
+def _lists(used: Sequence[str | None], again: bool, partial: Collection[str]) -> tuple[str, ...]:
     through = {name for name in used if name is not None}
     direct_again = again and None in used
     if not through:
