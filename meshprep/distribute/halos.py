@@ -48,9 +48,6 @@ class PartRows:
     offset: NDArray[np.int64]
     elements: NDArray[np.integer]
 
-    def of(self, part: int) -> NDArray[np.integer]:
-        return self.elements[self.offset[part] : self.offset[part + 1]]
-
     def some(self, parts: range) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
         """Of some parts the number of elements of each, and these."""
         return some_rows(self.offset, self.elements, parts)
