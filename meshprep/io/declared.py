@@ -17,6 +17,7 @@ NO_SET = "none"
 BASE, COORDINATES = "base", "coordinates"
 # What stands for the name where a file has only one array.
 ANY = "*"
+NO_MAPS = "holds no maps: say which datasets are, as --sets 'NAME=SET->SET'"
 
 
 def parse(texts: Iterable[str]) -> dict[str, str]:
@@ -114,7 +115,7 @@ def check_names(
         for part in place.split("->"):
             if part.strip() not in (*sets, NO_SET):
                 unknown = part.strip()
-                more = f", or add its size as a dataset '{unknown}' of one whole number"
+                more = f", or add its size as an array '{unknown}' of one whole number"
                 raise MeshprepError(
                     f"'{name}' is declared as {place}, but there is no set '{unknown}': "
                     f"choose {', '.join(sets)}{more if sets_in_file else ''}"

@@ -134,7 +134,7 @@ class SetMap:
         bad = (self.table < 0) | (self.table >= n_to)
         row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
         index = self.table[row, column]
-        hint = ": put elements that reach nothing into a set of their own" if index < 0 else ""
+        hint = ": elements that reach nothing must be a set of their own" if index == -1 else ""
         raise MeshprepError(
             f"map '{self.name}': element {first + row}, column {column} has index {index}, but set "
             f"'{self.to_set}' has {n_to} elements{hint}"

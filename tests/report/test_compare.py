@@ -83,6 +83,10 @@ def test_orders_side_by_side(plans):
     orders = order_comparison(["a", "b"], [Plan.load(plans["good"]), banded])[0]
     assert _cell(orders, "bandwidth (cpu)", 1) == f"{order.before.bandwidth:,}"
     assert orders.header[2:] == ("a gps gpu", "b rcm cpu")
+    found = replace(banded.metrics.locality, applied=False)
+    left = replace(banded, metrics=replace(banded.metrics, locality=found))
+    assert order_comparison(["a"], [left])[0].header[-1] == "a rcm (not applied)"
+    assert order_comparison(["a rcm"], [left])[0].header[-1] == "a rcm (not applied)"
 
 
 def test_one_plan_before_and_after(plans):

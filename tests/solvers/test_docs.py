@@ -11,6 +11,7 @@ import pytest
 from pages import DOCS, blocks
 
 from meshprep.io.generate import generate
+from meshprep.topology import derive
 from meshprep_cli.main import main
 from meshprep_runtime import DistributedPlan, run_ranks
 
@@ -121,6 +122,28 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
     with h5py.File("result.h5") as file:
         np.testing.assert_array_equal(file["r"][:], r_one)
     _numbers_of_petsc(scope["petsc_numbers"])
+
+
+def test_plans_of_ranks_that_have_parts_already():
+    """Owned cells stay before copies, and core edges reach owned cells alone."""
+    scope = {}
+    exec(*blocks("solvers/mpi.md", "py"), scope)
+    whole = derive(generate("delaunay2d", cells=600, shuffle=True), ["edges->cells"])
+    table = whole.map("edges->cells").table
+    mine = np.arange(600) < 300
+    sides = table[mine[table].any(axis=1)]
+    local = np.full(600, -1)
+    here = np.concatenate([np.flatnonzero(mine), np.setdiff1d(sides, np.flatnonzero(mine))])
+    local[here] = np.arange(here.size)
+    plan = scope["rank_plan"](local[sides], 300, here.size)
+    order = plan.ordering["cells"]
+    assert sorted(order.new_to_old[:300]) == list(range(300))
+    assert order.new_to_old[:300].tolist() != list(range(300))
+    assert plan.maps["core->cells"].table.max() < 300 <= plan.maps["border->cells"].table.max()
+    assert (plan.maps["border->cells"].table >= 300).any(axis=1).all()
+    made = np.concatenate([plan.maps[f"{name}->cells"].table for name in ("core", "border")])
+    pairs = sorted(map(sorted, here[order.new_to_old[made]].tolist()))
+    assert pairs == sorted(map(sorted, sides.tolist()))
 
 
 def _numbers_of_petsc(petsc_numbers):

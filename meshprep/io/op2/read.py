@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.seal import is_plan
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
-from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
+from ..declared import BASE, COORDINATES, NO_MAPS, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded
 from .fit import check_fit
 from .infer import InferredSets, Range, infer
@@ -50,7 +50,7 @@ def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
     check_fit({map_paths[m.name]: m for m in maps}, sizes, declared)
     dats, dat_paths = _dats(file, inferred, declared)
     if not maps:
-        raise MeshprepError("holds no maps: declare those there are, as NAME=SET->SET")
+        raise MeshprepError(NO_MAPS)
     moving = {*map_paths.values(), *dat_paths.values()}
     rest = image(file, moving)
     notes = Op2Notes(paths, map_paths, dat_paths, inferred.base, rest)
