@@ -149,11 +149,8 @@ def run(
     if not dry_run:
         done.plan.save(plan, overwrite=True)
     if as_json:
-        equals = to_json(done.tuned.equals)
-        console.show_json(
-            {"loop": name, **to_json(done.tuned), "equal_within_noise": equals}
-            | {"notes": done.notes}
-        )
+        more = {"equal_within_noise": to_json(done.tuned.equals), "notes": done.notes}
+        console.show_json({"loop": name, **to_json(done.tuned), **more})
     else:
         _show(done, plan, dry_run)
 

@@ -14,6 +14,7 @@ from ..kernels.parallel import each
 from ..mesh.incidence import Csr, point_graph, transpose
 from ..reorder.curve import curve_keys
 from ..reorder.radix import stable_argsort
+from .borders.points import MOST_ROWS
 from .given import FILE
 from .kway import kway
 from .metis import UFACTOR, FileSection, KwayProcesses, sections
@@ -22,9 +23,6 @@ from .ranks import ALONE
 from .runs import places, runs
 from .slices.cuts import leading_owners
 from .subject import SplitSubject
-
-# Rows of the leading map that our search looks at, for each element.
-MOST_ROWS = 32
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import SetMap, read_only
+from meshprep_runtime.maps import SetMap, offsets_of, read_only
 
 from ..kernels import kernel
 from ..kernels.arrays import sort
@@ -82,7 +82,7 @@ def _by_unions(
     subject: SplitSubject, owners: Owners, heirs: Heirs
 ) -> Iterator[tuple[str, NDArray[np.int32]]]:
     for union, parts in subject.unions.items():
-        bound = np.cumsum([0, *subject.segments[union]])
+        bound = offsets_of(subject.segments[union])
         for i, part in enumerate(parts):
             if union in owners and part in subject.sizes and part not in owners:
                 yield part, heirs.of_part(owners[union], int(bound[i]), part)

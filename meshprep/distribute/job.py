@@ -21,7 +21,7 @@ from meshprep_runtime.plan.parts.write import (
     copy_slices,
     spill_file,
 )
-from meshprep_runtime.plan.seal import seal_parts, sealed_kind
+from meshprep_runtime.plan.seal import is_parts, is_plan, seal_parts
 
 from .. import io
 from ..io.outputs import check_targets
@@ -219,7 +219,7 @@ def _prove(staged: Path, job: SplitJob, ranks: Ranks) -> None:
 def kind_of(path: Path) -> str:
     """``"parts"``, ``"plan"`` or ``"mesh"``, by the first bytes of a file."""
     try:
-        return {"plan": "plan", "mesh in parts": "parts"}.get(sealed_kind(path), "mesh")
+        return "parts" if is_parts(path) else "plan" if is_plan(path) else "mesh"
     except OSError:
         # readers of meshes say what is wrong
         return "mesh"
@@ -293,7 +293,7 @@ def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
     if again is not None and not job.overwrite:
         raise MeshprepError(
             f"{job.source} is split into {again} parts already: "
-            "name another number, or allow overwriting it by --force"
+            "name another number, or allow overwriting it by --force (in Python overwrite=True)"
         )
     left = [parts for parts in there if parts not in job.parts]
     return [KeptParts(job.source, parts, own_parts(ranks, parts)) for parts in left]

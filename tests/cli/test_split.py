@@ -1,6 +1,7 @@
 """``meshprep split``, and what ``check``, ``info`` and ``report`` say of its file."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -94,6 +95,17 @@ def test_info_lists_splits_sets_and_loops(cli, parts_file):
         {"loop": "edges->cells", "over": "edges", "increments": "exec", "variants": "s64"}
     ]
     assert found["bytes"] == parts_file.stat().st_size
+
+
+def test_info_names_the_columns_of_splits_as_split_does(cli, mesh_file):
+    made = cli("split", mesh_file, "--parts", "2,3")[1].splitlines()
+    shown = cli("info", mesh_file.with_name("wing.parts.h5"))[1].splitlines()
+    halos = made[made.index("halos") + 1 :][:3]
+    splits = shown[shown.index("splits") + 1 :][:3]
+    for row, other in zip(halos, splits, strict=True):
+        columns = re.split(r"  +", row)
+        assert re.split(r"  +", other)[: len(columns)] == columns
+    assert re.split(r"  +", splits[0])[-2:] == ["bytes, mean", "bytes, most"]
 
 
 def test_a_number_of_parts_is_added_to_a_file(cli, parts_file):

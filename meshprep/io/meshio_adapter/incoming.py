@@ -13,7 +13,7 @@ from meshprep_runtime.maps import distinct
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
-from ..capabilities import MED_FIELDS, TIME, group_of_array
+from ..capabilities import MED_FIELDS, MED_MESH, TIME, VTU_ARRAYS, group_of_array
 from .numbers import drop_counts
 
 # Arrays of these names would be taken for something else: they have a prefix more in memory.
@@ -202,6 +202,10 @@ def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
         extras[TIME] = {f"{time:g}": time}
     if fields := getattr(source, "fields", {}):
         extras[MED_FIELDS] = fields
+    if about := getattr(source, "about", {}):
+        extras[MED_MESH] = about
+    if arrays := getattr(source, "arrays", {}):
+        extras[VTU_ARRAYS] = arrays
     if unread:
         extras["unread"] = tuple(dict.fromkeys(unread))
     return extras

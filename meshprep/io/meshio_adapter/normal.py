@@ -4,18 +4,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
+from ..capabilities import MED_MESH
 from .exodus_write import blocks
-from .numbers import without_counts
+from .numbers import BETWEEN, without_counts
 
-# Names of groups that a format can write and read back; MED's are 80 bytes in a path of HDF5.
+# Names of groups that a format can write and read back.
 _GROUP_NAMES = {
-    "med": re.compile(r"[\x20-\x2e\x30-\x7e]{1,80}(?<! )"),
+    "med": re.compile(r"(?! )[^\x00-\x1f\x7f-\x9f]+(?<!\s)"),
     "netgen": re.compile(r"(?!cd\d_)[\x21-\x22\x24-\x7e][\x21-\x7e]*"),
     "exodus": re.compile(r"(?! )[\x20-\x7e]{1,32}(?<! )"),
 }
+# Bytes of a name in a MED file.
+_MED_BYTES = 80
 _LIST_NAMES = {
     "abaqus": re.compile(r"[\x21-\x7e]+"),
     "exodus": re.compile(r"(?! )[\x20-\x7e]{1,32}(?<! )"),
@@ -68,18 +72,27 @@ def _without(tag: Tag, bad: set[str]) -> Tag:
 
 
 def _bad_group_names(name: str, mesh: Mesh) -> set[str]:
-    """Names that do not fit, and names or numbers that stand for two things."""
+    """Names that do not fit, and names or numbers that stand for two things.
+
+    A group of MED may be in several families, whose numbers these are.
+    """
     if name not in _GROUP_NAMES:
         return set()
-    pattern = _GROUP_NAMES[name]
+    fits = partial(_fits_med, mesh) if name == "med" else _GROUP_NAMES[name].fullmatch
     tags = [t for t in mesh.tags if t.set != "nodes"]
     pairs = {(_family(name, mesh, t, i), n) for t in tags for i, n in t.names.items()}
     times = Counter(k for k, _ in pairs), Counter(n for _, n in pairs)
-    return {
-        n
-        for k, n in pairs
-        if times[0][k] > 1 or times[1][n] > 1 or not pattern.fullmatch(n) or k[-1] == 0
-    }
+    shared = set() if name == "med" else {n for n, count in times[1].items() if count > 1}
+    return {n for k, n in pairs if times[0][k] > 1 or n in shared or not fits(n) or k[-1] == 0}
+
+
+def _fits_med(mesh: Mesh, name: str) -> bool:
+    """Whether MED can hold a name, which is of several groups where it comes from a MED file."""
+    parts = name.split(BETWEEN) if MED_MESH in mesh.extras else [name]
+    known = _GROUP_NAMES["med"]
+    return all(
+        known.fullmatch(p) and BETWEEN not in p and len(p.encode()) <= _MED_BYTES for p in parts
+    )
 
 
 def _family(name: str, mesh: Mesh, tag: Tag, group: int) -> tuple[int, ...]:

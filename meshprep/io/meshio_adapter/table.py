@@ -7,7 +7,7 @@ or a loss with a name.
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..capabilities import MED_FIELDS, TIME, Capabilities, Values
+from ..capabilities import MED_FIELDS, MED_MESH, TIME, VTU_ARRAYS, Capabilities, Values
 from .exodus_write import CELL_TYPES as EXODUS_TYPES
 
 LINEAR = ("vertex", "line", "triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
@@ -89,7 +89,14 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "vtu",
         (".vtu",),
-        Capabilities(_VTK, node_values=Values(), cell_values=Values(), tag="*", node_tag="*"),
+        Capabilities(
+            _VTK,
+            node_values=Values(),
+            cell_values=Values(),
+            tag="*",
+            node_tag="*",
+            extras=(VTU_ARRAYS,),
+        ),
         options={"header_type": "UInt64"},
     ),
     Entry(
@@ -97,6 +104,7 @@ ENTRIES: tuple[Entry, ...] = (
         (".vtk",),
         Capabilities(_VTK, node_values=_VTK_VALUES, cell_values=_VTK_VALUES, tag="*", node_tag="*"),
         mode="rb",
+        tolerated=("lookup table ", "colours ", "names of components"),
     ),
     Entry(
         "xdmf",
@@ -175,7 +183,7 @@ ENTRIES: tuple[Entry, ...] = (
             node_tag="point_tags",
             group_names=True,
             plane=True,
-            extras=(MED_FIELDS,),
+            extras=(MED_FIELDS, MED_MESH),
         ),
     ),
     Entry(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan import seal
+from meshprep_runtime.plan.seal import is_parts, is_plan
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES, NO_MAPS, NO_SET, check_names, rows_of
@@ -35,8 +35,9 @@ def read(path: Path, declared: Mapping[str, str]) -> Mesh:
     MeshprepError
         Where sets cannot be told apart, indices are out of range, or this is no such file.
     """
-    if kind := seal.sealed_kind(path):
-        raise MeshprepError(f"is a {kind}, not a mesh: meshprep info shows what it holds")
+    if is_plan(path) or is_parts(path):
+        kind = "plan" if is_plan(path) else "mesh in parts"
+        raise MeshprepError(f"is a {kind}: meshprep info shows what it holds")
     with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
         return _mesh(file, declared)
 

@@ -84,12 +84,19 @@ def check_parts_seal(path: Path) -> tuple[int, int]:
     return begin, end
 
 
-def sealed_kind(path: Path) -> str:
-    """``"plan"``, ``"mesh in parts"`` or nothing, by the first bytes; raises OSError."""
+def is_parts(path: Path) -> bool:
+    """True for a file that begins as one of parts does; raises OSError where it cannot be read."""
+    return _begins(path, PARTS_FORMAT)
+
+
+def is_plan(path: Path) -> bool:
+    """True for a file that begins as a plan does; raises OSError where it cannot be read."""
+    return _begins(path, FORMAT)
+
+
+def _begins(path: Path, text: str) -> bool:
     with open(path, "rb") as file:
-        start = file.read(len(PARTS_FORMAT))
-    kinds = {FORMAT: "plan", PARTS_FORMAT: "mesh in parts"}
-    return next((kind for name, kind in kinds.items() if start.startswith(name.encode())), "")
+        return file.read(len(text)) == text.encode()
 
 
 def _parts_text(digest: str, begin: int, end: int) -> bytes:
