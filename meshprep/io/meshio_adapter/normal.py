@@ -9,6 +9,7 @@ from functools import partial
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
 from ..capabilities import MED_MESH
+from .exodus_write import NAME as EXODUS_NAME
 from .exodus_write import blocks
 from .numbers import BETWEEN, without_counts
 
@@ -16,13 +17,13 @@ from .numbers import BETWEEN, without_counts
 _GROUP_NAMES = {
     "med": re.compile(r"(?! )[^\x00-\x1f\x7f-\x9f]+(?<!\s)"),
     "netgen": re.compile(r"(?!cd\d_)[\x21-\x22\x24-\x7e][\x21-\x7e]*"),
-    "exodus": re.compile(r"(?! )[\x20-\x7e]{1,32}(?<! )"),
+    "exodus": re.compile(EXODUS_NAME),
 }
 # Bytes of a name in a MED file.
 _MED_BYTES = 80
 _LIST_NAMES = {
     "abaqus": re.compile(r"[\x21-\x7e]+"),
-    "exodus": re.compile(r"(?! )[\x20-\x7e]{1,32}(?<! )"),
+    "exodus": re.compile(EXODUS_NAME),
 }
 
 

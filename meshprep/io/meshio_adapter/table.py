@@ -9,6 +9,7 @@ from typing import Any
 
 from ..capabilities import MED_FIELDS, MED_MESH, TIME, VTU_ARRAYS, Capabilities, Values
 from .exodus_write import CELL_TYPES as EXODUS_TYPES
+from .exodus_write import NAME as EXODUS_NAME
 
 LINEAR = ("vertex", "line", "triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
 _FLAT = ("line", "triangle", "quad")
@@ -38,7 +39,7 @@ _VTK_VALUES = Values(widths=(1, 3, 4, 6, 9), cast=_VTK_CAST)
 _EXODUS_VALUES = Values(
     kinds="f",
     widths=(1,),
-    name=r"[\x21-\x7e]{1,32}",
+    name=EXODUS_NAME,
     cast=(("float32", "float64"),),
     numbers=True,
 )
