@@ -176,3 +176,13 @@ def test_a_group_may_be_in_several_families(path):
         assert step_of(file)["MAI/TE4/FAM"][()].tolist() == [-3, -3, -3, -4, -4]
         for family in file["FAS/mesh/ELEME"].values():
             assert bytes(family["GRO/NOM"][0]).rstrip(b"\0") == b"wall"
+
+
+def test_a_group_without_cells_is_told(path):
+    with_groups(path, b"wall")
+    with h5py.File(path, "a") as file:
+        file.copy("FAS/mesh/ELEME/FAM_-3", file["FAS/mesh/ELEME"], "FAM_-4")
+        empty = file["FAS/mesh/ELEME/FAM_-4"]
+        empty.attrs["NUM"] = -4
+        empty["GRO/NOM"][0] = np.frombuffer(b"outlet".ljust(80, b"\0"), np.int8)
+    assert io.read(path).extras["unread"] == ("group 'outlet' without cells",)

@@ -212,9 +212,17 @@ def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
 
 
 def _unplaced(source: Any) -> list[str]:
-    """Netgen's periodic pairs, which meshio keeps as plain arrays, and what a reader says."""
+    """Netgen's periodic pairs, which meshio keeps as arrays, what a reader says, and empty sets."""
     pairs = list(source.info) if isinstance(source.info, dict) else []
-    return [*pairs, *getattr(source, "left_out", ())]
+    nodes = [name for name, index in source.point_sets.items() if not np.size(index)]
+    cells = [
+        name
+        for name, blocks in source.cell_sets.items()
+        if not any(index is not None and len(index) for index in blocks)
+    ]
+    empty = [f"set '{name}' without nodes" for name in nodes]
+    empty += [f"set '{name}' without cells" for name in cells]
+    return [*pairs, *getattr(source, "left_out", ()), *empty]
 
 
 def _point_sets(source: Any) -> list[IndexList]:

@@ -63,6 +63,10 @@ def read(path: str) -> Any:
     mesh.point_tags = {i: names for i, names in mesh.point_tags.items() if names}
     tags = [_renumbered(ids, numbers) for ids in _cell_families(path, mesh)]
     mesh.cell_data["cell_tags"] = tags
+    used = {i for ids in tags for i in np.unique(ids).tolist()}
+    held = {name for i in used for name in mesh.cell_tags.get(i, ())}
+    groups = {name for names in mesh.cell_tags.values() for name in names}
+    mesh.left_out += [f"group '{name}' without cells" for name in sorted(groups - held)]
     for name in [n for n in mesh.cell_data if n.endswith(_OF_CELLS)]:
         if name.removesuffix(_OF_CELLS) in mesh.point_data:
             mesh.cell_data[name.removesuffix(_OF_CELLS)] = mesh.cell_data.pop(name)
