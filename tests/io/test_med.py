@@ -207,3 +207,23 @@ def test_a_group_without_cells_is_told(path):
         empty.attrs["NUM"] = -4
         empty["GRO/NOM"][0] = np.frombuffer(b"outlet".ljust(80, b"\0"), np.int8)
     assert io.read(path).extras["unread"] == ("group 'outlet' without cells",)
+
+
+@pytest.mark.parametrize("name", ["u.x", ".x", "p [bar] é", "x" * 64])
+def test_names_of_fields(path, name):
+    mesh = io.read(path)
+    n = mesh.size("nodes")
+    dats = [Dat(name, "nodes", np.arange(n) + 0.5), Dat(name, "cells", np.arange(5) + 0.5)]
+    new = path.with_name("b.med")
+    assert io.write(mesh.with_(dats=dats), new) == []
+    for place in ("nodes", "cells"):
+        values = io.read(new).dat(name, place).values
+        assert values.tolist() == (np.arange(mesh.size(place)) + 0.5).tolist()
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "x" * 65])
+def test_names_that_med_has_no_place_for(path, name):
+    mesh = io.read(path)
+    more = mesh.with_(dats=[Dat(name, "cells", np.arange(5) + 0.5)])
+    with pytest.raises(MeshprepError, match="a name the format cannot hold"):
+        io.write(more, path.with_name("b.med"))

@@ -43,6 +43,8 @@ _EXODUS_VALUES = Values(
     cast=(("float32", "float64"),),
     numbers=True,
 )
+# Names of fields are those of groups in HDF5, where one or two dots stand for a place.
+_MED_VALUES = Values(kinds="f", name=r"(?!\.{1,2}$)[^/\x00-\x1f]{1,64}", numbers=True)
 _XDMF_VALUES = Values(widths=(1, 2, 3, 6, 9), cast=_XDMF_CAST)
 _TECPLOT_VALUES = Values(
     kinds="f", widths=(1,), name=rf"(?![xyzXYZ]$){_SIMPLE}", cast=(("float32", "float64"),)
@@ -178,8 +180,8 @@ ENTRIES: tuple[Entry, ...] = (
                 *("tetra10", "pyramid13", "wedge15", "hexahedron20"),
             ),
             type_order=_MED_ORDER,
-            node_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+", numbers=True),
-            cell_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+", numbers=True),
+            node_values=_MED_VALUES,
+            cell_values=_MED_VALUES,
             tag="cell_tags",
             node_tag="point_tags",
             group_names=True,
