@@ -13,7 +13,14 @@ from meshprep_runtime.maps import distinct
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
-from ..capabilities import MED_FIELDS, MED_MESH, TIME, VTU_ARRAYS, group_of_array
+from ..capabilities import (
+    FIELD_DATA,
+    MED_FIELDS,
+    MED_MESH,
+    TIME,
+    VTU_ARRAYS,
+    group_of_array,
+)
 from .numbers import drop_counts
 
 # Arrays of these names would be taken for something else: they have a prefix more in memory.
@@ -196,8 +203,10 @@ def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
     extras: dict[str, Any] = {}
     named = {n for n, v in source.field_data.items() if _number_and_dim(v)[1] is not None}
     rest = {n: v for n, v in source.field_data.items() if n not in named}
+    # in formats without names of groups none of these is one
+    rest |= getattr(source, "whole_values", {})
     if rest:
-        extras["field data"] = {name: np.asarray(value) for name, value in rest.items()}
+        extras[FIELD_DATA] = {name: np.asarray(value) for name, value in rest.items()}
     if time := getattr(source, "time", 0.0):
         extras[TIME] = {f"{time:g}": time}
     if fields := getattr(source, "fields", {}):

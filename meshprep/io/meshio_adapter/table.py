@@ -7,7 +7,7 @@ or a loss with a name.
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..capabilities import MED_FIELDS, MED_MESH, TIME, VTU_ARRAYS, Capabilities, Values
+from ..capabilities import FIELD_DATA, MED_FIELDS, MED_MESH, TIME, VTU_ARRAYS, Capabilities, Values
 from .exodus_write import CELL_TYPES as EXODUS_TYPES
 from .exodus_write import NAME as EXODUS_NAME
 
@@ -98,7 +98,7 @@ ENTRIES: tuple[Entry, ...] = (
             cell_values=Values(),
             tag="*",
             node_tag="*",
-            extras=(VTU_ARRAYS,),
+            extras=(VTU_ARRAYS, FIELD_DATA),
         ),
         options={"header_type": "UInt64"},
     ),
