@@ -58,6 +58,8 @@ PLANE_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.33, 2.25
 # A long search goes on gaining in space, and less so in a plane: its sweeps grow with these powers
 # of the effort.
 PLANE_POWER, SPACE_POWER = 0.95, 1.2
+# Blocks so small that there are fewer levels have smaller clusters: by how much cooler each is then.
+COOLER = 0.75
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that were brought under the cap by moves that nobody weighed against others.
@@ -85,10 +87,10 @@ def phases(
             elements = PLANE_EDGES
         times *= min(MOST_TIMES, max(1.0, n_blocks / PLANE_BLOCKS) ** BLOCKS_POWER)
     top = min(len(levels) - 1, len(clusters))
-    usual = levels[top].weight.size
+    usual, fewer = levels[top].weight.size, COOLER ** (len(clusters) - top)
     found = [(levels[0], elements.longer(times))]
     for k, level in enumerate(levels[1:], start=1):
-        growth = max(1.0, usual / level.weight.size) ** ((d - 1) / d)
+        growth = fewer * max(1.0, usual / level.weight.size) ** ((d - 1) / d)
         found.append((level, clusters[max(0, top - k)].hotter(growth).longer(times)))
     return found[::-1]
 
