@@ -6,6 +6,8 @@ from dataclasses import dataclass
 TIME = "time step"
 # What MED files say of their fields: by name, the step and attributes of the field and of the step.
 MED_FIELDS = "med:fields"
+# Values of the whole mesh, by name.
+FIELD_DATA = "field data"
 # The name of the mesh in a MED file, and what the file says of it.
 MED_MESH = "med:mesh"
 # What VTU files say of their arrays, by place: roles (``Scalars``) and names of components.

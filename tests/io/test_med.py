@@ -2,6 +2,7 @@
 
 import h5py
 import numpy as np
+import other_readers
 import pytest
 from io_meshes import plain_meshes
 
@@ -165,14 +166,64 @@ def test_a_group_whose_name_reads_as_two_is_refused(path, tmp_path):
         io.write(mesh.with_(tags=[tag]), tmp_path / "b.med")
 
 
-def test_a_group_may_be_in_several_families(path):
-    """As Gmsh and Salome write it: a family for each set of groups that cells have together."""
+def test_families_of_the_same_groups_are_one_group(path):
+    """Gmsh and Salome write a family for each part of the geometry."""
     with_groups(path, b"wall")
     with h5py.File(path, "a") as file:
-        step_of(file)["MAI/TE4/FAM"][:2] = -4
-        file.copy("FAS/mesh/ELEME/FAM_-3", file["FAS/mesh/ELEME"], "FAM_-4")
-        file["FAS/mesh/ELEME/FAM_-4"].attrs["NUM"] = -4
+        step_of(file)["MAI/TE4/FAM"][:3] = -4, -4, -5
+        for number in (-4, -5):
+            file.copy("FAS/mesh/ELEME/FAM_-3", file["FAS/mesh/ELEME"], f"FAM_{number}")
+            file[f"FAS/mesh/ELEME/FAM_{number}"].attrs["NUM"] = number
+        del file["FAS/mesh/ELEME/FAM_-5/GRO"]
+    tag = io.read(path).tag("cell_tags", "cells")
+    assert tag.first_ids().tolist() == [3, 3, 5, 3, 3]
+    assert dict(tag.names) == {3: "wall"}
     with turned(path) as file:
-        assert step_of(file)["MAI/TE4/FAM"][()].tolist() == [-3, -3, -3, -4, -4]
-        for family in file["FAS/mesh/ELEME"].values():
-            assert bytes(family["GRO/NOM"][0]).rstrip(b"\0") == b"wall"
+        assert step_of(file)["MAI/TE4/FAM"][()].tolist() == [-3, -3, -5, -3, -3]
+        families = {int(f.attrs["NUM"]): len(f["GRO/NOM"]) for f in file["FAS/mesh/ELEME"].values()}
+        assert families == {-3: 1, -5: 0}
+
+
+def test_gmsh_sees_the_groups_of_a_med_file_by_name(path, tmp_path):
+    """It takes the minus of a group for a side, and finds no name then."""
+    gmsh = other_readers.package("gmsh")
+    with_groups(path, b"wall")
+    io.write(io.read(path), tmp_path / "b.msh")
+    gmsh.initialize()
+    try:
+        gmsh.option.setNumber("General.Terminal", 0)
+        gmsh.open(str(tmp_path / "b.msh"))
+        groups = gmsh.model.getPhysicalGroups()
+        assert [(*g, gmsh.model.getPhysicalName(*g)) for g in groups] == [(3, 3, "wall")]
+    finally:
+        gmsh.finalize()
+
+
+def test_a_group_without_cells_is_told(path):
+    with_groups(path, b"wall")
+    with h5py.File(path, "a") as file:
+        file.copy("FAS/mesh/ELEME/FAM_-3", file["FAS/mesh/ELEME"], "FAM_-4")
+        empty = file["FAS/mesh/ELEME/FAM_-4"]
+        empty.attrs["NUM"] = -4
+        empty["GRO/NOM"][0] = np.frombuffer(b"outlet".ljust(80, b"\0"), np.int8)
+    assert io.read(path).extras["unread"] == ("group 'outlet' without cells",)
+
+
+@pytest.mark.parametrize("name", ["u.x", ".x", "p [bar] é", "x" * 64])
+def test_names_of_fields(path, name):
+    mesh = io.read(path)
+    n = mesh.size("nodes")
+    dats = [Dat(name, "nodes", np.arange(n) + 0.5), Dat(name, "cells", np.arange(5) + 0.5)]
+    new = path.with_name("b.med")
+    assert io.write(mesh.with_(dats=dats), new) == []
+    for place in ("nodes", "cells"):
+        values = io.read(new).dat(name, place).values
+        assert values.tolist() == (np.arange(mesh.size(place)) + 0.5).tolist()
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "x" * 65])
+def test_names_that_med_has_no_place_for(path, name):
+    mesh = io.read(path)
+    more = mesh.with_(dats=[Dat(name, "cells", np.arange(5) + 0.5)])
+    with pytest.raises(MeshprepError, match="a name the format cannot hold"):
+        io.write(more, path.with_name("b.med"))

@@ -31,7 +31,10 @@ def test_what_fits_several_sets_is_asked_for_and_can_be_declared(tmp_path):
     for wrong, message in (
         (
             {"link": "edges->walls"},
-            "choose cells, edges, points, or add its size as an array 'walls' of one whole number",
+            (
+                "there is no set 'walls': choose cells, edges, points, or add its size as an array "
+                "'walls' of one whole number"
+            ),
         ),
         ({"lonk": "edges->cells"}, "there is no dataset 'lonk'"),
         ({"link": "cells->points", "q": "cells", "mystery": "none"}, "has 5 rows, but set 'cells'"),

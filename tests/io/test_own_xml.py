@@ -1,5 +1,6 @@
 """VTU and XDMF where our own code stands for meshio's: each reads what the other writes."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -261,3 +262,26 @@ def test_what_an_xdmf_file_says_of_the_whole_mesh_is_told(tmp_path, version, nam
     io.write(mesh, tmp_path / "b.xdmf", drop=True)
     tensors = io.read(tmp_path / "b.xdmf").dat("t", "nodes").values
     assert tensors.tolist() == np.arange(27.0).reshape(3, 9).tolist()
+
+
+def test_values_of_the_whole_mesh_stay_in_a_vtu_file(tmp_path):
+    """Two whole numbers were taken for a group and its dimension, and left out."""
+    fields = '<FieldData><DataArray type="Float64" Name="TimeValue" NumberOfTuples="1">2.5'
+    fields += '</DataArray><DataArray type="Int32" Name="range" NumberOfTuples="2">3 1</DataArray>'
+    fields += '<DataArray type="Float32" Name="box" NumberOfTuples="2" NumberOfComponents="2">'
+    fields += "1 2 3 4</DataArray></FieldData>"
+    (tmp_path / "a.vtu").write_text(VTU.replace("<Piece", f"{fields}<Piece"))
+    mesh = io.read(tmp_path / "a.vtu")
+    assert io.write(mesh, tmp_path / "b.vtu") == []
+    kept = io.read(tmp_path / "b.vtu").extras["field data"]
+    assert {name: values.tolist() for name, values in kept.items()} == {
+        **{"TimeValue": [2.5], "range": [3, 1]},
+        "box": [[1, 2], [3, 4]],
+    }
+    with pytest.raises(MeshprepError, match="'TimeValue' of the field data, 'range' of the field"):
+        io.write(mesh, tmp_path / "b.xdmf")
+    words = replace(mesh, extras={"field data": {"by": np.array(["me"]), "n": np.array([1.0])}})
+    with pytest.raises(MeshprepError, match="cannot carry 'by' of the field data: use"):
+        io.write(words, tmp_path / "c.vtu")
+    assert io.write(words, tmp_path / "c.vtu", drop=True) == ["'by' of the field data"]
+    assert list(io.read(tmp_path / "c.vtu").extras["field data"]) == ["n"]

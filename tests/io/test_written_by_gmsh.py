@@ -10,14 +10,13 @@ from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.cells import shape_of
 
 # What Gmsh writes of each type, in the formats that hold it.
-FIRST = ("inp", "vtk", "med", "mesh", "su2")
-SECOND = ("inp", "vtk", "med")
+FIRST = ("inp", "vtk", "med", "bdf", "mesh", "su2")
+SECOND = ("inp", "vtk", "med", "bdf")
 TYPES = {
     **dict.fromkeys(("triangle", "quad", "tetra", "hexahedron"), FIRST),
-    **dict.fromkeys(("wedge", "pyramid"), ("vtk", "med", "su2")),
-    **dict.fromkeys(("line3", "triangle6", "quad8", "tetra10"), SECOND),
-    **dict.fromkeys(("hexahedron20", "wedge15"), SECOND),
-    "pyramid13": ("med",),
+    **{"wedge": ("vtk", "med", "bdf", "su2"), "pyramid": ("vtk", "med", "su2")},
+    **dict.fromkeys(("triangle6", "quad8", "tetra10", "hexahedron20", "wedge15"), SECOND),
+    **{"line3": ("inp", "vtk", "med"), "pyramid13": ("med",)},
 }
 # The corners of one cell.
 CORNERS = {

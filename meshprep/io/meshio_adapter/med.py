@@ -5,8 +5,9 @@ listed, with groups or without. A field that nodes and cells have in common goes
 Gmsh takes such values for one array.
 """
 
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
@@ -31,7 +32,7 @@ _CORNERS = {
     "hexahedron": (0, 3, 2, 1, 4, 7, 6, 5),
 }
 _OF_CELLS = " of cells"
-# The name of a family of cells whose number is not that of the group in memory.
+# The name of a family of cells that we wrote, with the number of the group in memory.
 _FAMILY = re.compile(r"group (-?\d+)")
 # What a file says of its mesh, besides its name.
 _OF_MESH = ("DES", "NOM", "UNI", "UNT")
@@ -58,11 +59,15 @@ def read(path: str) -> Any:
         mesh.left_out += read_numbers(_step(file), mesh)
         mesh.about = _about(file)
     _turn(mesh)
-    numbers = _group_numbers(path)
+    families = _cell_families(path, mesh)
+    used = {i for ids in families for i in np.unique(ids).tolist()} - {0}
+    numbers = _in_memory(_group_numbers(path), mesh.cell_tags, used)
     mesh.cell_tags = {numbers.get(i, i): names for i, names in mesh.cell_tags.items() if names}
     mesh.point_tags = {i: names for i, names in mesh.point_tags.items() if names}
-    tags = [_renumbered(ids, numbers) for ids in _cell_families(path, mesh)]
-    mesh.cell_data["cell_tags"] = tags
+    mesh.cell_data["cell_tags"] = [_renumbered(ids, numbers) for ids in families]
+    held = {name for i in used for name in mesh.cell_tags.get(numbers[i], ())}
+    groups = {name for names in mesh.cell_tags.values() for name in names}
+    mesh.left_out += [f"group '{name}' without cells" for name in sorted(groups - held)]
     for name in [n for n in mesh.cell_data if n.endswith(_OF_CELLS)]:
         if name.removesuffix(_OF_CELLS) in mesh.point_data:
             mesh.cell_data[name.removesuffix(_OF_CELLS)] = mesh.cell_data.pop(name)
@@ -156,11 +161,28 @@ def _cell_families(path: str, mesh: Any) -> list[NDArray]:
 
 
 def _group_numbers(path: str) -> dict[int, int]:
-    """The number in memory of each family of cells that :func:`write` gave another."""
+    """The number in memory of each family of cells that :func:`write` made."""
     with h5py.File(path, "r") as file:
         families = next(iter(file["FAS"].values())).get("ELEME", {}) if "FAS" in file else {}
         found = {int(f.attrs["NUM"]): _FAMILY.fullmatch(name) for name, f in families.items()}
     return {number: int(match[1]) for number, match in found.items() if match}
+
+
+def _in_memory(
+    own: Mapping[int, int], names: Mapping[int, Sequence[str]], used: Iterable[int]
+) -> dict[int, int]:
+    """The number in memory of each family of cells: its own without the minus, where it is free.
+
+    Families of the same groups are one: MED's writers make one for each part of a geometry.
+    """
+    out = dict(own)
+    known = {tuple(names[i]): number for i, number in own.items() if names.get(i)}
+    for i in sorted({*names, *used} - {0, *own}, key=abs):
+        groups = tuple(names.get(i, ()))
+        taken = set(out.values())
+        free = next(n for n in itertools.count(abs(i)) if n not in taken)
+        out[i] = known.setdefault(groups, free) if groups else free
+    return out
 
 
 def _renumbered(ids: NDArray, numbers: Mapping[int, int]) -> NDArray[np.int64]:
@@ -189,7 +211,7 @@ def write(buffer: BytesIO, mesh: meshio.Mesh) -> None:
         types = [step["MAI"][_med.meshio_to_med_type[block.type]] for block in mesh.cells]
         write_numbers(step, types, numbers)
         for i, number in families.items():
-            key = f"ELEME/group {i}" if i != number else f"ELEME/family {i}"
+            key = f"ELEME/group {i}"
             _write_family(file["FAS/mesh"], key, number, names[0].get(i, ()))
         for i in sorted(nodes - {0}):
             _write_family(file["FAS/mesh"], f"NOEUD/family {i}", i, names[1].get(i, ()))

@@ -8,7 +8,8 @@ from functools import partial
 
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
-from ..capabilities import MED_MESH
+from ..capabilities import FIELD_DATA, MED_MESH
+from .exodus_write import NAME as EXODUS_NAME
 from .exodus_write import blocks
 from .numbers import BETWEEN, without_counts
 
@@ -16,13 +17,13 @@ from .numbers import BETWEEN, without_counts
 _GROUP_NAMES = {
     "med": re.compile(r"(?! )[^\x00-\x1f\x7f-\x9f]+(?<!\s)"),
     "netgen": re.compile(r"(?!cd\d_)[\x21-\x22\x24-\x7e][\x21-\x7e]*"),
-    "exodus": re.compile(r"(?! )[\x20-\x7e]{1,32}(?<! )"),
+    "exodus": re.compile(EXODUS_NAME),
 }
 # Bytes of a name in a MED file.
 _MED_BYTES = 80
 _LIST_NAMES = {
     "abaqus": re.compile(r"[\x21-\x7e]+"),
-    "exodus": re.compile(r"(?! )[\x20-\x7e]{1,32}(?<! )"),
+    "exodus": re.compile(EXODUS_NAME),
 }
 
 
@@ -35,6 +36,7 @@ _USED_ALONE = ("med", "exodus")
 def own_losses(name: str, mesh: Mesh) -> list[str]:
     """What this format loses of a mesh that its capabilities let through."""
     lost = blocks(mesh)[1] if name == "exodus" else []
+    lost += [f"'{array}' of the {FIELD_DATA}" for array in sorted(_bad_arrays(mesh))]
     lost += _lost_unused(mesh) if name in _USED_ALONE else []
     lost += [f"the name '{group}' of a group" for group in sorted(_bad_group_names(name, mesh))]
     return lost + [f"the list '{i.name}' of '{i.set}'" for i in _bad_lists(name, mesh)]
@@ -49,10 +51,19 @@ def normal(name: str, mesh: Mesh) -> Mesh:
         mesh = replace(mesh, tags=(*on_nodes, *blocks(mesh)[0]))
     if name in _USED_ALONE:
         mesh = replace(mesh, tags=tuple(map(_with_used_names, mesh.tags)))
+    if whole := mesh.extras.get(FIELD_DATA):
+        kept = {key: array for key, array in whole.items() if key not in _bad_arrays(mesh)}
+        mesh = replace(mesh, extras={**mesh.extras, FIELD_DATA: kept})
     bad_names = _bad_group_names(name, mesh)
     bad_lists = {id(i) for i in _bad_lists(name, mesh)}
     tags = tuple(_without(t, bad_names) for t in mesh.tags)
     return replace(mesh, tags=tags, lists=tuple(i for i in mesh.lists if id(i) not in bad_lists))
+
+
+def _bad_arrays(mesh: Mesh) -> set[str]:
+    """Values of the whole mesh that are no rows of numbers."""
+    whole = mesh.extras.get(FIELD_DATA, {})
+    return {name for name, a in whole.items() if a.dtype.kind not in "iuf" or a.ndim not in (1, 2)}
 
 
 def _with_used_names(tag: Tag) -> Tag:

@@ -44,6 +44,7 @@ def read(file: Any) -> meshio.Mesh:
             raise MeshprepError(_TWICE)
         data.clear()
         data.update(named)
+    mesh.whole_values, mesh.field_data = mesh.field_data, {}
     return mesh
 
 

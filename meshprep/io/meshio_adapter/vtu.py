@@ -44,8 +44,8 @@ def read(path: str) -> meshio.Mesh:
         found.cells,
         point_data=found.point_data,
         cell_data=found.cell_data,
-        field_data=found.field_data,
     )
+    mesh.whole_values = found.field_data
     mesh.arrays = read_arrays(path)
     return mesh
 
@@ -147,7 +147,16 @@ def write(path: str, mesh: meshio.Mesh, *, header_type: str = "UInt64") -> None:
             file,
             f'<VTKFile type="UnstructuredGrid" version="0.1" byte_order="{order}" '
             f'header_type="{header_type}" compressor="vtkZLibDataCompressor">\n'
-            f"<UnstructuredGrid>\n"
+            f"<UnstructuredGrid>\n",
+        )
+        if whole := getattr(mesh, "whole_values", {}):
+            _put(file, "<FieldData>\n")
+            for name, values in whole.items():
+                tuples = f' NumberOfTuples="{len(values)}"'
+                _write_array(file, name, values, header_type, tuples)
+            _put(file, "</FieldData>\n")
+        _put(
+            file,
             f'<Piece NumberOfPoints="{len(mesh.points)}" NumberOfCells="{n_cells}">\n',
         )
         said = getattr(mesh, "arrays", {})

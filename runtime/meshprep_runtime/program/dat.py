@@ -97,7 +97,17 @@ class ProgramDat:
         return {**self.__dict__, "chain": None, "watch": None}
 
     def current(self) -> Any:
-        """As ``array``, for those that do not keep it."""
+        """As ``array``, for those that do not keep it.
+
+        Returns
+        -------
+        numpy.ndarray or GPU array
+
+        Raises
+        ------
+        MeshprepError
+            As of ``array``.
+        """
         if self.chain is not None:
             self.chain.flush()
         if self.dropped:
