@@ -32,6 +32,7 @@ class FieldFiles:
     loops: Annotated[
         Path | None, typer.Option("--loops", help="A loops.toml whose table [sets] to use.")
     ] = None
+    drop: options.Drop = False
     force: options.Force = False
     as_json: options.Json = False
     quiet: options.Quiet = False
@@ -57,7 +58,11 @@ def move(files: FieldFiles, *, inverse: bool) -> None:
             inverse=inverse,
             declared=options.declared(files.sets, files.loops),
             overwrite=files.force,
+            drop=files.drop,
         )
+    for file in done:
+        for text in file.dropped:
+            console.note(f"dropped, as {file.written.name} cannot carry it: {text}")
     if files.as_json:
         console.show_json([file.to_dict() for file in done])
         return

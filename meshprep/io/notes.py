@@ -6,7 +6,8 @@ from ..mesh import Dat, Mesh, Tag
 from ..mesh.cells import shape_of
 from .gmsh.info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC
 
-_OF_GMSH = (ENTITY_DIM, ENTITY_TAG, PARAMETRIC)
+# The last is what meshio makes of the first two.
+_OF_GMSH = (ENTITY_DIM, ENTITY_TAG, PARAMETRIC, "gmsh:dim_tags")
 
 
 def notes(mesh: Mesh) -> list[Dat | Tag]:

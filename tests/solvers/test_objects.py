@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meshprep
+from meshprep import io
 from meshprep.io.compare import difference
 from meshprep.io.generate import generate
 from meshprep_runtime import MeshprepError, Ordering
@@ -18,6 +19,39 @@ def shuffled(mesh, seed=0):
         if not s.parts
     }
     return mesh.renumber(order), order
+
+
+GMSH = """$MeshFormat
+4.1 0 8
+$EndMeshFormat
+$PhysicalNames
+2
+1 3 "wall"
+2 4 "all"
+$EndPhysicalNames
+$Entities
+0 1 1 0
+17 0 0 0 1 0 0 1 3 2 21 -22
+5 0 0 0 1 1 0 1 4 2 17 18
+$EndEntities
+$Nodes
+1 3 1 3
+2 5 0 3
+1
+2
+3
+0 0 0
+1 0 0
+0 1 0
+$EndNodes
+$Elements
+2 2 1 2
+1 17 1 1
+1 1 2
+2 5 2 1
+2 1 2 3
+$EndElements
+"""
 
 
 class TestMeshio:
@@ -50,6 +84,23 @@ class TestMeshio:
         for array in (*arrays, *(v for blocks in source.cell_data.values() for v in blocks)):
             array[:] = 0
         assert difference(before, mesh) is None
+
+    def test_what_meshio_reads_from_gmsh(self, tmp_path):
+        """Among its sets of cells are numbers of entities, which were taken for cells."""
+        meshio = pytest.importorskip("meshio")
+        (tmp_path / "a.msh").write_text(GMSH)
+        source = meshio.read(tmp_path / "a.msh")
+        assert "gmsh:bounding_entities" in source.cell_sets
+        mesh = meshprep.from_meshio(source)
+        lists = {(i.name, i.set): i.index.tolist() for i in mesh.lists}
+        assert lists == {("wall", "line"): [0], ("all", "cells"): [0]}
+        assert "unread" not in mesh.extras
+        assert io.losses(mesh, io.FORMATS["medit"]) == [
+            "the names of the groups 'physical' on 'line'",
+            *(f"the list '{name}' of '{s}'" for name, s in lists),
+        ]
+        source.gmsh_periodic = [[1, (1, 2), None, np.array([[0, 1]])]]
+        assert meshprep.from_meshio(source).extras["unread"] == ("periodic pairs of nodes",)
 
     def test_every_value_follows_its_element(self):
         source = self.build()

@@ -5,7 +5,8 @@ of the file with other arrays in their place. Meshes (``.vtu`` and every format 
 move as a whole.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -58,9 +59,17 @@ def move(
     list of PermutedField
         What was moved; other contents are carried along unchanged.
     """
+    return move_file(partial(Permuter, plan, inverse, declared or {}), source, target)[0]
+
+
+def move_file(
+    permuter: Callable[[], Permuter], source: Path, target: Path
+) -> tuple[list[PermutedField], list[str]]:
+    """What :func:`move` does, and what was dropped of a mesh."""
     try:
         check_input(source)
-        return _move(Permuter(plan, inverse, declared or {}), source, target)
+        made = permuter()
+        return _move(made, source, target), made.dropped
     except MeshprepError as error:
         named = str(error).startswith(f"{source}: ")
         raise error if named else MeshprepError(f"{source}: {error}") from None

@@ -32,7 +32,7 @@ def move(permuter: Permuter, source: Path, staged: Path) -> list[PermutedField]:
         if order is None or order.size != mesh.size(name):
             raise MeshprepError(f"the plan does not fit its set '{name}' of {mesh.size(name)}")
     ways = {n: o.inverse if permuter.inverse else o for n, o in orders.items() if o is not None}
-    io.write(mesh.renumber(ways), staged, format=form.name)
+    permuter.dropped += io.write(mesh.renumber(ways), staged, format=form.name, drop=permuter.drop)
     return [PermutedField(name, name, mesh.size(name)) for name in mesh.sets]
 
 

@@ -28,11 +28,15 @@ class Permuter:
 
     ``inverse`` goes from the plan's numbering to that of the mesh file.
 
-    ``known`` is what was declared, or found out, when the plan was made.
+    ``known`` is what was declared, or found out, when the plan was made. With ``drop`` mesh files
+    go without what cannot be written, which ``dropped`` lists.
     """
 
-    def __init__(self, plan: Plan, inverse: bool, declared: Mapping[str, str]) -> None:
+    def __init__(
+        self, plan: Plan, inverse: bool, declared: Mapping[str, str], drop: bool = False
+    ) -> None:
         self.plan, self.inverse, self.declared = plan, inverse, dict(declared)
+        self.drop, self.dropped = drop, list[str]()
         self.sizes = _distinct(plan)
         found = plan.options.get("sets", {})
         self.known: dict[str, str] = dict(found) if isinstance(found, dict) else {}

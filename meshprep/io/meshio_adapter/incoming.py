@@ -30,6 +30,8 @@ _RESERVED = re.compile(rf"({_PREFIX})*(coordinates|label)")
 _ALIAS = {"tetra4": "tetra"}
 # Numbers from here on are no groups, which have 64 bits with a sign.
 _MOST_GROUP = 2.0**63
+# What meshio keeps among sets of cells, though it names entities of Gmsh's geometry.
+_BOUNDS = "gmsh:bounding_entities"
 # Values that stand for no group.
 _NO_GROUP = {"obj:group_ids": -1}
 
@@ -223,11 +225,12 @@ def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
 def _unplaced(source: Any) -> list[str]:
     """Netgen's periodic pairs, which meshio keeps as arrays, what a reader says, and empty sets."""
     pairs = list(source.info) if isinstance(source.info, dict) else []
+    pairs += ["periodic pairs of nodes"] if source.gmsh_periodic else []
     nodes = [name for name, index in source.point_sets.items() if not np.size(index)]
     cells = [
         name
         for name, blocks in source.cell_sets.items()
-        if not any(index is not None and len(index) for index in blocks)
+        if name != _BOUNDS and not any(index is not None and len(index) for index in blocks)
     ]
     empty = [f"set '{name}' without nodes" for name in nodes]
     empty += [f"set '{name}' without cells" for name in cells]
@@ -249,6 +252,8 @@ def _cell_sets(source: Any, places: Sequence[CellRange]) -> list[IndexList]:
     """One list a set and type of cell, counted along the merged set of that type."""
     out = []
     for name, blocks in source.cell_sets.items():
+        if name == _BOUNDS:
+            continue
         if len(blocks) != len(places):
             raise MeshprepError(f"the cell set '{name}' does not fit the blocks of cells")
         parts: dict[str, list[NDArray]] = {}

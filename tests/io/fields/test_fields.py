@@ -335,3 +335,22 @@ def test_all_files_or_none(tmp_path, capsys):
     assert restored.tolist() == list(range(7))
     assert main([*words, "-o", "c.npy"]) == 2
     assert main([*words[:3], "-o", str(tmp_path / "c.npz")]) == 2
+
+
+def test_what_a_mesh_cannot_keep_is_dropped_where_that_is_accepted(tmp_path, capsys):
+    io.write(generate("delaunay2d", cells=40), tmp_path / "a.vtk", drop=True)
+    assert main(["plan", str(tmp_path / "a.vtk"), "-q", "--loop", "cells:nodes"]) == 0
+    data = (tmp_path / "a.vtk").read_bytes()
+    (tmp_path / "b.vtk").write_bytes(data + b"LOOKUP_TABLE rainbow 1\n\1\2\3\4\n")
+    words = ["apply", str(tmp_path / "a.plan.h5"), str(tmp_path / "b.vtk"), "-q"]
+    assert main(words) == 2
+    assert "cannot carry lookup table 'rainbow' (not read): use --drop" in capsys.readouterr().err
+    assert main([*words, "--drop", "--json"]) == 0
+    out, err = capsys.readouterr()
+    told = "lookup table 'rainbow' (not read)"
+    assert err == f"meshprep: dropped, as b-reordered.vtk cannot carry it: {told}\n"
+    assert json.loads(out)[0]["dropped"] == [told]
+    assert (
+        io.read(tmp_path / "b-reordered.vtk").content_hash()
+        == io.read(tmp_path / "a.vtk").content_hash()
+    )
