@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.loops import Access, Arg
 from meshprep_runtime.maps import distinct
 from meshprep_runtime.plan.parts.batch import Numbers, PartBatch
+from meshprep_runtime.program.dat import EXEC, HALO
+from meshprep_runtime.program.part_loop import wanted_lists
 
 Figures = dict[str, Any]
 RUNS = ("owned", "core", "exec", "halo")
@@ -96,32 +97,14 @@ def _received(batch: PartBatch, name: str) -> Figures:
 
 def _needs(batch: PartBatch, name: str) -> Iterator[tuple[list[str], int]]:
     """For each dat that a call receives the messages, and the bytes of an element."""
-    words, to_set = (
-        batch.loops[name],
-        {m: to for m, (_, to, _) in batch.description["maps"].items()},
-    )
-    increments = batch.description["loops"][name]["increments"]
-    again = bool(words.conflict_columns) and increments == "exec"
-    reads: dict[tuple[str, str], list[Arg]] = {}
-    for arg in words.args:
-        if arg.is_global or arg.access not in (Access.READ, Access.RW):
-            continue
-        on = words.over if arg.map is None else to_set[arg.map]
-        if arg.map is not None or again:
-            reads.setdefault((arg.name, on), []).append(arg)
-    for (_, on), args in reads.items():
-        size = max(a.nbytes for a in args)
-        through = {a.map for a in args if a.map is not None}
-        if not through:
-            yield [f"sets/{on}/receive_exec"], size
-        elif len(through) == 1 and (only := next(iter(through))) in batch.description["partial"]:
-            yield [f"partial/{only}/receive"], size
-        else:
-            yield [f"sets/{on}/receive_{kind}" for kind in ("exec", "halo")], size
+    loop, words = batch.loops[name], batch.description
+    partial, increments = words["partial"], words["loops"][name]["increments"]
+    again = bool(loop.conflict_columns) and increments == "exec"
+    dats = {a.name: a for a in loop.args if not a.is_global}
+    on = {n: loop.over if a.map is None else words["maps"][a.map][1] for n, a in dats.items()}
+    for dat, lists in wanted_lists(loop, again, partial).items():
+        places = {one: f"sets/{on[dat]}/receive_{one}" for one in (EXEC, HALO)}
+        yield [places.get(one, f"partial/{one}/receive") for one in lists], dats[dat].nbytes
     if increments == "reverse":
-        for arg in words.args:
-            if arg.conflicts and arg.map is not None:
-                yield (
-                    [f"sets/{to_set[arg.map]}/send_{kind}" for kind in ("exec", "halo")],
-                    arg.nbytes,
-                )
+        for dat in {a.name for a in loop.args if a.conflicts}:
+            yield [f"sets/{on[dat]}/send_{kind}" for kind in (EXEC, HALO)], dats[dat].nbytes

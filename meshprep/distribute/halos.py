@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct, read_only
+from meshprep_runtime.maps import distinct, offsets_of, read_only
 
 from ..kernels import kernel
 from ..kernels.parallel import each, pieces
@@ -48,9 +48,6 @@ class PartRows:
     offset: NDArray[np.int64]
     elements: NDArray[np.integer]
 
-    def of(self, part: int) -> NDArray[np.integer]:
-        return self.elements[self.offset[part] : self.offset[part + 1]]
-
     def some(self, parts: range) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
         """Of some parts the number of elements of each, and these."""
         return some_rows(self.offset, self.elements, parts)
@@ -75,7 +72,7 @@ def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, O
     found = {}
     for name, owner in owners.items():
         elements, count = _sorted_by_class(owner, boundary[name], parts)
-        offset = np.concatenate([[0], np.cumsum(count.sum(axis=1))])
+        offset = offsets_of(count.sum(axis=1))
         found[name] = OwnedRuns(elements, offset, count[:, 0])
     return found
 

@@ -28,11 +28,6 @@ class SplitNumbers:
     def sizes(self) -> dict[str, int]:
         return {name: int(offset[-1]) for name, offset in self.offset.items()}
 
-    def owned(self, name: str, part: int) -> tuple[int, int]:
-        """First number of a part, and the one past its last."""
-        low, high = self.offset[name][part : part + 2]
-        return int(low), int(high)
-
 
 def numbers_here(runs: Mapping[str, OwnedRuns]) -> SplitNumbers:
     """The numbers of a mesh that is here as a whole."""

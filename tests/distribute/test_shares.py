@@ -196,6 +196,8 @@ def test_auto_balance_keeps_the_faster_of_two_runs():
     assert found.runs == 2
     assert found.weights.tolist() == asked[0].tolist() == [1.0, 2.0]
     assert asked[1] == pytest.approx([1.0, 4.0], rel=2e-3)
+    # what it would ask for next is what it had
+    assert (auto_balance(run, np.array([0, 1]), [4.0, 1.0]).runs, len(asked)) == (1, 3)
 
 
 def written(rows):

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parts_by_hand import mesh_subject
 from thread_ranks import on_ranks, slice_of
 
 from meshprep.distribute import check
 from meshprep.distribute import ranks as messages
 from meshprep.distribute.borders import refine
 from meshprep.distribute.check import check_parts
+from meshprep.distribute.inherit import inherit
 from meshprep.distribute.job import SplitJob, run
+from meshprep.distribute.runs import runs
 from meshprep.distribute.slices import facets
 from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices import read as sliced_read
@@ -114,6 +117,21 @@ def test_slices_give_the_parts_of_the_whole(subject, parts, size, way, weights, 
     found, costs = parts_by_ranks(subject, parts, how, size)
     assert_same_parts(found, parts_of(whole, range(parts)))
     assert costs == whole.costs
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_union_follows_its_types_where_the_nodes_are_cut(size):
+    """No map leads from nodes to cells, but to both of their types."""
+    subject = mesh_subject(
+        "mixed2d", ["quad->nodes", "triangle->nodes", "edges->cells"], nx=9, ny=8
+    )
+    assert (subject.leading_set, subject.unions["cells"]) == ("nodes", ("quad", "triangle"))
+    weights = np.full(4, 0.25)
+    whole = inherit(subject, runs(subject.sizes["nodes"], weights), weights)
+    types = np.concatenate([whole["quad"], whole["triangle"]])
+    assert whole["cells"].tolist() == types.tolist()
+    made = parts_of(split(subject, 4, CURVE, SMALL), range(4))
+    assert_same_parts(parts_by_ranks(subject, 4, CURVE, size)[0], made)
 
 
 @settings(deadline=None, max_examples=15)
@@ -363,6 +381,11 @@ def damaged(files, folder):
     (folder / "range.msh").write_bytes(data)
     last = f"element {rows.size - 1}, column 2 has index 999999"
     yield "range.msh", f"{folder / 'range.msh'}: map 'cells->nodes': {last}"
+    cells = SetMap("cells->nodes", "cells", "nodes", np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]]))
+    where = Dat("coordinates", "nodes", np.arange(15.0).reshape(5, 3) ** 2)
+    fan = Mesh([ElementSet("nodes", 5), ElementSet("cells", 3, "triangle")], [cells], [where])
+    write(fan, folder / "fan.msh")
+    yield "fan.msh", "the edge with nodes 0, 1 belongs to more than two cells"
     for name in ("wing", "wing2"):
         (folder / f"short-{name}.msh").write_bytes((files / f"{name}.msh").read_bytes()[:-4000])
         yield f"short-{name}.msh", "damaged"

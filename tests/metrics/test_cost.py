@@ -84,6 +84,7 @@ def test_occupancy_of_a_plan_and_of_other_block_sizes():
     assumptions = Assumptions("V100", registers=40)
     assert occupancy_share(SIDE, assumptions) == occupancy("V100", 256, 40, 8192).share
     assert occupancy_share(SIDE, assumptions, 512) == occupancy("V100", 512, 40, 16384).share
+    assert occupancy_share(SIDE, assumptions, 1024) == occupancy("V100", 1024, 40, 32768).share
     assert occupancy_share(SIDE, assumptions, 2048) is None
     assert occupancy_share(CPU_SIDE, assumptions) is None
 
@@ -118,6 +119,7 @@ def test_a_plan_that_saves_nothing_is_never_repaid(plan):
     cost = cost_of(_with_seconds(plan, 3.0), assumptions)
     assert cost.calls is None
     assert "no number of calls repays" in repayment(cost, assumptions)
+    assert Cost(3.0, 0.0, True, 1).calls is None
     assert repayment(Cost(0.0, None, False, 1), assumptions) == ""
 
 

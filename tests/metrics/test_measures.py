@@ -173,6 +173,28 @@ def test_useful_bytes_count_the_points_that_a_loop_reaches():
     assert found == 3 * 32 + 2 * 2 * 32 + 3 * 4
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_useful_bytes_against_sets_of_points(seed):
+    rng = np.random.default_rng(seed)
+    sizes = {"ends": int(rng.integers(0, 9)), "cells": 12}
+    maps = {
+        name: SetMap(name, "ends", "cells", rng.integers(0, 12, (sizes["ends"], 2)))
+        for name in ("ends->near", "ends->far")
+    }
+    args, points, passes = [Arg("g", Access.INC, 7, is_global=True)], {}, {}
+    for _ in range(rng.integers(1, 7)):
+        access = Access(str(rng.choice(["read", "write", "rw", "inc"])))
+        through = rng.choice([None, *maps])
+        name = f"{rng.choice(['q', 'w'])} of {'ends' if through is None else 'cells'}"
+        args.append(Arg(name, access, 3, "f4", through, () if through is None else (1, 0)))
+        reached = range(sizes["ends"]) if through is None else maps[through].table.ravel().tolist()
+        points.setdefault(name, set()).update(reached)
+        did = {Access.READ: "r", Access.WRITE: "w"}.get(access, "rw")
+        passes.setdefault(name, set()).update(did)
+    wanted = sum(12 * len(points[name]) * len(passes[name]) for name in points)
+    assert useful_bytes(Loop("bres", "ends", tuple(args)), maps, sizes) == wanted
+
+
 def test_a_list_has_the_figures_of_elements_in_its_order():
     """But for direct values, which are gathered, and for the list itself."""
     rng = np.random.default_rng(4)

@@ -1,9 +1,12 @@
 """Bytes of assembly and products against counting."""
 
 import numpy as np
+from matrix_loops import stiffness
 
 import poisson
+from meshprep.io.generate import generate
 from meshprep.metrics.product_traffic import csr_bytes, lines_of_x, store_bytes
+from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime.matrix import Ellpack, LocalMatrices
 from meshprep_runtime.matrix.rule import CsrThreads
 from meshprep_runtime.plan import MatrixPlan
@@ -57,3 +60,17 @@ def test_bytes_of_each_store_are_those_of_its_arrays():
     # row_ptr has one entry more than rows
     assert found[0].product == csr_bytes(csr.shape[0], csr.values.size, 8).least + 4
     assert found[2].product - found[2].stored == 3 * 8 * csr.shape[0]
+
+
+def test_lazy_rows_move_each_entry_that_is_not_added_up():
+    mesh = generate("delaunay2d", cells=100, seed=0)
+    plan = prepare(mesh, [stiffness(fixed="boundary")], Options(block_size=32)).plan
+    loop, matrix = plan["stiffness"], plan.matrices["K"]
+    moved = {one.store: one.assembly for one in store_bytes(matrix, 8, [loop])}
+    place, nonzeros = matrix.place["stiffness"], matrix.columns.size
+    # coordinates are read, nonzeros read and written, and the entries of the map and of the places
+    table = plan.maps["cells->nodes"].table
+    added = 16 * plan.sizes["nodes"] + 16 * nonzeros + 4 * (table.size + place.size)
+    beyond = np.count_nonzero(place >= 0) - nonzeros
+    assert beyond > 0
+    assert moved == moved | {"csr": added, "lazy-ellpack": added + 16 * beyond}

@@ -8,9 +8,9 @@ import pytest
 from python_loops import INC, RW, check, edge_plan, res_calc
 
 from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, PlanError
-from meshprep_runtime.bind import slots
 from meshprep_runtime.cpu.elements import ElementCode
 from meshprep_runtime.cpu.schedule import SCHEDULES
+from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.kernel.colouring import colour_elements
 from meshprep_runtime.kernel.rows import rows_of
 
@@ -131,3 +131,22 @@ def test_two_steps_only_sum(slow):
         "loop 'loop': strategy 'two-step' cannot run it: argument 'v' is rw through a map, "
         "and only sums wait"
     )
+
+
+def add_four(a, b):
+    a[0] += 1
+    a[1] += 2
+    b[0] += 3
+    b[1] += 5
+
+
+def test_two_steps_add_to_components_in_arrays_of_their_own(slow):
+    """No element reaches the last points."""
+    table = np.random.default_rng(0).integers(0, 7, (40, 2))
+    loop = Loop("l", "cells", (Arg("a", INC, 2, "i8", "cells->p", (0, 1)),))
+    plan = slow.plan({"cells": 40, "p": 10}, {"cells->p": table}, [loop])["l"]
+    found = np.arange(20).reshape(2, 10)
+    expected = found.copy()
+    np.add.at(expected.T, table, np.array([[1, 2], [3, 5]]))
+    ParLoop(add_four, plan, strategy="two-step", layout="soa")(a=found)
+    assert np.array_equal(found, expected)

@@ -11,17 +11,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.maps import distinct, offsets_of
 
-from ...kernels import Int32s, Int64s, UInt64s, helper, inlined, kernel
+from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
+from ...mesh.blockwise import SPREAD
 from ...topology.facets import find_facets
 from ...topology.slots import Part, Slots, corners_of
 from ..places import Places
 from ..ranks import Ranks, exchanged
 from .homes import ROWS, Homes, blocks, joined
-
-# An odd number that spreads consecutive ones over 64 bits.
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +42,13 @@ class FacetSlice:
 
     ends: NDArray[np.int64]  # (types + 1,): facets by the type of their lowest cell
     first: NDArray[np.int32]  # (n,): the first slot of each, among the slots of this rank
-    cells: NDArray[np.int32]  # (n, 2): the lowest cell and the next, -1 for none
+    cells: NDArray[np.int32]  # (n, 2): the lowest cell and another, -1 for none
     count: NDArray[np.uint8]  # (n,): cells of each facet, 3 for more
     slots: Slots  # of this rank, in numbers of its own
     nodes: NDArray[np.integer]  # (m,) integers: the nodes that these stand for
 
     def chosen(self, keep: NDArray[np.bool_]) -> "FacetSlice":
-        ends = np.append(0, np.cumsum(keep))[self.ends]
+        ends = offsets_of(keep)[self.ends]
         rest = self.first[keep], self.cells[keep], self.count[keep]
         return FacetSlice(ends, *rest, self.slots, self.nodes)
 
@@ -183,7 +181,7 @@ def _merged(rows: NDArray[np.int64], corners: NDArray[np.int32]) -> NDArray[np.i
 
 @kernel
 def _merge(key: UInt64s, rows: Int64s, corners: Int32s, out: Int64s) -> None:
-    """Rows in the order of their hashes; of each facet the lowest two cells of all rows."""
+    """Rows in the order of their hashes; of facets of many cells only their number counts."""
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     left = np.ones(key.size, np.bool_)
     for i in range(key.size):
@@ -200,16 +198,10 @@ def _merge(key: UInt64s, rows: Int64s, corners: Int32s, out: Int64s) -> None:
             left[j] = False
             count += rows[other, 2]
             if rows[other, 0] < lowest:
-                lead, lowest, second = other, rows[other, 0], _lower(lowest, rows[other, 1])
+                lead, lowest, second = other, rows[other, 0], lowest
             else:
-                second = _lower(rows[other, 0], second)
+                second = rows[other, 0]
         out[lead, 0], out[lead, 1] = second, min(count, 3)
-
-
-@helper
-def _lower(cell: int, perhaps: int) -> int:
-    """The lower of two cells, the second of which may be -1 for none."""
-    return cell if perhaps < 0 else min(cell, perhaps)
 
 
 @inlined

@@ -6,13 +6,13 @@ else sends what its elements have added to copies back to their owners.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ..bind import check_names
 from ..cpu.executor import HostCall, StrategyAndVariant
 from ..cuda.detect import on_device
 from ..errors import MeshprepError
+from ..kernel.bind import check_names
 from ..loop import ParLoop
 from ..loops import Access, Loop
 from ..plan.parts import LoopPart, PartPlan
@@ -47,7 +47,7 @@ class PartLoop:
         writes_far = any(arg.conflicts for arg in plan.loop.args)
         self._again = writes_far and part.increments == "exec"
         self._back = writes_far and part.increments == "reverse"
-        self._wants = wanted_lists(plan.loop, self._again, whole)
+        self._wants = wanted_lists(plan.loop, self._again, whole.partial)
         self._reductions = Reductions(exchange.comm, layouts.par_loop.slots)
         self._ranges: dict[StrategyAndVariant, ClassRanges] = {}
         run = plan.sizes[plan.loop.over]
@@ -157,23 +157,24 @@ class PartLoop:
         return MeshprepError(f"loop '{self._part.plan.loop.name}' {what}")
 
 
-def wanted_lists(loop: Loop, again: bool, whole: PartPlan) -> dict[str, tuple[str, ...]]:
+def wanted_lists(loop: Loop, again: bool, partial: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Which copies of each dat a loop reads.
 
-    ``again``: elements of other ranks run, too, and read their direct data.
+    ``again``: elements of other ranks run, too, and read their direct data. ``partial``: maps that
+    exchange only what they reach.
     """
     maps: dict[str, list[str | None]] = {}
     for arg in loop.args:
         if not arg.is_global and arg.access in READING:
             maps.setdefault(arg.name, []).append(arg.map)
-    return {name: lists for name, used in maps.items() if (lists := _lists(used, again, whole))}
+    return {name: lists for name, used in maps.items() if (lists := _lists(used, again, partial))}
 
 
-def _lists(used: Sequence[str | None], again: bool, whole: PartPlan) -> tuple[str, ...]:
+def _lists(used: Sequence[str | None], again: bool, partial: Collection[str]) -> tuple[str, ...]:
     through = {name for name in used if name is not None}
     direct_again = again and None in used
     if not through:
         return (EXEC,) if direct_again else ()
-    if len(through) == 1 and not direct_again and through <= set(whole.partial):
+    if len(through) == 1 and not direct_again and through <= set(partial):
         return tuple(through)
     return EXEC, HALO

@@ -12,6 +12,7 @@ from matrices import ellpack, exact, local, random_csr, vector
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.matrix import CsrMatrix, Ellpack, code, pieces
 from meshprep_runtime.matrix.kernels import PART, ROWS, TOTAL
+from meshprep_runtime.matrix.part_products import _rows_reaching
 from meshprep_runtime.matrix.products import Product, csr_code
 from meshprep_runtime.matrix.solve import ColouredSsor
 
@@ -119,6 +120,15 @@ def test_some_rows_and_then_the_others_have_the_bits_of_all(large, two_threads, 
         # pieces end where other rows begin, and still a thread takes enough of them
         assert ranges < 4 * matrix.values.size / piece
     np.testing.assert_array_equal(y, Product(matrix) @ x)
+
+
+@pytest.mark.parametrize("owned", [0, 3, 6, 9])
+def test_rows_that_reach_copies_wait_for_them(owned):
+    """Also where they reach nothing else, and where rows before them are empty."""
+    matrix = random_csr([0, 2, 0, 0, 7, 1, 0, 3, 9, 1, 0], 9)
+    rows = np.split(matrix.columns, matrix.row_ptr[1:-1])
+    reaching = [bool((row >= owned).any()) for row in rows]
+    assert _rows_reaching(matrix, owned).tolist() == reaching
 
 
 DOFS = np.random.default_rng(5).integers(-1, 60, (200, 4))

@@ -113,12 +113,17 @@ def test_local_matrices_add_up_where_dofs_have_rows(symmetric):
         (lambda: CsrMatrix(ROW_PTR[::-1], COLUMNS, VALUES).check(), "must rise from 0 to 4"),
         (lambda: CsrMatrix(ROW_PTR, COLUMNS, VALUES, 2).check(), "outside 0..1"),
         (lambda: Ellpack(COLUMNS[None], VALUES), "values has shape"),
+        (lambda: Ellpack(COLUMNS[None].astype("i8"), VALUES[None]), "Ellpack.columns is int64"),
         (lambda: Ellpack(COLUMNS[None], VALUES[None], 2).check(), "outside -1..1"),
         (
             lambda: Ellpack(COLUMNS[:2].reshape(2, 1) - 1, np.ones((2, 1))).check(),
             "padding must stand last",
         ),
         (lambda: LocalMatrices(VALUES[None], COLUMNS[None], True, 3), "must be (1, 10)"),
+        (
+            lambda: LocalMatrices(np.ones((1, 16)), COLUMNS[None].astype("u4"), False, 3),
+            "LocalMatrices.dofs is uint32",
+        ),
         (lambda: LocalMatrices(np.ones((1, 16)), COLUMNS[None], False, 2).check(), "outside -1..1"),
     ],
 )

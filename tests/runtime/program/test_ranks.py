@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from integer_loops import LOOPS, REVERSIBLE
+from integer_loops import CC, DIMS, INC, LOOPS, READ, REVERSIBLE, SETS, dat, mark
 from rank_programs import (
     KERNELS,
     PROGRAM,
@@ -16,11 +16,13 @@ from rank_programs import (
 )
 from slow_parts import World
 
+from meshprep.distribute import copies
+from meshprep.distribute.figures import batch_figures, split_figures
 from meshprep.distribute.steps import SplitOptions, split_by_owners
 from meshprep.distribute.subject import SplitSubject
 from meshprep.loops import LoopSpec
 from meshprep.loops.options import Options
-from meshprep_runtime import SetMap, run_ranks
+from meshprep_runtime import DistributedPlan, Loop, Program, SetMap, run_ranks
 from meshprep_runtime.program import classes
 
 
@@ -66,25 +68,86 @@ def test_64_ranks(slow):
     compare(64, 100, 64, ["flux", "update", "areas", "spread", "flux", "mark"], slow)
 
 
-@pytest.mark.parametrize("increments", ["exec", "reverse", "auto"])
-@pytest.mark.parametrize("parts", [2, 5])
-def test_parts_that_split_makes(parts, increments):
+def split_mesh(parts, loops, increments):
+    """The builder of a random mesh in parts, and values of the dats of the whole."""
     rng = np.random.default_rng(parts)
     sizes, tables = random_mesh(rng, 30)
     values = start_values(rng, sizes)
     owners = {s: rng.integers(0, parts, n).astype(np.int32) for s, n in sizes.items()}
     maps = {m: SetMap(m, *m.split("->"), t) for m, t in tables.items()}
+    subject = SplitSubject(sizes, maps, tuple(map(LoopSpec, loops)))
+    how = SplitOptions(increments=increments)
+    builder = split_by_owners(subject, owners, parts, how, Options(block_size=4)).builder
+    return builder, values, (sizes, tables)
+
+
+@pytest.mark.parametrize("increments", ["exec", "reverse", "auto"])
+@pytest.mark.parametrize("parts", [2, 5])
+def test_parts_that_split_makes(parts, increments):
     # what it writes cannot be sent back
     left_out = {"mark"} if increments == "reverse" else set()
-    specs = tuple(LoopSpec(loop) for loop in LOOPS.values() if loop.name not in left_out)
+    loops = [loop for loop in LOOPS.values() if loop.name not in left_out]
     names = [name for name in PROGRAM if name not in left_out]
-    subject, how = SplitSubject(sizes, maps, specs), SplitOptions(increments=increments)
-    builder = split_by_owners(subject, owners, parts, how, Options(block_size=4)).builder
+    builder, values, whole = split_mesh(parts, loops, increments)
     made = [builder.build(p) for p in range(parts)]
-    expected, sums = on_one_rank(sizes, tables, values, names)
+    expected, sums = on_one_rank(*whole, values, names)
     ours, reduced, _ = on_ranks(made, values, names, "hierarchical")
     assert ours == expected
     assert all(one == sums for one in reduced)
+
+
+def both(q, q1, near1):
+    near1[0] += q[0] + q1[1]
+
+
+def twice(a1, a2, near1, near2):
+    near1[0] += a2[0]
+    near2[0] += a1[0]
+
+
+# A dat that is read directly and through a map, and one that is added to by two arguments.
+MORE = {
+    both: Loop("both", "cells", (dat("q", READ), dat("q", READ, CC, 1), dat("near", INC, CC, 0))),
+    twice: Loop(
+        "twice",
+        "cells",
+        (dat("a", READ, CC, 0, 1), dat("near", INC, CC, 0), dat("near", INC, CC, 1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("increments", ["exec", "reverse"])
+@pytest.mark.parametrize("partial", [0, 10])
+def test_a_call_sends_what_the_figures_of_a_split_say(increments, partial, monkeypatch):
+    """Every dat has changed since; a message begins with eight bytes more."""
+    monkeypatch.setattr(copies, "PARTIAL", partial)
+    loops = {**LOOPS, **MORE}
+    kernels = {loop.name: k for k, loop in loops.items() if (k, increments) != (mark, "reverse")}
+    builder, values, _ = split_mesh(3, [loops[k] for k in kernels.values()], increments)
+    parts = [builder.build(p) for p in range(3)]
+
+    def main(comm):
+        plan = DistributedPlan(parts[comm.rank], comm)
+        program, sent = Program(plan), {}
+        for name, kernel in kernels.items():
+            args = {a.name: a for a in loops[kernel].args}
+            on = {n: SETS.get(n, "cells") for n, a in args.items() if not a.is_global}
+            dats = {
+                n: program.dat(s, DIMS[n], "i8", values=values[n][plan.numbers(s)])
+                for n, s in on.items()
+            }
+            for one in dats.values():
+                one.fresh.clear()
+            loop = program.loop(kernel, name, strategy="sequential")
+            loop(**dats, **{n: np.zeros(a.dim, "i8") for n, a in args.items() if a.is_global})
+            sent[name] = loop.times.messages, loop.times.sent_bytes
+        return sent
+
+    found = run_ranks(3, main)
+    said = split_figures([batch_figures(builder.batch(range(3)))])["loops"]
+    for name in kernels:
+        messages, total = np.sum([one[name] for one in found], axis=0).tolist()
+        assert total - 8 * messages == said[name]["bytes"], name
 
 
 @pytest.mark.parametrize("increments", [{}, {"flux": "reverse"}])

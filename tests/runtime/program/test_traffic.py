@@ -1,6 +1,7 @@
 """Bytes that tiles move, counted by hand on a schedule of one tile."""
 
 import numpy as np
+import pytest
 
 from meshprep_runtime import Access, Arg, Loop
 from meshprep_runtime.maps import SetMap
@@ -13,8 +14,8 @@ def held(n):
     return LocalSet.of_elements(np.array([0, n]), np.arange(n, dtype=np.int32), np.array([n]))
 
 
-def test_a_map_of_a_map_leads_to_its_last_set():
-    path = "edges->cells->parts"
+@pytest.mark.parametrize("path", ["edges->cells->parts", "edges->far"])
+def test_a_map_leads_to_its_set_whatever_its_name(path):
     args = (Arg("q", Access.READ, 2, "f8"), Arg("sum", Access.INC, 3, "f8", path, (0, 1)))
     tiles = TilePlan(
         loops=(Loop("add", "edges", args),),

@@ -35,7 +35,7 @@ def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap]) -> int:
         for arg in loop.args:
             if not arg.is_global:
                 nbytes[arg.name] = arg.nbytes
-                home[arg.name] = loop.over if arg.map is None else arg.map.rpartition("->")[2]
+                home[arg.name] = loop.over if arg.map is None else maps[arg.map].to_set
     copied = sum(nbytes[d] * int(s.count.sum()) for d, s in tiles.copies.items())
     stored = sum(
         nbytes[d] * int(tiles.sets[home[d]].own.sum()) for d in tiles.written - tiles.kept.all
