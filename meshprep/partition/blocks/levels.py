@@ -12,7 +12,7 @@ import numpy as np
 from meshprep_runtime.maps import read_only
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, inlined, kernel
-from ...kernels.parallel import each, pieces
+from ...kernels.parallel import each, pieces, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .pivots import pivot_coordinates, smoothed
@@ -180,6 +180,13 @@ def contract(level: Level, n_points: int, label: Int32s) -> Level:
     # as those of elements, so that kernels are compiled once
     shown = {name: read_only(getattr(joined, name)) for name in ("points", "place")}
     return joined._replace(**shown)
+
+
+def refined(block: Int32s, labels: list[Int32s]) -> Int32s:
+    """The blocks of elements from those of the largest clusters."""
+    for label in reversed(labels):
+        block = take(block, label)
+    return block
 
 
 def hollow(level: Level) -> Level:

@@ -32,6 +32,7 @@ from .levels import (
     in_other_places,
     in_space,
     places_of_clusters,
+    refined,
     rows_of,
     smoothed_places,
 )
@@ -160,9 +161,9 @@ class Search:
     def _starts(self, levels: list[Level], labels: list[Int32s], rotation: float) -> list[Int32s]:
         """The blocks of the largest clusters to start from."""
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
-        given = frames(self.geometry.coordinates.shape[1], rotation, self.starts if few else 1)
-        blocks = [self._bisect(levels[-1], frame) for frame in given]
-        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
+        d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
+        blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
+        self.loads_at_start = self.geometry.loads(refined(blocks[0], labels), self.n_blocks)
         return blocks
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
@@ -224,7 +225,7 @@ class Search:
             return None
         place = places_of_clusters(top)
         block = bisect_places(place, self.n_blocks, top.weight, self._sizes.share)
-        loads = g.loads(_refined(block, labels), self.n_blocks)
+        loads = g.loads(refined(block, labels), self.n_blocks)
         if loads >= WORTH_GUESSING * self.loads_at_start:
             return None
         place = smoothed_places(levels, labels, place)
@@ -378,13 +379,6 @@ class Search:
         )  # fmt: skip
         directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
         return bisect_places(where, min(self.n_blocks, 2 * n_pairs), directions=directions)
-
-
-def _refined(block: Int32s, labels: list[Int32s]) -> Int32s:
-    """The blocks of elements from those of the largest clusters."""
-    for label in reversed(labels):
-        block = take(block, label)
-    return block
 
 
 class _Sample(NamedTuple):
