@@ -17,19 +17,13 @@ from typing import Any
 
 import numba
 import numpy as np
-from common import c_library, report
+from common import EXAMPLES, c_library, report
 
-HERE = Path(__file__).parent
-EXAMPLES = HERE.parent / "examples"
-sys.path += [str(EXAMPLES), str(EXAMPLES / "cpp")]
-
-import prepare  # noqa: E402
-
-from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil  # noqa: E402
-from kernels.airfoil import FREE_STREAM  # noqa: E402
-from meshprep.io.generate import generate  # noqa: E402
-from meshprep.loops import read_requests  # noqa: E402
-from meshprep.pipeline.steps import Prepared, plan_request_maps  # noqa: E402
+from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil
+from kernels.airfoil import FREE_STREAM
+from meshprep.io.generate import generate
+from meshprep.loops import read_requests
+from meshprep.pipeline.steps import Prepared, plan_request_maps
 
 # What OP2's own program prints on 720,000 cells.
 OP2 = {
@@ -106,8 +100,11 @@ class InCpp:
     def __init__(self, prepared: Prepared, threads: int) -> None:
         self.folder = tempfile.TemporaryDirectory()
         program, prefix = (str(Path(self.folder.name) / name) for name in ("turns", "airfoil"))
-        prepare.write(prepared, prefix)
-        main = HERE / "airfoil_turns.cpp"
+        sys.path.append(str(EXAMPLES / "cpp"))
+        from prepare import write
+
+        write(prepared, prefix)
+        main = Path(__file__).with_name("airfoil_turns.cpp")
         words = ["make", "-s", "-C", str(EXAMPLES / "cpp"), f"PROGRAM={program}", f"MAIN={main}"]
         subprocess.run(words, check=True)
         self.process = subprocess.Popen(

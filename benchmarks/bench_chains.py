@@ -24,23 +24,16 @@ from typing import Any
 import numba
 from common import report
 
-HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "examples"))
-
-from airfoil import LOOPS, Airfoil, prepared_airfoil  # noqa: E402
-from meshprep.loops.chains import ChainCall, ChainRequest  # noqa: E402
-from meshprep.pipeline.chains import plan_chains  # noqa: E402
-from meshprep.pipeline.steps import Prepared  # noqa: E402
-from meshprep_runtime import Plan  # noqa: E402
-from meshprep_runtime.plan.chains.tiles import Kept  # noqa: E402
-from meshprep_runtime.program.chains.inspect import with_maps  # noqa: E402
-from meshprep_runtime.program.chains.numbers import number  # noqa: E402
-from meshprep_runtime.program.chains.tiling import cut  # noqa: E402
-from meshprep_runtime.program.chains.traffic import (  # noqa: E402
-    skewed_bytes,
-    tiled_bytes,
-    untiled_bytes,
-)
+from airfoil import LOOPS, Airfoil, prepared_airfoil
+from meshprep.loops.chains import ChainCall, ChainRequest
+from meshprep.pipeline.chains import plan_chains
+from meshprep.pipeline.steps import Prepared
+from meshprep_runtime import Plan
+from meshprep_runtime.plan.chains.tiles import Kept
+from meshprep_runtime.program.chains.inspect import with_maps
+from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.tiling import cut
+from meshprep_runtime.program.chains.traffic import skewed_bytes, tiled_bytes, untiled_bytes
 
 # Cells and threads.
 CASES = ((120_000, 1), (720_000, 1), (720_000, 2))

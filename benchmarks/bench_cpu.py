@@ -10,23 +10,18 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
-from common import c_library, report, timed
+from common import EXAMPLES, c_library, report, timed
 
+from kernels.airfoil import FREE_STREAM, res_calc
 from meshprep.io.generate import generate
 from meshprep.loops import read_requests
 from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import Options, plan_request_maps, prepare
 from meshprep_runtime import LoopPlan, ParLoop
-
-EXAMPLES = Path(__file__).parent.parent / "examples"
-sys.path.append(str(EXAMPLES))
-
-from kernels.airfoil import FREE_STREAM, res_calc  # noqa: E402
 
 TURNS = 80
 

@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 from common import best, report
 
-sys.path.append(str(Path(__file__).parent.parent / "examples"))
-
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest
 from meshprep.pipeline.steps import Options, prepare

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import report, table
-from gpu_cases import CASES, EXAMPLES, ORDERS, Case, expected, input_maps, mesh_of, plan_of
+from common import EXAMPLES, report, table
+from gpu_cases import CASES, ORDERS, Case, expected, input_maps, mesh_of, plan_of
 from gpu_cases import values_of as values_of_plan
 
 from meshprep_runtime import Access, LoopPlan, MeshprepError, ParLoop, Plan

@@ -17,8 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from common import report, table
-from gpu_cases import EXAMPLES
+from common import EXAMPLES, report, table
 from memory_cases import plan_of
 
 from meshprep.metrics.occupancy import DEVICES

@@ -6,39 +6,23 @@ iteration is run, compared with the CPU's, and timed.
 """
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import report
 
-HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "examples"))
-
-from airfoil import (  # noqa: E402
-    KERNELS,
-    LOOPS,
-    Airfoil,
-    bound,
-    coordinates,
-    prepared_airfoil,
-    start,
-)
-from meshprep.loops.chains import ChainCall, ChainRequest  # noqa: E402
-from meshprep.pipeline.chains import plan_chains  # noqa: E402
-from meshprep.pipeline.steps import Prepared  # noqa: E402
-from meshprep_runtime import MeshprepError, Plan  # noqa: E402
-from meshprep_runtime.cuda import CudaProgram, DeviceFunction  # noqa: E402
-from meshprep_runtime.cuda.device import current  # noqa: E402
-from meshprep_runtime.cuda.nvrtc import compile_program  # noqa: E402
-from meshprep_runtime.cuda.protocols import Device  # noqa: E402
-from meshprep_runtime.plan.chains.tiles import TilePlan  # noqa: E402
-from meshprep_runtime.program.chains.gpu_program import (  # noqa: E402
-    buffers,
-    sectors,
-    tiled_program,
-)
-from meshprep_runtime.program.chains.inspect import with_maps  # noqa: E402
+from airfoil import KERNELS, LOOPS, Airfoil, bound, coordinates, prepared_airfoil, start
+from meshprep.loops.chains import ChainCall, ChainRequest
+from meshprep.pipeline.chains import plan_chains
+from meshprep.pipeline.steps import Prepared
+from meshprep_runtime import MeshprepError, Plan
+from meshprep_runtime.cuda import CudaProgram, DeviceFunction
+from meshprep_runtime.cuda.device import current
+from meshprep_runtime.cuda.nvrtc import compile_program
+from meshprep_runtime.cuda.protocols import Device
+from meshprep_runtime.plan.chains.tiles import TilePlan
+from meshprep_runtime.program.chains.gpu_program import buffers, sectors, tiled_program
+from meshprep_runtime.program.chains.inspect import with_maps
 
 CHAIN = (LOOPS[0], *LOOPS[1:], *LOOPS[1:])
 DROPPED, ZERO = ("qold", "adt"), ("res",)

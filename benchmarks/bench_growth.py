@@ -15,9 +15,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import CACHE, best, program, report, run_process
+from common import best, mesh_file, program, report, run_process
 
-from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep.kernels.memory import keep_freed
 from meshprep.kernels.parallel import take
@@ -121,10 +120,7 @@ def _status(name: str) -> int:
 
 def _whole_command() -> dict[str, object]:
     """``meshprep reorder`` on the mesh of [S19] table 2, from file to files."""
-    path = CACHE / "airfoil-2400x1200.msh"
-    if not path.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        write(generate("airfoil", i=800, j=1200), path)
+    path = mesh_file("airfoil", i=800, j=1200)
     with tempfile.TemporaryDirectory() as folder:
         words = [program(), "reorder", path, "-q", "--force", "--loop", "edges->cells"]
         words += ["--block-size", SIZE, "-o", Path(folder, "a.msh")]

@@ -8,20 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numba
 import numpy as np
-from common import report
+from common import EXAMPLES, report
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
-sys.path.append(str(EXAMPLES))
-
-from kernels.airfoil import FREE_STREAM, res_calc  # noqa: E402
-from meshprep.io.generate import generate  # noqa: E402
-from meshprep.loops import read_requests  # noqa: E402
-from meshprep.pipeline.steps import Options, prepare  # noqa: E402
-from meshprep_runtime import LoopPlan, ParLoop  # noqa: E402
+from kernels.airfoil import FREE_STREAM, res_calc
+from meshprep.io.generate import generate
+from meshprep.loops import read_requests
+from meshprep.pipeline.steps import Options, prepare
+from meshprep_runtime import LoopPlan, ParLoop
 
 CALLS = 2000
 TURNS = 15

@@ -22,10 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import mesh_file, report, run_on_ranks, table
-
-ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "examples"))
+from common import EXAMPLES, mesh_file, report, run_on_ranks, table
 
 WORKER, WAITS = "--rank", 200
 # Milliseconds that messages take in the second table, and the calls of res_calc that are timed.
@@ -38,7 +35,8 @@ def main(cells: int = 720_000, iterations: int = 200, ranks: tuple[int, ...] = (
     with tempfile.TemporaryDirectory() as folder:
         parts = Path(folder) / "airfoil.parts.h5"
         _split(mesh, parts, ranks)
-        found = {k: _run(k, mesh, parts, iterations) for k in ranks}
+        words = (__file__, WORKER, mesh, parts, iterations)
+        found = {k: json.loads(run_on_ranks(k, *words)[2]) for k in ranks}
         delayed = _delayed(mesh, parts)
     one = found[ranks[0]]
     rows = []
@@ -70,15 +68,9 @@ def _split(mesh: Path, parts: Path, ranks: tuple[int, ...]) -> None:
     from meshprep.loops import read_requests
     from meshprep.loops.options import Options
 
-    requests = read_requests(ROOT / "examples" / "kernels" / "airfoil.toml")
+    requests = read_requests(EXAMPLES / "kernels" / "airfoil.toml")
     options = Options(block_size=4096, target="cpu")
     run(SplitJob(mesh, parts, ranks, requests, SplitOptions(), options))
-
-
-def _run(ranks: int, mesh: Path, parts: Path, iterations: int) -> dict[str, Any]:
-    output = run_on_ranks(ranks, __file__, WORKER, mesh, parts, iterations)
-    found: dict[str, Any] = json.loads(output)
-    return found
 
 
 def worker(mesh: Path, parts: Path, iterations: int) -> None:

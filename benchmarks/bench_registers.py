@@ -14,14 +14,13 @@ written after each kernel; all of them take ten minutes.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from common import report
+from common import EXAMPLES, report
 from executed import KINDS, OTHER, executed
-from gpu_cases import EXAMPLES
 
 from kernels import airfoil, bookleaf, lulesh, miniaero, volna
 from meshprep.io.generate import generate
@@ -31,16 +30,22 @@ from meshprep_runtime import LoopPlan
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, program, refusal
 from meshprep_runtime.cuda.nvrtc import compile_program
 
-FOLDER = EXAMPLES / "kernels"
 QUADS = {"nx": 24, "ny": 24, "type": "quad"}
 HEXAHEDRA = {"nx": 8, "ny": 8, "nz": 8, "type": "hexahedron"}
-CASES: tuple[tuple[str, Callable[..., None], str, dict[str, Any]], ...] = (
-    ("airfoil", airfoil.res_calc, "box", QUADS),
-    ("volna", volna.space_discretization, "delaunay2d", {"cells": 600}),
-    ("bookleaf", bookleaf.getacc_scatter, "box", QUADS),
-    ("lulesh", lulesh.integrate_stress, "box", HEXAHEDRA),
-    ("miniaero", miniaero.compute_face_flux, "box", HEXAHEDRA),
-)
+KERNELS = {
+    "airfoil": airfoil.res_calc,
+    "volna": volna.space_discretization,
+    "bookleaf": bookleaf.getacc_scatter,
+    "lulesh": lulesh.integrate_stress,
+    "miniaero": miniaero.compute_face_flux,
+}
+MESHES: dict[str, tuple[str, dict[str, Any]]] = {
+    "airfoil": ("box", QUADS),
+    "volna": ("delaunay2d", {"cells": 600}),
+    "bookleaf": ("box", QUADS),
+    "lulesh": ("box", HEXAHEDRA),
+    "miniaero": ("box", HEXAHEDRA),
+}
 THREADS, MANY = 256, 512
 OTHER_FLOAT = {"f4": "f8", "f8": "f4"}
 COLOURS, ATOMICS = COMMITS
@@ -49,14 +54,10 @@ COLOURS, ATOMICS = COMMITS
 def main(chosen: str = "", strategies: str = "") -> None:
     """Print and save the table."""
     rows: list[dict[str, Any]] = []
-    for name, kernel, kind, size in (case for case in CASES if chosen in case[0]):
-        requests = read_requests(FOLDER / f"{name}.toml")
-        plans = {
-            n: prepare(generate(kind, **size), requests, Options(block_size=n)).plan[
-                kernel.__name__
-            ]
-            for n in (THREADS, MANY)
-        }
+    for name, kernel in KERNELS.items():
+        if chosen not in name:
+            continue
+        plans = plans_of(name, MESHES[name], (THREADS, MANY))
         rows += [
             {"kernel": name, "strategy": strategy, "layout": layout}
             | _row(kernel, plans, strategy, layout)
@@ -65,6 +66,16 @@ def main(chosen: str = "", strategies: str = "") -> None:
             for layout in ("aos", "soa")
         ]
         report("registers", rows)
+
+
+def plans_of(
+    name: str, mesh: tuple[str, dict[str, Any]], sizes: Sequence[int]
+) -> dict[int, LoopPlan]:
+    """The plan of a kernel's loop on a generated mesh, by block size."""
+    requests = read_requests(EXAMPLES / "kernels" / f"{name}.toml")
+    made = generate(mesh[0], **mesh[1])
+    plans = {n: prepare(made, requests, Options(block_size=n)).plan for n in sizes}
+    return {n: plan[KERNELS[name].__name__] for n, plan in plans.items()}
 
 
 def _row(
@@ -97,11 +108,15 @@ def _in_other_float(plan: LoopPlan) -> LoopPlan:
     return replace(plan, loop=replace(plan.loop, args=tuple(args)))
 
 
+def values_for(made: CudaProgram) -> dict[str, np.ndarray]:
+    """Values of every array of a program, from 1 to 2."""
+    rng = np.random.default_rng(0)
+    return {s.name: (1 + rng.random(s.shape)).astype(s.dtype) for s in made.slots}
+
+
 def _counts(made: CudaProgram) -> dict[str, Any]:
     """Instructions of an element, in all, for its share of a warp, and by kind."""
-    rng = np.random.default_rng(0)
-    values = {s.name: (1 + rng.random(s.shape)).astype(s.dtype) for s in made.slots}
-    found = executed(made, **values)
+    found = executed(made, **values_for(made))
     kinds = {kind: found.threads.get(kind, 0.0) for kind in (*KINDS, OTHER)}
     return {"instructions": found.total, "issued": found.warps, **kinds}
 

@@ -8,19 +8,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from common import CACHE, mesh_file, program, report, run_process
+from common import mesh_file, program, report, run_process
 
-from meshprep.io import write
-from meshprep.io.generate import generate
-
-GRID = (2400, 1200)
 BARS = {"text": 3.0, "page": 15.0}
 
 
 def main() -> None:
     """Print and save the table."""
     cases = [
-        (_grid(), "edges->cells", 448),
+        (mesh_file("box", nx=2400, ny=1200, type="quad"), "edges->cells", 448),
         (mesh_file("delaunay2d", cells=1_000_000), "cells->nodes", 256),
         (mesh_file("delaunay3d", cells=1_000_000), "faces->cells", 256),
     ]
@@ -29,14 +25,6 @@ def main() -> None:
         for mesh, loop, size in cases:
             rows += _rows(mesh, loop, size, Path(folder))
     report("report", rows)
-
-
-def _grid() -> Path:
-    path = CACHE / f"quads-{GRID[0]}x{GRID[1]}.msh"
-    if not path.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        write(generate("box", nx=GRID[0], ny=GRID[1], type="quad"), path)
-    return path
 
 
 def _rows(mesh: Path, loop: str, size: int, folder: Path) -> list[dict[str, Any]]:
@@ -53,7 +41,7 @@ def _rows(mesh: Path, loop: str, size: int, folder: Path) -> list[dict[str, Any]
     return [
         {"mesh": mesh.stem, "loop": loop, "report": name}
         | _run(plan, given)
-        | {"bar s": BARS.get(name.partition(",")[0]) if mesh.stem.startswith("quads") else None}
+        | {"bar s": BARS.get(name.partition(",")[0]) if mesh.stem.startswith("box") else None}
         for name, given in what.items()
     ]
 

@@ -33,7 +33,7 @@ def main(most: float = 1e6) -> None:
         with tempfile.TemporaryDirectory() as folder:
             parts = Path(folder) / "square.parts.h5"
             _split(mesh_file("delaunay2d", cells=2 * size), parts)
-            rows += json.loads(run_on_ranks(RANKS, __file__, WORKER, parts))
+            rows += json.loads(run_on_ranks(RANKS, __file__, WORKER, parts)[2])
         size *= 10
     report("rings", rows)
 

@@ -26,7 +26,6 @@ than ranks, or others use them, seconds of processors say how long it took, not 
 
 import hashlib
 import json
-import os
 import resource
 import sys
 import tempfile
@@ -36,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import mesh_file, mesh_of, peak_memory, report, run_process, timed
+from common import mesh_file, mesh_of, peak_memory, report, run_on_ranks, run_process, timed
 from mesher import mesher_file
 
 from meshprep.distribute.copies import all_copies
@@ -225,20 +224,12 @@ def _slices(
 
 
 def _on_ranks(cells: int, ranks: int, cut: str) -> dict[str, Any]:
-    path, prefix = _tetrahedra(cells), Path(sys.prefix)
-    environment = {
-        "MPI4PY_MPIABI": "mpich",
-        "LD_LIBRARY_PATH": f"{prefix / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}",
-        "NUMBA_NUM_THREADS": "1",
-    }
-    start = (prefix / "bin" / "mpiexec.hydra", "-n", ranks, sys.executable, "-m", "mpi4py")
-    rank = Path(__file__).with_name("one_rank.py")
+    path, rank = _tetrahedra(cells), Path(__file__).with_name("one_rank.py")
     with tempfile.TemporaryDirectory() as folder:
         words = (path, "-q", "--parts", MANY, "--slices", "--cut", cut, "--loop", "faces->cells")
         output = Path(folder, "a.parts.h5")
-        seconds, _, _ = run_process(
-            *start, rank, folder, "split", *words, "-o", output, env=environment
-        )
+        program = ("-m", "mpi4py", rank, folder, "split")
+        seconds, _, _ = run_on_ranks(ranks, *program, *words, "-o", output)
         found = [json.loads(one.read_text()) for one in Path(folder).glob("*.json")]
         with open(output, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,7 +7,6 @@ twice, and the second time counts, as in a solver: a second thread that sleeps m
 
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -15,8 +14,6 @@ import numpy as np
 import scipy.sparse as sparse
 from common import report, table, timed
 from quad_products import QuadElement, against_lma
-
-sys.path.append(str(Path(__file__).parent.parent / "examples"))
 
 import poisson
 from meshprep.io.generate import generate

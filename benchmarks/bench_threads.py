@@ -14,29 +14,24 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from bench_registers import FOLDER
+from bench_registers import KERNELS, plans_of, values_for
 from common import report
 from executed import executed
 
-from kernels import airfoil, bookleaf, lulesh, miniaero, volna
-from meshprep.io.generate import generate
-from meshprep.loops import read_requests
 from meshprep.metrics.occupancy import occupancy
-from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import LoopPlan
 from meshprep_runtime.cuda import program
 from meshprep_runtime.cuda.nvrtc import compile_program
 
 QUADS = {"nx": 100, "ny": 100, "type": "quad"}
 HEXAHEDRA = {"nx": 24, "ny": 24, "nz": 24, "type": "hexahedron"}
-CASES: tuple[tuple[str, Callable[..., None], str, dict[str, Any]], ...] = (
-    ("airfoil", airfoil.res_calc, "box", QUADS),
-    ("volna", volna.space_discretization, "delaunay2d", {"cells": 13000}),
-    ("bookleaf", bookleaf.getacc_scatter, "box", {**QUADS, "nx": 200}),
-    ("lulesh", lulesh.integrate_stress, "box", HEXAHEDRA),
-    ("miniaero", miniaero.compute_face_flux, "box", {**HEXAHEDRA, "nx": 12}),
-)
+MESHES: dict[str, tuple[str, dict[str, Any]]] = {
+    "airfoil": ("box", QUADS),
+    "volna": ("delaunay2d", {"cells": 13000}),
+    "bookleaf": ("box", {**QUADS, "nx": 200}),
+    "lulesh": ("box", HEXAHEDRA),
+    "miniaero": ("box", {**HEXAHEDRA, "nx": 12}),
+}
 # Elements of a block, and of a thread.
 FEW = ((256, 1), (512, 2), (512, 4))
 SHAPES = {
@@ -50,13 +45,10 @@ DEVICE, ARCH = "H100", "sm_90"
 def main(chosen: str = "") -> None:
     """Print and save the table."""
     rows: list[dict[str, Any]] = []
-    for name, kernel, kind, size in (case for case in CASES if chosen in case[0]):
-        requests = read_requests(FOLDER / f"{name}.toml")
-        mesh = generate(kind, **size)
-        plans = {
-            n: prepare(mesh, requests, Options(block_size=n)).plan[kernel.__name__]
-            for n in (128, 256, 512)
-        }
+    for name, kernel in KERNELS.items():
+        if chosen not in name:
+            continue
+        plans = plans_of(name, MESHES[name], (128, 256, 512))
         rows += [
             {"kernel": name, "strategy": strategy, **_row(kernel, plans[n], strategy, n // many)}
             for strategy, shapes in SHAPES.items()
@@ -70,9 +62,7 @@ def _row(
 ) -> dict[str, Any]:
     variant = plan.variant()
     made = program(kernel, plan, strategy, commit="atomics", threads=threads)
-    rng = np.random.default_rng(0)
-    values = {s.name: (1 + rng.random(s.shape)).astype(s.dtype) for s in made.slots}
-    counted, code = executed(made, ARCH, **values), compile_program(made, ARCH)
+    counted, code = executed(made, ARCH, **values_for(made)), compile_program(made, ARCH)
     n = plan.sizes[plan.loop.over]
     held = occupancy(DEVICE, made.threads, code.registers, made.shared_bytes)
     return {

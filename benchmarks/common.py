@@ -15,13 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from meshprep.io import write
+from meshprep.io import read, write
+from meshprep.io.generate import generate
 from meshprep.mesh import Mesh
 from meshprep.pipeline.provenance import about
+from meshprep_cli.console import show_table
 from meshprep_runtime.tuning.lookup import processor
 
 RESULTS = Path(__file__).parent / "results"
 CACHE = Path(__file__).parent.parent / "build" / "bench-meshes"
+# Benchmarks import the examples once they have imported this.
+EXAMPLES = Path(__file__).parent.parent / "examples"
+sys.path.append(str(EXAMPLES))
 
 
 def best(work: Callable[[], Any], times: int = 3) -> float:
@@ -39,15 +44,11 @@ def timed(work: Callable[[], Any]) -> float:
 
 def mesh_of(kind: str, cells: int) -> Mesh:
     """A generated mesh, kept as a binary Gmsh file so that later benchmarks start at once."""
-    from meshprep.io import read
-
     return read(mesh_file(kind, cells=cells))
 
 
 def mesh_file(kind: str, **options: object) -> Path:
     """The file of a generated mesh; Delaunay meshes are shuffled."""
-    from meshprep.io.generate import generate
-
     path = CACHE / f"{'-'.join([kind, *map(str, options.values())])}.msh"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -76,15 +77,16 @@ def run_process(*words: object, env: dict[str, str] | None = None) -> tuple[floa
     return seconds, int(peak) / 1024, out
 
 
-def run_on_ranks(ranks: int, *words: object) -> str:
-    """Run a Python program on ranks of one thread each, under MPI; returns what it printed."""
+def run_on_ranks(ranks: int, *words: object) -> tuple[float, float, str]:
+    """Run a Python program on ranks of one thread each, under MPI; see :func:`run_process`."""
     own = shutil.which("mpiexec.hydra", path=str(Path(sys.prefix) / "bin"))
     launcher = own or shutil.which("mpiexec")
     if launcher is None:
         sys.exit("error: no mpiexec: pip install 'meshprep-runtime[mpi]' mpich")
     libraries = f"{Path(sys.prefix) / 'lib'}{os.pathsep}{os.environ.get('LD_LIBRARY_PATH', '')}"
     environment = {"NUMBA_NUM_THREADS": "1", "LD_LIBRARY_PATH": libraries}
-    return run_process(launcher, "-n", ranks, sys.executable, *words, env=environment)[2]
+    environment |= {"MPI4PY_MPIABI": "mpich"} if own else {}
+    return run_process(launcher, "-n", ranks, sys.executable, *words, env=environment)
 
 
 def program() -> Path:
@@ -136,13 +138,7 @@ def as_json(content: dict[str, Any]) -> str:
 def table(rows: Sequence[dict[str, Any]]) -> None:
     """Print the rows; the keys of the first are the columns."""
     header = list(rows[0])
-    text = [[_text(row.get(key)) for key in header] for row in rows]
-    width = [max(len(r[i]) for r in [header, *text]) for i in range(len(header))]
-    for row in [header, *text]:
-        first, *rest = row
-        cells = [first.ljust(width[0])]
-        cells += [c.rjust(w) for c, w in zip(rest, width[1:], strict=True)]
-        print("  ".join(cells).rstrip())
+    show_table("", header, [[_text(row.get(key)) for key in header] for row in rows])
 
 
 def peak_memory() -> float:

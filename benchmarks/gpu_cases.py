@@ -5,16 +5,15 @@ kernel itself runs on whole arrays in place of rows, and ``bincount`` adds up. S
 blocks, colours, staging and generated code are all left out of it.
 """
 
-import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import EXAMPLES
 from numpy.typing import NDArray
 
 from meshprep import Options, prepare
@@ -24,9 +23,6 @@ from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep.pipeline.variants import baseline_variant, with_loop, with_sizes
 from meshprep_runtime import Access, LoopPlan, Ordering, Plan
-
-EXAMPLES = Path(__file__).parent.parent / "examples"
-sys.path.append(str(EXAMPLES))
 
 # Elements that NumPy works on at a time.
 CHUNK = 200_000

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from common import CACHE
+
 from meshprep_runtime.errors import MeshprepError
 
-CACHE = Path(__file__).parent.parent / "build" / "bench-meshes"
 # Elements of the mesh that tells which size gives the wanted number.
 TRIAL = 20_000
 FAR_FIELD = 15.0

@@ -64,7 +64,7 @@ def run(
         console.show_json({"written": [str(target)], "notes": made.notes, "sets": made.sizes})
         return
     for text in made.notes:
-        console.note(text, quiet)
+        console.note(text)
     told = ", ".join(f"{n} {name}" for name, n in made.sizes.items())
     console.note(f"{target}: {told}, in {watch}", quiet)
 

@@ -33,6 +33,12 @@ Html = Annotated[
     Path | None,
     typer.Option("--html", help="Write the report as one page with figures; needs no network."),
 ]
+Figures = Annotated[
+    Path | None,
+    typer.Option(
+        "--figures", help="Write the figures of that page as SVG files, packed into one .zip file."
+    ),
+]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; default: every core.")
 ]

@@ -100,6 +100,9 @@ def show(
         return
     for text in done.notes:
         console.note(text, shown.quiet)
+    # accepted unseen, and nowhere else to be found
+    for text in done.dropped:
+        console.note(text)
     if shown.as_json:
         console.show_json(done.to_dict())
         return

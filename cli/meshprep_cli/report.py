@@ -16,6 +16,7 @@ class Pictures:
     """The files to write, and of what."""
 
     html: options.Html = None
+    figures: options.Figures = None
     png: Annotated[
         Path | None,
         typer.Option("--png", help="Write a picture of the first plan's mesh, by block."),
@@ -60,12 +61,14 @@ def run(
     if wanted.loop is not None and not (wanted.png or wanted.vtu):
         raise MeshprepError("--loop says what --png and --vtu show: name one of these")
     meshes = tuple(wanted.mesh or ())
-    files = ReportFiles(wanted.html, wanted.png, wanted.vtu, meshes, wanted.loop, wanted.force)
+    files = ReportFiles(
+        wanted.html, wanted.png, wanted.vtu, wanted.figures, meshes, wanted.loop, wanted.force
+    )
     files.check(plans)
     watch = console.Stopwatch()
     comparison = compare(plans, assumptions)
     silent = shown.quiet or not files.outputs
-    drawn = files.meshes and (pictures.html or pictures.png)
+    drawn = files.meshes and (pictures.html or pictures.png or pictures.figures)
     tasks = [*read_tasks(map(MeshSource, files.meshes)), "pictures"] if drawn else []
     with console.compiled_ahead(tasks, silent) as report:
         written = write_files(comparison, files, report)
@@ -83,7 +86,9 @@ def _show_parts(paths: list[Path], pictures: Pictures, shown: options.Comparison
     if other is not None:
         raise MeshprepError(f"{other} is no file of parts as the others are: report it alone")
     if pictures != Pictures():
-        raise MeshprepError("--html, --png and --vtu are for plans: leave them out for parts")
+        raise MeshprepError(
+            "--html, --figures, --png and --vtu are for plans: leave them out for parts"
+        )
     splits = [split for path in paths for split in kept_splits(path)]
     if shown.as_json:
         console.show_json({"splits": splits})

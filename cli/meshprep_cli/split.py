@@ -24,7 +24,8 @@ class Splitting:
         str | None,
         typer.Option(
             "--cut",
-            help="Who owns what: annealed, metis, refined, rcb, curve, or file:PARTS.npy. "
+            help="Who owns what: annealed, metis, refined, rcb, curve, or file:PARTS, a .npy "
+            "array or a text with the part of each element. "
             "Default: annealed; refined with --slices; metis for a file of parts.",
             show_default=False,
         ),

@@ -57,6 +57,7 @@ class SweepRun:
     """How the sweep runs, and the page that it writes."""
 
     html: options.Html = None
+    figures: options.Figures = None
     threads: options.Threads = None
     force: options.Force = False
 
@@ -84,7 +85,7 @@ def run(
         requests=loops.requests,
         options=chosen,
         assumptions=prediction.assumptions,
-        files=ReportFiles(html=how.html, overwrite=how.force),
+        files=ReportFiles(html=how.html, figures=how.figures, overwrite=how.force),
     )
     job.files.check([mesh])
     jobs = [point.over(chosen) for point in job.sweep_points]
@@ -102,7 +103,8 @@ def run(
         console.show(f"best by {result.criterion}: {result.best.name}")
         console.show(f"to make it: {_command(job, result.best, loops, inputs)}")
     done = f"{len(result.comparison.plans)} plans in {watch}"
-    console.note(done if how.html is None else f"{done}, wrote {how.html}", shown.quiet)
+    written = " and ".join(map(str, job.files.outputs))
+    console.note(f"{done}, wrote {written}" if written else done, shown.quiet)
 
 
 def _command(

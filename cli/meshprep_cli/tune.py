@@ -149,11 +149,8 @@ def run(
     if not dry_run:
         done.plan.save(plan, overwrite=True)
     if as_json:
-        equals = to_json(done.tuned.equals)
-        console.show_json(
-            {"loop": name, **to_json(done.tuned), "equal_within_noise": equals}
-            | {"notes": done.notes}
-        )
+        more = {"equal_within_noise": to_json(done.tuned.equals), "notes": done.notes}
+        console.show_json({"loop": name, **to_json(done.tuned), **more})
     else:
         _show(done, plan, dry_run)
 
@@ -313,6 +310,9 @@ def _module(where: str, option: str) -> ModuleType:
         sys.modules.setdefault(spec.name, module)
         spec.loader.exec_module(module)
         return module
+    except FileNotFoundError as error:
+        missing = error.filename or where
+        raise MeshprepError(f"{option}: {missing} does not exist: check the name") from error
     except Exception as error:  # Whatever the user's module raises.
         raise MeshprepError(
             f"{option}: cannot import {where}: {type(error).__name__}: {error}"

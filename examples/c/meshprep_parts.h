@@ -261,7 +261,8 @@ mp_part *mp_open_part(const char *path, int64_t parts, int64_t part, char *error
         good = (mp_say(error, path, "HDF5 cannot open it"), 0);
     snprintf(at, sizeof at, "/parts/%lld", (long long)parts);
     if (good && (!mp_exists(&file, at) || part < 0 || part >= parts))
-        good = (mp_say(error, path, "is not split into so many parts, or has no such part"), 0);
+        good = (mp_say(error, path, "is not split into so many parts, or has no such part: "
+                                    "meshprep info lists them"), 0);
     good = good && mp_read_slices(&file, bytes, at, part, made, &sha, error);
     if (good) {
         snprintf(name, sizeof name, "%s/digest", at);

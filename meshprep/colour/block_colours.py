@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, helper, kernel
 from .balance import balance, first_fit_blocks
@@ -50,7 +50,7 @@ def colour_blocks(table: Int32s, n_points: int, block_offset: Int64s) -> BlockCo
     balance(conflicts, colour, n_colours, high_degree_colours)
     grouped = np.argsort(colour, kind="stable").astype(np.int32)
     size = np.bincount(colour, minlength=n_colours)
-    return BlockColours(grouped, np.concatenate([[0], np.cumsum(size)]).astype(np.int64))
+    return BlockColours(grouped, offsets_of(size))
 
 
 def _order(conflicts: Conflicts) -> Int32s:
@@ -60,11 +60,11 @@ def _order(conflicts: Conflicts) -> Int32s:
     else:
         degree = _degrees(conflicts)
     by_degree = np.argsort(degree, kind="stable").astype(np.int32)
-    first = np.concatenate([[0], np.cumsum(np.bincount(degree))])
+    first = offsets_of(np.bincount(degree))
     _peel(conflicts, degree, by_degree, first)
     order = by_degree[::-1].copy()
     if conflicts.n_high_degree:
-        before = np.concatenate([[0], np.cumsum(conflicts.point < 0)])
+        before = offsets_of(conflicts.point < 0)
         n_high_degree = np.diff(before[conflicts.point_offset])
         order = order[np.argsort(-n_high_degree[order], kind="stable")]
     return order

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, ranges
 from meshprep_runtime.plan.parts import ClassColours, PartPlan
 from meshprep_runtime.plan.parts.arrays import Arrays, part_of
 from meshprep_runtime.plan.parts.batch import (
@@ -22,7 +22,6 @@ from meshprep_runtime.plan.parts.batch import (
     PartBatch,
     alternating,
     begins,
-    places,
     spread,
 )
 from meshprep_runtime.plan.parts.slices import in_runs
@@ -177,7 +176,7 @@ class PartBuilder:
         first = begins(blocks)
         for to, one in staging.items():
             base, points = one.point_offset[first], np.diff(one.point_offset[np.append(first, -1)])
-            own = one.point_offset[np.repeat(first, blocks + 1) + places(blocks + 1)]
+            own = one.point_offset[ranges(first, blocks + 1)]
             within = f"{place}/staging/{to}"
             found.put(f"{within}/point_offset", own - np.repeat(base, blocks + 1), blocks + 1)
             shift = spread(known.sets[to].begin.astype(np.int32), points)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct, distinct_without
-from meshprep_runtime.plan.parts.batch import places
+from meshprep_runtime.maps import distinct, distinct_without, ranges
 
 from .halos import OwnedRuns, PartRows, offsets
 from .numbers import SplitNumbers
@@ -141,7 +140,7 @@ def _reached(
     rows, number = runs[m.from_set], numbers.number[m.to_set]
     low, high = (numbers.offset[m.to_set][numbers.held.start + own + i] for i in (0, 1))
     core, count = rows.core[own], np.diff(rows.offset)[own]
-    border = rows.elements[np.repeat(rows.offset[own] + core, count - core) + places(count - core)]
+    border = rows.elements[ranges(rows.offset[own] + core, count - core)]
     keys = [np.empty(0, np.int64)]
     for n, some in ((count - core, border), executed[m.from_set].some(range(own.size))):
         part, at = np.repeat(own, n), number[m.table[some]]

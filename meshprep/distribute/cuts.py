@@ -1,13 +1,12 @@
-"""Owners of the leading set: our own search, METIS, bisection, a curve, or a file."""
+"""Owners of the leading set: our own search, METIS, bisection, or a curve."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError, check_choice
+from meshprep_runtime.errors import check_choice
 from meshprep_runtime.maps import SetMap
 
 from ..kernels import Int32s, kernel
@@ -15,6 +14,8 @@ from ..kernels.parallel import each
 from ..mesh.incidence import Csr, point_graph, transpose
 from ..reorder.curve import curve_keys
 from ..reorder.radix import stable_argsort
+from .borders.points import MOST_ROWS
+from .given import FILE
 from .kway import kway
 from .metis import UFACTOR, FileSection, KwayProcesses, sections
 from .owners import part_of_element
@@ -22,9 +23,6 @@ from .ranks import ALONE
 from .runs import places, runs
 from .slices.cuts import leading_owners
 from .subject import SplitSubject
-
-# Rows of the leading map that our search looks at, for each element.
-MOST_ROWS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,23 +48,18 @@ class CutProblem:
 def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
     """The part of every element of the leading set.
 
-    Raises MeshprepError for an unknown name, a file that does not fit, and coordinates that are
-    missing.
+    Raises MeshprepError for an unknown name, and coordinates that are missing.
 
     Parameters
     ----------
     cut : str
-        A name in :data:`CUTS`, or ``file:`` and the path of a .npy file with the part of each
-        element in the order of the mesh.
+        A name in :data:`CUTS`.
 
     Returns
     -------
     (n,) int32
         Parts may be empty, and there may be more of them than elements.
     """
-    kind, colon, path = cut.partition(":")
-    if kind == "file" and colon:
-        return _from_file(problem, Path(path))
     check_cut(cut)
     some = np.flatnonzero(problem.weights).astype(np.int32)
     if some.size < problem.parts:
@@ -198,29 +191,6 @@ def _refined(problem: CutProblem) -> NDArray[np.int32]:
     return leading_owners(problem.subject, problem.weights, "refined", ALONE)
 
 
-def _from_file(problem: CutProblem, path: Path) -> NDArray[np.int32]:
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no .npy file of numbers"
-        raise MeshprepError(f"cannot read parts {path}: {reason}") from None
-    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu":
-        raise MeshprepError(f"{path}: parts must be whole numbers, one for each element")
-    if found.shape != (problem.size,):
-        raise MeshprepError(
-            f"{path} has shape {found.shape}, but '{problem.subject.leading_set}' has "
-            f"{problem.size} elements: give one part for each"
-        )
-    if found.size and not 0 <= int(found.min()) <= int(found.max()) < problem.parts:
-        at = int(np.argmax((found < 0) | (found >= problem.parts)))
-        raise MeshprepError(
-            f"{path}: element {at} is in part {found[at]}, outside 0..{problem.parts - 1}"
-        )
-    original = problem.subject.original.get(problem.subject.leading_set)
-    again = problem.subject.leading_runs.size > 0 and original is not None
-    return found[original].astype(np.int32) if again else found.astype(np.int32)
-
-
 CUTS: dict[str, Callable[[CutProblem], NDArray[np.int32]]] = {
     "annealed": _annealed,
     "metis": _metis,
@@ -232,5 +202,5 @@ CUTS: dict[str, Callable[[CutProblem], NDArray[np.int32]]] = {
 
 def check_cut(cut: str) -> None:
     """Raise MeshprepError for a name that is none of :data:`CUTS`, and no file."""
-    if not cut.startswith("file:"):
-        check_choice("cut", cut, (*CUTS, "file:PARTS.npy"))
+    if not cut.startswith(FILE):
+        check_choice("cut", cut, (*CUTS, f"{FILE}PARTS"))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct, read_only
+from meshprep_runtime.maps import distinct, offsets_of, read_only
 
 from ..kernels import kernel
 from ..kernels.parallel import each, pieces
@@ -72,7 +72,7 @@ def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, O
     found = {}
     for name, owner in owners.items():
         elements, count = _sorted_by_class(owner, boundary[name], parts)
-        offset = np.concatenate([[0], np.cumsum(count.sum(axis=1))])
+        offset = offsets_of(count.sum(axis=1))
         found[name] = OwnedRuns(elements, offset, count[:, 0])
     return found
 

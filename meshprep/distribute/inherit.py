@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import SetMap, read_only
+from meshprep_runtime.maps import SetMap, offsets_of, read_only
 
 from ..kernels import kernel
 from ..kernels.arrays import sort
@@ -40,21 +40,22 @@ class Heirs(Protocol):
 
 def inherit(
     subject: SplitSubject,
-    leading: NDArray[np.int32],
+    first: NDArray[np.int32],
     weights: NDArray[np.float64],
     heirs: Heirs | None = None,
+    start: str | None = None,
 ) -> Owners:
-    """The part of every element of every set.
+    """The part of every element of every set, from those of ``start`` or else the leading one.
 
     An element goes to the part that owns most of what it reaches, the first in its row where there
     are several; a point that elements reach to the part that owns most of these, the lowest where
-    there are several. Cheapest maps go first. Sets that no map ties to the leading one, and points
+    there are several. Cheapest maps go first. Sets that no map ties to the first one, and points
     that nothing reaches, are cut into runs.
 
     O(map entries).
     """
     heirs = _Whole(subject) if heirs is None else heirs
-    owners: Owners = {subject.leading_set: read_only(leading)}
+    owners: Owners = {start or subject.leading_set: read_only(first)}
     while len(owners) < len(subject.sizes):
         name, found = next(_candidates(subject, owners, heirs), (None, None))
         if name is None or found is None:
@@ -81,7 +82,7 @@ def _by_unions(
     subject: SplitSubject, owners: Owners, heirs: Heirs
 ) -> Iterator[tuple[str, NDArray[np.int32]]]:
     for union, parts in subject.unions.items():
-        bound = np.cumsum([0, *subject.segments[union]])
+        bound = offsets_of(subject.segments[union])
         for i, part in enumerate(parts):
             if union in owners and part in subject.sizes and part not in owners:
                 yield part, heirs.of_part(owners[union], int(bound[i]), part)

@@ -21,7 +21,7 @@ from meshprep_runtime.plan.parts.write import (
     copy_slices,
     spill_file,
 )
-from meshprep_runtime.plan.seal import FORMAT, is_parts, seal_parts
+from meshprep_runtime.plan.seal import is_parts, is_plan, seal_parts
 
 from .. import io
 from ..io.outputs import check_targets
@@ -35,6 +35,7 @@ from ..pipeline.warm_up import job_tasks, warm_up
 from .check import proof_of_split
 from .external import write_external
 from .figures import batch_figures, split_figures
+from .given import FILE
 from .joined import joined_subject
 from .kept import with_kept_blocks
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
@@ -77,7 +78,7 @@ class SplitJob:
             raise MeshprepError("give the numbers of parts from 1, such as --parts 4,8")
         if len(set(self.parts)) < len(self.parts):
             raise MeshprepError("a number of parts is named twice: name each once")
-        if (self.how.cut or "").startswith("file:") and len(self.parts) > 1:
+        if (self.how.cut or "").startswith(FILE) and len(self.parts) > 1:
             raise MeshprepError("a file of parts is for one number of parts: split one at a time")
 
 
@@ -218,10 +219,7 @@ def _prove(staged: Path, job: SplitJob, ranks: Ranks) -> None:
 def kind_of(path: Path) -> str:
     """``"parts"``, ``"plan"`` or ``"mesh"``, by the first bytes of a file."""
     try:
-        if is_parts(path):
-            return "parts"
-        with open(path, "rb") as file:
-            return "plan" if file.read(len(FORMAT)) == FORMAT.encode() else "mesh"
+        return "parts" if is_parts(path) else "plan" if is_plan(path) else "mesh"
     except OSError:
         # readers of meshes say what is wrong
         return "mesh"
@@ -295,7 +293,7 @@ def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
     if again is not None and not job.overwrite:
         raise MeshprepError(
             f"{job.source} is split into {again} parts already: "
-            "name another number, or allow overwriting it by --force"
+            "name another number, or allow overwriting it by --force (in Python overwrite=True)"
         )
     left = [parts for parts in there if parts not in job.parts]
     return [KeptParts(job.source, parts, own_parts(ranks, parts)) for parts in left]

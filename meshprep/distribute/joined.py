@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, ranges
 from meshprep_runtime.plan.parts import kept, parts_table
 from meshprep_runtime.plan.parts.arrays import loops_of
-from meshprep_runtime.plan.parts.batch import PartBatch, SetBatch, places
+from meshprep_runtime.plan.parts.batch import PartBatch, SetBatch
 from meshprep_runtime.plan.parts.slices import PartsTable
 from meshprep_runtime.plan.parts.store import about, read_batch
 
@@ -91,7 +91,7 @@ class _RowsHere:
             # blocks of owned elements alone
             own = offset < np.repeat(over.owned, count)
             begin = (offset + np.repeat(over.owned_start, count))[own]
-            numbers = places(over.owned) + np.repeat(over.owned_start, over.owned)
+            numbers = ranges(over.owned_start, over.owned)
             block = begin[np.searchsorted(begin, numbers[some[loop["over"]]], side="right") - 1]
             self._add(f"block {name}", block)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from ..loops.options import Options
 from .build import PartBuilder
 from .copies import all_copies
 from .cuts import CutProblem, check_cut, owners_of_leading_set
+from .given import FILE, owners_from_file
 from .halos import executed_copies, owned_runs
 from .increments import WAYS, IncrementCost, increment_cost
 from .inherit import Owners, inherit
@@ -27,9 +29,9 @@ from .subject import SplitSubject, written_by
 class SplitOptions:
     """How a mesh is split."""
 
-    # Who owns the leading set: ``annealed``, ``metis``, ``refined``, ``rcb``, ``curve``, or
-    # ``file:PARTS.npy``. None takes ``refined`` for slices, ``metis`` for files of parts, which is
-    # the fastest, and ``annealed`` otherwise.
+    # Who owns the leading set: ``annealed``, ``metis``, ``refined``, ``rcb``, ``curve``; or
+    # ``file:PARTS``, of that set or another. None takes ``refined`` for slices, ``metis`` for
+    # files of parts, which is the fastest, and ``annealed`` otherwise.
     cut: str | None = None
     # What each part shall own relative to the others; empty for equal parts.
     weights: tuple[float, ...] = ()
@@ -41,6 +43,8 @@ class SplitOptions:
         check_choice("increments", self.increments, WAYS)
         if self.cut is not None:
             check_cut(self.cut)
+            if self.cut.startswith(FILE) and self.weights:
+                raise MeshprepError("a file of parts says who owns how much: leave weights out")
 
     def cut_of(self, subject: SplitSubject, *, slices: bool = False) -> str:
         """The cut, or what takes its place."""
@@ -93,9 +97,16 @@ def split(
     """
     weights = agreed(ranks, lambda: how.shares(parts))
     problem = CutProblem(subject, weights, options.seed)
-    leading = of_root(ranks, lambda: owners_of_leading_set(problem, how.cut_of(subject)))
-    owners = inherit(subject, leading, weights)
+    start, first = of_root(ranks, lambda: _first_owners(problem, how.cut_of(subject)))
+    owners = inherit(subject, first, weights, start=start)
     return split_by_owners(subject, owners, parts, how, options, progress, ranks)
+
+
+def _first_owners(problem: CutProblem, cut: str) -> tuple[str, NDArray[np.int32]]:
+    """A set and the parts of its elements, from which those of the other sets follow."""
+    if cut.startswith(FILE):
+        return owners_from_file(problem.subject, problem.parts, Path(cut.removeprefix(FILE)))
+    return problem.subject.leading_set, owners_of_leading_set(problem, cut)
 
 
 def split_by_owners(

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, offsets_of, ranges
 from meshprep_runtime.ordering import Ordering
-from meshprep_runtime.plan.parts.batch import Numbers, begins, places
+from meshprep_runtime.plan.parts.batch import Numbers, begins
 
 from ..kernels import Bools, Int32s, Int64s, kernel
 from ..loops import LoopSpec
@@ -75,7 +75,7 @@ class JoinedParts:
 
     def ends(self, name: str) -> Numbers:
         """Where each part begins, and the end."""
-        return np.append(0, np.cumsum(self.classes[name].sum(axis=1)))
+        return offsets_of(self.classes[name].sum(axis=1))
 
     def mesh(self) -> Mesh:
         """The sets as they are, without places."""
@@ -97,7 +97,7 @@ class JoinedParts:
 def places_of(run: OwnedRuns, parts: Parts) -> Numbers:
     """Where the elements of some parts stand in a run."""
     count = run.offset[parts + 1] - run.offset[parts]
-    return np.repeat(run.offset[parts], count) + places(count)
+    return ranges(run.offset[parts], count)
 
 
 def _classes(
@@ -194,15 +194,14 @@ def _lead(
 def _chunks(sizes: Numbers, most: int) -> tuple[Numbers, Numbers]:
     """Runs in chunks of so many elements: the offset of these, and how many each run has."""
     count = -(-sizes // most)
-    ends = np.repeat(begins(sizes), count) + most * (places(count) + 1)
+    ends = np.repeat(begins(sizes), count) + most * ranges(1, count)
     return np.append(0, np.minimum(ends, np.repeat(np.cumsum(sizes), count))), count
 
 
 def _of_each_part(offset: Numbers, count: Numbers) -> list[Numbers]:
     """The offset of the blocks of each part, which has so many."""
     first = np.cumsum(count) - count
-    own = np.repeat(first, count + 1) + places(count + 1)
-    found = offset[own] - np.repeat(offset[first], count + 1)
+    found = offset[ranges(first, count + 1)] - np.repeat(offset[first], count + 1)
     return np.split(found, np.cumsum(count + 1)[:-1])
 
 

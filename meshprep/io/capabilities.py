@@ -6,6 +6,12 @@ from dataclasses import dataclass
 TIME = "time step"
 # What MED files say of their fields: by name, the step and attributes of the field and of the step.
 MED_FIELDS = "med:fields"
+# Values of the whole mesh, by name.
+FIELD_DATA = "field data"
+# The name of the mesh in a MED file, and what the file says of it.
+MED_MESH = "med:mesh"
+# What VTU files say of their arrays, by place: roles (``Scalars``) and names of components.
+VTU_ARRAYS = "vtu:arrays"
 # Arrays that hold group numbers, under the names that formats and meshio give them.
 _SAME = (
     *("su2:tag", "medit:ref", "nastran:ref", "cell_tags", "point_tags", "tetgen:ref", "ugrid:ref"),

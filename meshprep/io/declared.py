@@ -17,6 +17,7 @@ NO_SET = "none"
 BASE, COORDINATES = "base", "coordinates"
 # What stands for the name where a file has only one array.
 ANY = "*"
+NO_MAPS = "holds no maps: say which datasets are, as --sets 'NAME=SET->SET'"
 
 
 def parse(texts: Iterable[str]) -> dict[str, str]:
@@ -91,8 +92,16 @@ def values_of(place: str) -> str | None:
     return place.partition("->")[2].strip() or None
 
 
-def check_names(declared: Mapping[str, str], names: Collection[str], sets: Collection[str]) -> None:
-    """Raise MeshprepError for a declaration of what is not there, or of an unknown set."""
+def check_names(
+    declared: Mapping[str, str],
+    names: Collection[str],
+    sets: Collection[str],
+    sets_in_file: bool = False,
+) -> None:
+    """Raise MeshprepError for a declaration of what is not there, or of an unknown set.
+
+    With ``sets_in_file`` the message says how the file can have another set.
+    """
     for name, place in declared.items():
         if name in (BASE, ANY):
             continue
@@ -105,7 +114,9 @@ def check_names(declared: Mapping[str, str], names: Collection[str], sets: Colle
             continue
         for part in place.split("->"):
             if part.strip() not in (*sets, NO_SET):
+                unknown = part.strip()
+                more = f", or add its size as an array '{unknown}' of one whole number"
                 raise MeshprepError(
-                    f"'{name}' is declared as {place}, but there is no set '{part.strip()}': "
-                    f"choose {', '.join(sets)}"
+                    f"'{name}' is declared as {place}, but there is no set '{unknown}': "
+                    f"choose {', '.join(sets)}{more if sets_in_file else ''}"
                 )

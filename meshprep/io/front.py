@@ -15,6 +15,7 @@ from meshprep_runtime.plan.atomic import together
 from ..mesh import Mesh
 from . import graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
+from .notes import notes
 from .outputs import check_targets
 from .paths import check_input, reason
 from .registry import Format, find
@@ -110,7 +111,7 @@ def write(
     Returns
     -------
     list of str
-        What was dropped, in a few words each; empty unless ``drop``.
+        What was left out, in a few words each; without ``drop`` only what no solver misses.
 
     Raises
     ------
@@ -123,7 +124,7 @@ def write(
     if not drop:
         refuse_losses(mesh, path, target, **options)
     with named(path):
-        lost = losses(mesh, target, **options)
+        lost = left_out(mesh, target, **options)
     check_targets([path], overwrite=overwrite)
     with named(path), together([path], overwrite=overwrite) as (staged,):
         _write(target, mesh, staged, options)
@@ -145,7 +146,7 @@ def refuse_losses(
     if lost and not drop:
         raise MeshprepError(
             f"{path}: format '{target.name}' cannot carry {'; '.join(lost)}: "
-            "use --drop to write the rest, or another format"
+            "use --drop (in Python drop=True) to write the rest, or another format"
         )
 
 
@@ -156,8 +157,16 @@ def losses(mesh: Mesh, target: Format, **options: Any) -> list[str]:
 
     Besides what the format says: what a reader left out (``extras["unread"]``), and extras that
     hold content. Extras whose key begins with the name of a format (or ``skfem``) are notes of
-    that format on its own file; the formats that have no such notes go without.
+    that format on its own file; the formats that have no such notes go without. The same holds for
+    the :func:`~meshprep.io.notes.notes` among values and groups.
     """
+    lost = left_out(mesh, target, **options)
+    places = [f"'{item.name}' on '{item.set}'" for item in notes(mesh)] if lost else []
+    return [text for text in lost if not any(place in text for place in places)]
+
+
+def left_out(mesh: Mesh, target: Format, **options: Any) -> list[str]:
+    """What of this mesh is not in a file of the format, whether it is a loss or a note."""
     lost = list(target.losses(mesh, **options))
     for key, value in mesh.extras.items():
         if key == "unread":
@@ -185,10 +194,8 @@ def _check_options(
 ) -> None:
     for name in options:
         if name not in known:
-            choice = ", ".join(sorted(known)) or "there are none"
-            raise MeshprepError(
-                f"format '{target.name}' has no {what} '{name}': use one of these: {choice}"
-            )
+            choice = f"use {', '.join(sorted(known))}" if known else "leave it out"
+            raise MeshprepError(f"format '{target.name}' has no {what} '{name}': {choice}")
 
 
 def _write(target: Format, mesh: Mesh, staged: Path, options: dict[str, Any]) -> None:

@@ -6,9 +6,7 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError
 
 from ..mesh import Mesh
-from .capabilities import Capabilities, Values
-
-FIELD_DATA = "field data"
+from .capabilities import FIELD_DATA, Capabilities, Values
 
 
 def from_meshio(source: Any, dimension: int | None = None) -> Mesh:

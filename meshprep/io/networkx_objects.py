@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError, import_package
+from meshprep_runtime.errors import MeshprepError, check_choice, import_package
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
@@ -137,8 +137,7 @@ def to_networkx(
     The edges are found by a product of sparse matrices, O(sum over points of incidences squared).
     """
     networkx = _import()
-    if kind not in KINDS:
-        raise MeshprepError(f"a graph of '{kind}' is unknown: use {', '.join(KINDS)}")
+    check_choice("a graph of", kind, KINDS)
     if isinstance(source, Plan):
         plan, mesh = _of_plan(source, loop), None
     else:

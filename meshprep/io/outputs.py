@@ -24,7 +24,9 @@ def check_targets(paths: Sequence[Path], *, overwrite: bool, inputs: Sequence[Pa
         if place in taken:
             raise MeshprepError(f"{path}: is the input itself: choose another name")
         if (path.exists() or path.is_symlink()) and not overwrite:
-            raise MeshprepError(f"{path}: exists already: use --force to overwrite it")
+            raise MeshprepError(
+                f"{path}: exists already: use --force (in Python overwrite=True) to overwrite it"
+            )
         if not path.parent.is_dir():
             raise MeshprepError(f"{path}: folder {path.parent} does not exist: make it first")
         if not os.access(path.parent, os.W_OK | os.X_OK):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.ordering import Ordering
 
 from ..mesh import Mesh
@@ -63,15 +63,14 @@ def find(
     the format that the mesh ``of`` came from.
     """
     if name is not None:
-        if name not in formats:
-            raise MeshprepError(f"format '{name}' is unknown: use {', '.join(sorted(formats))}")
+        check_choice("format", name, sorted(formats))
         return formats[name]
     lower = path.name.lower()
     able = [f for f in formats.values() if f.write is not None or not writing]
     endings = [(e, f) for f in able for e in f.extensions if lower.endswith(e)]
     if not endings:
         known = " ".join(sorted({e for f in able for e in f.extensions}))
-        how = "name the format" if writing else "name the format by --format"
+        how = "name the format" if writing else "name the format by --format (in Python format=)"
         raise MeshprepError(
             f"{path}: cannot tell the format from the name: use one of {known}, or {how}"
         )

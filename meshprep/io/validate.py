@@ -31,7 +31,7 @@ def validate(mesh: Mesh, dimension: int | None = None) -> None:
     if dimension not in (None, 0, highest):
         raise MeshprepError(
             f"dimension {dimension} was asked for, but the highest cells are of dimension "
-            f"{highest}: leave --dimension out or use {highest}"
+            f"{highest}: leave --dimension (in Python dimension) out or use {highest}"
         )
     loose = [] if dimension is not None else [lambda: _check_attached(mesh, cells, highest)]
     at_once(
@@ -91,6 +91,7 @@ def _check_attached(mesh: Mesh, cells: Sequence[ElementSet], highest: int) -> No
     count = sum(r.size for r in loose.values())
     raise MeshprepError(
         f"{count} lower-dimension cells (the first: cell {rows[0] + 1} of set '{name}') are no "
-        f"face or edge of a cell of dimension {highest}: use --dimension {highest} to run over "
-        f"those cells and carry the others along, or split the file"
+        f"face or edge of a cell of dimension {highest}: use --dimension {highest} (in Python "
+        f"dimension={highest}) to run over those cells and carry the others along, or split the "
+        "file"
     )

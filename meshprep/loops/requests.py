@@ -5,7 +5,7 @@ steps: :func:`read_requests` or :func:`simple_request` say which maps are needed
 :func:`resolve` makes checked :class:`Loop` objects once the mesh has them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -180,14 +180,20 @@ def resolve(requests: Iterable[LoopRequest], mesh: Mesh) -> list[LoopSpec]:
     for request in requests:
         if request.name in (s.loop.name for s in specs):
             raise MeshprepError(f"{request.where}: there are two loops of this name")
-        values = {k: v for k, v in request.values.items() if k not in _OPTIONS}
-        fixed = dict(_fixed(a, request.where) for a in values["args"] if _is_matrix(a))
-        values["args"] = [_with_index(a, mesh, request.where) for a in values["args"]]
-        loop = loop_from_dict(request.name, values, request.where)
-        _check(loop, mesh, request.where)
-        options = {k: v for k, v in request.values.items() if k in _OPTIONS}
-        specs.append(LoopSpec(loop, options, fixed))
+        spec = _spec(request, lambda name: mesh.map(name).arity)
+        _check(spec.loop, mesh, request.where)
+        specs.append(spec)
     return specs
+
+
+def _spec(request: LoopRequest, arity: Callable[[str], int]) -> LoopSpec:
+    """The loop, checked as far as the arities of its maps tell."""
+    where = request.where
+    values = {k: v for k, v in request.values.items() if k not in _OPTIONS}
+    fixed = dict(_fixed(a, where) for a in values["args"] if _is_matrix(a))
+    values["args"] = [_with_index(a, arity, where) for a in values["args"]]
+    options = {k: v for k, v in request.values.items() if k in _OPTIONS}
+    return LoopSpec(loop_from_dict(request.name, values, where), options, fixed)
 
 
 def _request(name: str, values: Any, where: str) -> LoopRequest:
@@ -202,14 +208,17 @@ def _request(name: str, values: Any, where: str) -> LoopRequest:
         a | {k: with_arrow(a[k]) for k in _MAPS if _is_text(a, k)} if isinstance(a, dict) else a
         for a in values["args"]
     ]
-    return LoopRequest(name, values | {"args": args}, where)
+    request = LoopRequest(name, values | {"args": args}, where)
+    # what needs no mesh is refused before one is read
+    _spec(request, lambda name: 1)
+    return request
 
 
 def _is_text(values: dict[str, Any], key: str) -> bool:
     return isinstance(values.get(key), str)
 
 
-def _with_index(arg: Any, mesh: Mesh, where: str) -> Any:
+def _with_index(arg: Any, arity: Callable[[str], int], where: str) -> Any:
     """An argument through a map without ``index`` means every column, in order.
 
     A matrix takes every column of its maps; its constraints are not the loop's.
@@ -219,10 +228,10 @@ def _with_index(arg: Any, mesh: Mesh, where: str) -> Any:
         return arg
     try:
         if matrix:
-            arities = [mesh.map(arg[k]).arity for k in ("rows", "columns")]
+            arities = [arity(arg[k]) for k in ("rows", "columns")]
             kept = {k: v for k, v in arg.items() if k != FIXED}
             return kept | {"index": list(range(arities[0])), "dim": arities[1]}
-        return arg | {"index": list(range(mesh.map(str(arg["map"])).arity))}
+        return arg | {"index": list(range(arity(str(arg["map"]))))}
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import offsets_of
 
 from .cells import check_node_count, shape_of
 from .model import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
@@ -31,7 +32,7 @@ class GroupTable:
     @classmethod
     def of(cls, lists: Collection[tuple[int, ...]], values: NDArray[np.int32]) -> "GroupTable":
         """The table of these lists of groups."""
-        offset = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+        offset = offsets_of([len(one) for one in lists])
         return cls(values, offset, np.array([i for groups in lists for i in groups], np.int64))
 
     def lists(self) -> list[tuple[int, ...]]:
@@ -156,7 +157,7 @@ def _label_dat(name: str, label: NDArray[np.int64] | None) -> list[Dat]:
 
 def _merge_data(name: str, group: Sequence[Block]) -> list[Dat]:
     """One dat a name; blocks without it leave a gap, which the dat's index tells."""
-    start = np.concatenate([[0], np.cumsum([len(b.nodes) for b in group])])
+    start = offsets_of([len(b.nodes) for b in group])
     out = []
     for key in dict.fromkeys(k for b in group for k in b.data):
         having = [i for i, b in enumerate(group) if key in b.data]

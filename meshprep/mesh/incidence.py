@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT, read_only
+from meshprep_runtime.maps import INDEX_LIMIT, offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, kernel
 from ..kernels.arrays import sort
@@ -50,7 +50,7 @@ def stack(tables: Sequence[Int32s], sizes: Sequence[int]) -> tuple[Int32s, int]:
 
     Returns the table ``(n_from, sum of arities)`` and the number of points of the union.
     """
-    base = np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.int64))])
+    base = offsets_of(sizes)
     if base[-1] > INDEX_LIMIT:
         raise MeshprepError(f"the to-sets have {base[-1]} elements together, past 2^31-1")
     if len(tables) == 1:
@@ -112,7 +112,7 @@ def _two_steps(first: Csr, second: Csr) -> Csr:
     shares = pieces(first.n_rows)
     end, nothing = np.zeros(first.n_rows + 1, np.int64), np.empty(0, np.int32)
     each(_visit_two_steps, [(*arrays, start, stop, end, nothing) for start, stop in shares])
-    offset = np.concatenate([[0], np.cumsum(end[:-1])])
+    offset = offsets_of(end[:-1])
     index = np.empty(offset[-1], np.int32)
     each(_visit_two_steps, [(*arrays, start, stop, offset, index) for start, stop in shares])
     return Csr(offset, index)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT, as_indices, read_only, refuse_masked
+from meshprep_runtime.maps import INDEX_LIMIT, as_indices, offsets_of, read_only, refuse_masked
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Tag:
             raise MeshprepError(f"tag '{name}' on '{set}': groups must be whole numbers of 64 bits")
         unique, values = np.unique(whole, return_inverse=True)
         held = unique != 0
-        offset = np.concatenate([[0], np.cumsum(held)])
+        offset = offsets_of(held)
         rows = values.reshape(-1).astype(np.int32)
         return cls(name, set, rows, offset, unique[held], dict(names or {}))
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from meshprep_runtime.cuda.strategies import MOST_THREADS
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.metrics import LoopMetrics, VariantMetrics
@@ -11,7 +12,6 @@ from .occupancy import (
     DEVICES,
     LAUNCH_SECONDS,
     REGISTERS_PER_THREAD,
-    THREADS_PER_BLOCK,
     Occupancy,
     memory_seconds,
     occupancy,
@@ -108,7 +108,7 @@ def _occupancy(
     found: VariantMetrics, assumptions: Assumptions, block_size: int | None = None
 ) -> Occupancy | None:
     staged, threads = found.staged_bytes.max, block_size or found.block_size
-    if staged is None or found.target == "cpu" or threads > THREADS_PER_BLOCK:
+    if staged is None or found.target == "cpu" or threads > MOST_THREADS:
         return None
     shared = -(-staged * threads // found.block_size)
     return occupancy(assumptions.device, threads, assumptions.registers, shared)

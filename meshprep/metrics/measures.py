@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.cuda.strategies import WARP
 from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, ranges
 from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import (
@@ -29,10 +29,8 @@ from meshprep_runtime.program.useful import useful_bytes
 from ..colour.thread_colours import thread_bound
 from ..kernels.parallel import at_once
 from ..loops.reach import indirect_dats, maps_by_place, maps_by_set, written_table
-from .traffic import LAYOUTS, SECTOR_BYTES, traffic
+from .traffic import LAYOUTS, LINE_BYTES, SECTOR_BYTES, traffic
 from .units import staged_units
-
-LINE_BYTES = 128
 
 
 def measure(plan: LoopPlan, variant: Variant | None = None) -> VariantMetrics:
@@ -59,11 +57,11 @@ def variant_metrics(
     colour_sizes = np.diff(variant.block_colour_offset)
     by_place = maps_by_place({name: maps[name] for name in loop.maps}, variant.elements)
     # the longest of them first; the others are counted beside it
-    moved, bound, useful, (aos, soa), warps = at_once(
+    moved, bound, useful, transfers, warps = at_once(
         lambda: {name: traffic(loop, maps, sizes, variant, layout=name) for name in LAYOUTS},
         lambda: thread_bound(*written_table(loop, by_place, sizes), variant.block_offset),
         lambda: useful_bytes(loop, maps, sizes),
-        lambda: [_transfers(loop, maps, variant, split=split) for split in (False, True)],
+        lambda: {name: _transfers(loop, maps, variant, name) for name in LAYOUTS},
         lambda: warp_efficiency(variant),
     )
     return VariantMetrics(
@@ -89,8 +87,7 @@ def variant_metrics(
         warp_efficiency=warps,
         histograms=histograms(variant, sum(maps[m].arity for m in loop.maps)),
         useful_bytes=useful,
-        aos=aos,
-        soa=soa,
+        **transfers,
         traffic={name: SectorCounts(t.read, t.written) for name, t in moved.items()},
     )
 
@@ -133,15 +130,15 @@ def _staged_bytes(loop: Loop, maps: Mapping[str, SetMap], variant: Variant) -> N
 
 
 def _transfers(
-    loop: Loop, maps: Mapping[str, SetMap], variant: Variant, *, split: bool
+    loop: Loop, maps: Mapping[str, SetMap], variant: Variant, layout: str
 ) -> MemoryUnits:
-    """Lines and sectors a block; ``split`` when each component is an array of its own (SoA)."""
+    """Lines and sectors a block."""
     found = []
     for nbytes in (LINE_BYTES, SECTOR_BYTES):
         count = np.zeros(variant.n_blocks, np.int64)
         for (_, to_set), (dim, itemsize) in _staged_dats(loop, maps).items():
             staging = variant.staging[to_set]
-            width, arrays = (itemsize, dim) if split else (dim * itemsize, 1)
+            width, arrays = (itemsize, dim) if layout == "soa" else (dim * itemsize, 1)
             count += arrays * staged_units(staging, width, nbytes)
         found.append(UnitCount(_mean_max(count)[0], int(count.sum())))
     return MemoryUnits(*found)
@@ -194,8 +191,7 @@ def _counted(bins: NDArray[np.integer], width: float = 1) -> Histogram:
 def _warp_rounds(block_offset: NDArray[np.int64], colour: NDArray[Any]) -> tuple[int, int]:
     """Warps, and the thread colours of every warp summed."""
     warps = -(-np.diff(block_offset) // WARP)
-    within = np.arange(warps.sum()) - np.repeat(np.cumsum(warps) - warps, warps)
-    starts = np.repeat(block_offset[:-1], warps) + WARP * within
+    starts = np.repeat(block_offset[:-1], warps) + WARP * ranges(0, warps)
     count, rounds = int(colour.max()) + 1, 0
     # a bit for each of 8 colours, as there are at most as a rule, or of 64
     kind = np.uint8 if count <= 8 else np.uint64

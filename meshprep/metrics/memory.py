@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.cuda.strategies import STRATEGIES, WARP, Strategy
 from meshprep_runtime.errors import check_choice
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, offsets_of, ranges, run_offset
 from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.plan.matrices import with_places
 
@@ -24,6 +24,7 @@ from ..loops.reach import written_table
 from .traffic import (
     INDEX_BYTES,
     LAYOUTS,
+    LINE_BYTES,
     SECTOR_BYTES,
     THREADS,
     Use,
@@ -32,8 +33,6 @@ from .traffic import (
     uses_of,
 )
 
-# A cache makes room for a line where only a sector of it is asked for.
-LINE_BYTES = 128
 # Values of four bytes that are added at once, where they lie together.
 PACKED = 4
 # Growth of the runs that are tried.
@@ -190,12 +189,12 @@ class _Counting:
         """The elements in the order of the launches, and the first of each block or warp."""
         if self.strategy.blocks:
             count = np.diff(self.variant.block_offset)[self._order]
-            places = _ranges(self.variant.block_offset[:-1][self._order], count)
+            places = ranges(self.variant.block_offset[:-1][self._order], count)
             listed = self.variant.elements
-            return (places if listed is None else listed[places]).astype(np.int32), _ends(count)
-        n = self._order.size
-        starts = np.arange(0, n, WARP, dtype=np.int64)
-        return self._order.astype(np.int32), np.append(starts, np.int64(n))
+            return (places if listed is None else listed[places]).astype(np.int32), offsets_of(
+                count
+            )
+        return self._order.astype(np.int32), run_offset(self._order.size, WARP)
 
     def _touched(self, use: Use) -> Iterator[_Touched]:
         """Each array of a dat that is reached through maps."""
@@ -205,8 +204,8 @@ class _Counting:
         if self._keeps(use):
             staging = self.variant.staging[use.to_set]
             count = np.diff(staging.point_offset)[self._order]
-            rows = _ranges(staging.point_offset[:-1][self._order], count)
-            columns, offset = np.column_stack([staging.points]), _ends(count)
+            rows = ranges(staging.point_offset[:-1][self._order], count).astype(np.int32)
+            columns, offset = np.column_stack([staging.points]), offsets_of(count)
         else:
             rows, offset = self._elements
             maps = self._reached[0]
@@ -308,16 +307,6 @@ def _lengths(blocks: int) -> Iterator[int]:
         yield run
         run = max(run + 1, int(run * STEP))
     yield blocks
-
-
-def _ends(count: NDArray[np.integer]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(count, dtype=np.int64)])
-
-
-def _ranges(start: NDArray[np.integer], count: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Numbers from each start, so many."""
-    before = np.repeat(start - _ends(count)[:-1], count)
-    return (before + np.arange(before.size)).astype(np.int32)
 
 
 def _whole(n: int, width: int) -> int:

@@ -7,10 +7,9 @@ registers and shared memory are handed out is that of the *CUDA Occupancy Calcul
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from meshprep_runtime.cuda.strategies import WARP
+from meshprep_runtime.cuda.strategies import MOST_THREADS, WARP
 from meshprep_runtime.errors import MeshprepError, check_choice
 
-THREADS_PER_BLOCK = 1024
 WARPS = 64
 BLOCKS = 32
 REGISTERS = 65536
@@ -85,7 +84,7 @@ def occupancy(
         Shared memory of a block, static and dynamic.
     """
     of = limits_of(device)
-    _check("block size", block_size, 1, THREADS_PER_BLOCK)
+    _check("block size", block_size, 1, MOST_THREADS)
     _check("registers", registers, 1, REGISTERS_PER_THREAD)
     _check("shared bytes", shared_bytes, 0, None)
     warps = -(-block_size // WARP)

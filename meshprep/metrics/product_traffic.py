@@ -11,7 +11,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.maps import distinct, offsets_of
 from meshprep_runtime.matrix.rule import CsrThreads
 from meshprep_runtime.plan import LoopPlan, MatrixPlan
 from meshprep_runtime.plan.matrices import plain_args, with_places
@@ -131,7 +131,7 @@ def _lazy(matrix: MatrixPlan) -> tuple[int, int]:
     per_row, more = np.zeros(matrix.shape[0], np.int64), 0
     for place in matrix.place.values():
         count = np.bincount(place[place >= 0], minlength=matrix.columns.size)
-        before = np.concatenate([[0], np.cumsum(count)])
+        before = offsets_of(count)
         per_row += np.diff(before[matrix.row_ptr])
         more += int(before[-1]) - int(np.count_nonzero(count))
     return int(per_row.max(initial=0)), more

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
 
-from meshprep_runtime.bind import AOS, SOA, slots
-from meshprep_runtime.cuda.strategies import COMMITS, STRATEGIES, refusal
+from meshprep_runtime.cuda.strategies import COMMITS, MOST_THREADS, STRATEGIES, refusal
 from meshprep_runtime.errors import MeshprepError, Progress, check_choice
+from meshprep_runtime.kernel.bind import AOS, SOA, slots
 from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.plan.tuned import GPU, Machine, Trial, Tuned
 from meshprep_runtime.tuning.candidates import fewer_threads
@@ -17,7 +17,6 @@ from .memory import MemoryTraffic, memory_traffic
 from .occupancy import (
     DEVICES,
     LAUNCH_SECONDS,
-    THREADS_PER_BLOCK,
     DeviceLimits,
     Occupancy,
     memory_seconds,
@@ -124,7 +123,7 @@ def _differs(plan: LoopPlan, strategy: str, commit: str) -> bool:
 
 
 def _variants(plan: LoopPlan, strategy: str) -> list[Variant]:
-    fit = [v for v in plan.variants.values() if v.block_size <= THREADS_PER_BLOCK]
+    fit = [v for v in plan.variants.values() if v.block_size <= MOST_THREADS]
     return fit if STRATEGIES[strategy].blocks else fit[:1]
 
 

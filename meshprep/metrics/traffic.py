@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.cuda.strategies import WARP
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.loops import CONFLICTING, Access, Arg, Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, offsets_of, run_offset
 from meshprep_runtime.plan import Variant
 from meshprep_runtime.plan.matrices import plain_args
 
@@ -26,6 +26,8 @@ from ..loops.reach import written_table
 from .units import staged_units
 
 SECTOR_BYTES = 32
+# A cache makes room for a line where only a sector of it is asked for.
+LINE_BYTES = 128
 INDEX_BYTES = 4
 OFFSET_BYTES = 8
 STAGED = ("all", "increments", "none", "atomics")
@@ -217,8 +219,7 @@ def _groups(
 
 def _runs(n: int, length: int) -> _Groups:
     """Runs of elements in their order."""
-    offset = np.append(np.arange(0, n, length, dtype=np.int64), np.int64(n))
-    return _Groups(np.arange(n, dtype=np.int32), offset, in_order=True)
+    return _Groups(np.arange(n, dtype=np.int32), run_offset(n, length), in_order=True)
 
 
 def atomic_sectors(
@@ -241,7 +242,7 @@ def atomic_sectors(
 def _warps(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> _Groups:
     """Warps of the elements of each colour, in storage order inside a colour."""
     colours = colour_whole_set(*written_table(loop, maps, sizes))
-    bounds = np.append(0, np.cumsum(np.bincount(colours.colour, minlength=colours.count)))
+    bounds = offsets_of(np.bincount(colours.colour, minlength=colours.count))
     starts = [np.arange(first, past, WARP) for first, past in pairwise(bounds)]
     rows = np.argsort(colours.colour, kind="stable").astype(np.int32)
     offset = np.concatenate([*starts, [rows.size]]).astype(np.int64)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import read_only, run_offset
 
 from ..kernels import Int32s, Int64s, kernel
 from .blocks_of import Blocks
@@ -27,7 +27,7 @@ def contiguous(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     Raises MeshprepError where an element alone does.
     """
     n, size, limit = problem.n, problem.block_size, options.get("staged_bytes", 0)
-    offset = np.append(np.arange(0, n, size, dtype=np.int64), n)
+    offset = run_offset(n, size)
     if limit and problem.table.size:
         offset = _within_bytes(problem, limit)
     return Blocks(np.arange(n, dtype=np.int32), offset)

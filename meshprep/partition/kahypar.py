@@ -6,14 +6,14 @@ loads less the points in use: what :mod:`blocks` minimises too.
 
 import math
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numba import get_num_threads
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MissingPackageError
+from meshprep_runtime.errors import import_package
+from meshprep_runtime.maps import rows_of_entries
 
 from ..mesh.incidence import transpose
 from .blocks_of import Blocks, blocks_of
@@ -71,12 +71,8 @@ def kahypar(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
 
 def _package() -> Any:
     """Mt-KaHyPar; raises MissingPackageError where it is not installed."""
-    try:
-        return import_module("mtkahypar")
-    except ImportError as error:
-        raise MissingPackageError(
-            "partitioner 'kahypar' needs Mt-KaHyPar: pip install meshprep[kahypar]"
-        ) from error
+    message = "partitioner 'kahypar' needs Mt-KaHyPar: pip install meshprep[kahypar]"
+    return import_package("mtkahypar", message)
 
 
 def _start(package: Any) -> Any:
@@ -93,7 +89,7 @@ def _context(package: Any, preset: str) -> Any:
 def _nets(problem: BlockProblem) -> tuple[list[list[int]], list[int]]:
     """The distinct elements on every point that has two or more, and the point's weight."""
     touching = transpose(problem.table, problem.n_points)
-    point = np.repeat(np.arange(problem.n_points), np.diff(touching.offset))
+    point = rows_of_entries(touching.offset)
     # Rows are ascending: an element that names a point twice stands beside itself.
     fresh = np.ones(point.size, dtype=bool)
     fresh[1:] = (np.diff(point) != 0) | (np.diff(touching.index) != 0)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.maps import distinct, offsets_of
 
 from .blocks_of import Blocks, blocks_of
 from .options import Option
@@ -210,7 +210,7 @@ def _ranks(values: NDArray[np.float64], least: float) -> NDArray[np.int32]:
     order = np.argsort(values)
     ascending = values[order]
     limit = max(SAME * (ascending[-1] - ascending[0]), least)
-    steps = np.concatenate([[0], np.cumsum(np.diff(ascending) > limit)])
+    steps = offsets_of(np.diff(ascending) > limit)
     rank = np.empty(values.size, np.int32)
     rank[order] = steps
     return rank

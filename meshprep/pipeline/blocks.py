@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Loop
+from meshprep_runtime.maps import rows_of_entries
 from meshprep_runtime.plan import Variant
-from meshprep_runtime.plan.model import places_of_rows
 
 from ..colour import ThreadColours, colour_threads, sort_by_colour
 from ..kernels.parallel import take
@@ -138,7 +138,7 @@ def _listed(
     element = numbering.present_ordering(over).old_to_new[element]
     # ascending in each block, so that neighbours in memory are used together
     block = np.empty_like(element)
-    block[element] = places_of_rows(blocks.block_offset)
+    block[element] = rows_of_entries(blocks.block_offset)
     element = blocks_of(block, blocks.n_blocks, keep_numbers=True).new_to_old
     return element if (np.diff(element) < 0).any() else None
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Arg
-from meshprep_runtime.maps import INDEX_LIMIT, SetMap, read_only
+from meshprep_runtime.maps import INDEX_LIMIT, SetMap, offsets_of, read_only
 from meshprep_runtime.plan import MatrixPlan
 
 from ..kernels import helper, kernel
@@ -130,7 +130,7 @@ def pattern(
     given = (offset, elements, read_only(rows), read_only(row_of), read_only(column_of))
     end, nothing = np.zeros(int((row_of >= 0).sum()), np.int64), np.empty(0, np.int32)
     _visit_entries(*given, end, nothing)
-    row_ptr = np.concatenate([[0], np.cumsum(end)]).astype(np.int64)
+    row_ptr = offsets_of(end)
     if row_ptr[-1] > INDEX_LIMIT:
         raise MeshprepError(f"a matrix has {row_ptr[-1]} nonzeros, past 2^31-1: split the mesh")
     found = np.empty(int(row_ptr[-1]), np.int32)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import offsets_of, read_only
 from meshprep_runtime.plan import Staging
 
 from ..kernels import Bools, Int32s, Int64s, kernel
@@ -63,7 +63,7 @@ def build_staging(
             f"block {int(loads.argmax())} touches {most} points of one set, but a block stages at "
             f"most {STAGED_LIMIT}: lower the block size"
         )
-    point_offset = np.concatenate([[0], np.cumsum(loads, dtype=np.int64)])
+    point_offset = offsets_of(loads)
     begins = [int(block_offset[first]) * arity for first, _ in shares]
     points = np.concatenate(
         [

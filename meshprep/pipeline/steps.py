@@ -345,7 +345,7 @@ def _assemble(
     wanted = dict.fromkeys(m for s in specs for m in s.loop.maps)
     wanted |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
     maps = {name: numbering.map(name) for name in wanted}
-    sizes = {name: s.size for name, s in full.sets.items()}
+    sizes = full.sizes
     matrices = build_matrices(numbering, specs)
     loops = {}
     for spec in specs:

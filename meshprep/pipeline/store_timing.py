@@ -13,6 +13,7 @@ from meshprep_runtime.matrix import LocalMatrices
 from meshprep_runtime.matrix.assemble import STORES, Store
 from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.plan import LoopPlan
+from meshprep_runtime.tuning.tune import SAMPLE_SECONDS
 
 from ..metrics.product_traffic import store_bytes
 
@@ -74,9 +75,6 @@ def _empty(plan: LoopPlan, arg: Arg, store: str) -> Store:
     elements, n = whole.dofs.shape
     half: NDArray[Any] = np.zeros((elements, n * (n + 1) // 2), arg.dtype)
     return LocalMatrices(half, whole.dofs, True, whole.n_rows)
-
-
-SAMPLE_SECONDS = 0.002
 
 
 def sample(product: Product, x: NDArray[Any], y: NDArray[Any]) -> float:

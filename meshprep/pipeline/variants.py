@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, ranges, run_offset
 from meshprep_runtime.plan import LoopPlan, Plan, Staging, Variant
 from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import BeforeAfter, LoopMetrics, PartitionMetrics, VariantMetrics
@@ -55,7 +55,7 @@ def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
     if block_size < 1:
         raise MeshprepError(f"block size {block_size}: give at least 1")
     n = plan.sizes[plan.loop.over]
-    offset = np.append(np.arange(0, n, block_size, dtype=np.int64), np.int64(n))
+    offset = run_offset(n, block_size)
     elements = None
     if plan.variants:
         elements = plan.variant().elements
@@ -125,7 +125,7 @@ def _joined_or_split(offset: NDArray[np.int64], block_size: int) -> NDArray[np.i
     if int(np.diff(offset).max()) <= block_size:
         return offset[_joined(offset, block_size)]
     parts = -(-np.diff(offset) // block_size)
-    step = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    step = ranges(0, parts)
     size, start = np.repeat(np.diff(offset), parts), np.repeat(offset[:-1], parts)
     return np.append(start + step * size // np.repeat(parts, parts), offset[-1])
 
@@ -236,11 +236,10 @@ def input_baselines(
     full: Mesh, specs: Sequence[LoopSpec], block_sizes: Sequence[int]
 ) -> dict[tuple[str, int], VariantMetrics | None]:
     """The figures of loops in the order of a mesh, by loop and block size; see :func:`baseline`."""
-    sizes = {name: s.size for name, s in full.sets.items()}
     matrices = build_matrices(Numbering(full, full.sets), specs)
     found = {}
     for loop, block_size in zip((spec.loop for spec in specs), block_sizes, strict=True):
-        reached = with_places(loop, {m: full.map(m) for m in loop.maps}, sizes, matrices)
+        reached = with_places(loop, {m: full.map(m) for m in loop.maps}, full.sizes, matrices)
         found[loop.name, block_size] = baseline(loop, *reached, block_size)
     return found
 
@@ -249,12 +248,11 @@ def baseline_variant(
     loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
 ) -> Variant:
     """The order as it is, cut into blocks of ``block_size`` elements."""
-    n = sizes[loop.over]
     return build_variant(
         loop,
         maps,
         sizes,
-        np.append(np.arange(0, n, block_size, dtype=np.int64), np.int64(n)),
+        run_offset(sizes[loop.over], block_size),
         block_size=block_size,
         target="gpu",
         partitioner="contiguous",

@@ -73,12 +73,13 @@ class JobResult:
     plan: Plan
     written: list[Path]
     notes: list[str]
+    dropped: list[str]  # what ``drop`` made the mesh lose
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: files, notes and every figure."""
         return {
             "written": [str(p) for p in self.written],
-            "notes": self.notes,
+            "notes": [*self.notes, *self.dropped],
             "metrics": to_json(self.plan.metrics),
         }
 
@@ -125,12 +126,13 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
         if job.output is not None:
             told.writing(job.output, " and reading it back")
         new = renumbered(mesh, made.plan)
-        plan, lost = at_once(
+        plan, (left_out, dropped) = at_once(
             lambda: _save(made, new, job, mesh, staged, partial(told.writing, job.plan)),
             lambda: _write_mesh(new, made.plan, job, mesh, staged),
         )
         _write_vectors(plan, job, staged, told.writing)
-    return JobResult(plan, job.outputs, [*_found(mesh), *_notes(plan), *warmed.notes, *lost])
+    notes = [*_found(mesh), *_notes(plan), *warmed.notes, *left_out]
+    return JobResult(plan, job.outputs, notes, dropped)
 
 
 @dataclass(frozen=True)
@@ -170,16 +172,18 @@ def _save(
 
 def _write_mesh(
     new: Mesh, plan: Plan, job: Job, mesh: Mesh, staged: Mapping[Path, Path]
-) -> list[str]:
-    """Write the mesh in its new order where it is asked for; what was left out."""
+) -> tuple[list[str], list[str]]:
+    """Write the mesh in its new order where it is asked for; what was left out, and dropped."""
     output = job.output
     if output is None:
-        return []
+        return [], []
     target, left_out = _target(job, mesh), list[str]()
     if job.ids:
         new, left_out = with_original_ids(new, plan.ordering, target)
-    lost = io.write(new, staged[output], format=target.name, drop=job.drop)
-    return [*left_out, *_dropped(lost, output)]
+    missing = io.write(new, staged[output], format=target.name, drop=job.drop)
+    lost = io.losses(new, target) if missing else []
+    noted = "; ".join(text for text in missing if text not in lost)
+    return [*left_out, *_dropped([noted] if noted else [], output)], _dropped(lost, output)
 
 
 def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:

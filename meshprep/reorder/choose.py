@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import check_choice
 from meshprep_runtime.ordering import Ordering
 
 from ..kernels import Int32s, clock
@@ -80,8 +80,7 @@ def locality_order(
     seconds : float
         For ``auto``: none is begun later than this. What was not tried is told.
     """
-    if method not in METHOD_NAMES:
-        raise MeshprepError(f"method '{method}' is unknown: use {', '.join(METHOD_NAMES)}")
+    check_choice("method", method, METHOD_NAMES)
     if method == "none":
         keep, before = Ordering.identity(problem.n_points), figures(problem)
         return LocalityResult(method, keep, before, before, False, "the order of the input is kept")

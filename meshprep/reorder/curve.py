@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ..kernels import Float64s, Int32s, helper, kernel
+from ..kernels.parallel import each, pieces
 from .problem import LocalityProblem
 from .radix import stable_argsort
 
@@ -47,6 +48,7 @@ def curve_keys(
     method: str,
     *,
     turning: bool,
+    digits: int = 64,
 ) -> NDArray[np.uint64]:
     """How far along the curve points lie; the box of all points may be larger than theirs.
 
@@ -58,6 +60,8 @@ def curve_keys(
         The lowest and the highest coordinate on each axis.
     method, turning
         See :func:`along_curve`.
+    digits : int
+        At most so many binary digits: fewer for less time, where near points may share a key.
     """
     # halves, so that the extent of huge coordinates does not overflow
     low = box[0] / 2
@@ -69,7 +73,8 @@ def curve_keys(
     if axes.size > 3:
         raise MeshprepError(f"method '{method}' takes 2-D and 3-D points, not {axes.size}-D ones")
     points = np.ascontiguousarray(where[:, axes])
-    return _keys(points, low[axes], longest, BITS[axes.size], turning)
+    how = low[axes], longest, min(BITS[axes.size], digits // axes.size), turning
+    return np.concatenate(each(_keys, [(points[a:b], *how) for a, b in pieces(len(points))]))
 
 
 def finite_coordinates(problem: LocalityProblem, method: str) -> Float64s:

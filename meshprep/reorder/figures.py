@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import read_only, rows_of_entries
 from meshprep_runtime.plan.metrics import OrderFigures as Figures
 
 from ..kernels import Int32s, Int64s, kernel
@@ -48,7 +48,7 @@ def envelope(neighbours: Csr | Int32s, old_to_new: Int32s | None = None) -> Enve
     """
     if isinstance(neighbours, Csr):
         n = neighbours.n_rows
-        rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(neighbours.offset))
+        rows = rows_of_entries(neighbours.offset)
         table = np.stack([rows, neighbours.index], axis=1)
     else:
         table, n = neighbours, int(neighbours.max(initial=-1)) + 1

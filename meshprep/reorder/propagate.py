@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, offsets_of
 from meshprep_runtime.ordering import Ordering
 
 from ..kernels import Int32s, kernel
@@ -142,7 +142,7 @@ def _unions(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
     for union in (s for s in mesh.sets.values() if s.parts):
         missing = [p for p in union.parts if p not in done]
         if union.name in done and missing:
-            bound = np.cumsum([0, *(mesh.size(p) for p in union.parts)])
+            bound = offsets_of([mesh.size(p) for p in union.parts])
             for part, low, high in zip(union.parts, bound[:-1], bound[1:], strict=True):
                 if part in missing:
                     piece = done[union.name].new_to_old[low:high] - np.int32(low)
@@ -184,7 +184,7 @@ def _with_parts(mesh: Mesh, name: str, new_to_old: Int32s) -> Int32s:
 
 
 def _side_by_side(parts: Sequence[Ordering], name: str) -> Ordering:
-    bound = np.cumsum([0, *(p.size for p in parts)])
+    bound = offsets_of([p.size for p in parts])
     pieces = [p.new_to_old + np.int32(b) for p, b in zip(parts, bound, strict=False)]
     return Ordering.from_new_to_old(np.concatenate(pieces), name)
 
@@ -203,7 +203,7 @@ def _check(mesh: Mesh, known: Mapping[str, Ordering]) -> None:
                 f"the ordering of set '{name}' mixes its parts {', '.join(parts)}: "
                 "pass it through keep_parts first"
             )
-        for part, low, size in zip(parts, np.cumsum([0, *sizes]), sizes, strict=False):
+        for part, low, size in zip(parts, offsets_of(sizes), sizes, strict=False):
             induced = ordering.new_to_old[low : low + size] - np.int32(low)
             if part in known and (known[part].new_to_old != induced).any():
                 raise MeshprepError(

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import rows_of_entries
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.chains.skewed import LoopTiles, SkewedPlan
 from meshprep_runtime.plan.chains.tiles import ChainPlan, LocalSet, TilePlan
 from meshprep_runtime.program.chains.traffic import skewed_bytes, tiled_bytes, untiled_bytes
 
-from .table import Table, figure
+from .table import Table, table_of
 
 
 def chain_record(plan: Plan, chain: ChainPlan) -> dict[str, Any]:
@@ -45,10 +46,7 @@ def chain_tables(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
         for name, plan in zip(names, plans, strict=True)
         for chain in plan.chains.values()
     ]
-    if not records:
-        return []
-    rows = [tuple(figure(v) for v in record.values()) for record in records]
-    return [Table("chains in tiles (bytes are predicted)", tuple(records[0]), rows)]
+    return [table_of("chains in tiles (bytes are predicted)", records)] if records else []
 
 
 def layers(chain: ChainPlan, tile: int, n: int) -> tuple[NDArray[np.int32], int]:
@@ -99,7 +97,7 @@ def owner(chain: ChainPlan, n: int) -> NDArray[np.int32]:
     else:
         lists = tiles.sets[tiles.loops[-1].over]
         own = lists.own
-    tile = np.repeat(np.arange(tiles.n_tiles), np.diff(lists.offset)).astype(np.int32)
+    tile = rows_of_entries(lists.offset)
     mine = np.arange(tile.size) - lists.offset[tile] < own[tile]
     found = np.full(n, -1, np.int32)
     found[lists.elements[mine]] = tile[mine]

@@ -39,7 +39,10 @@ class Column:
     @property
     def verdict(self) -> str:
         """Whether the plan helped, what it cost, what METIS would need, and what was tuned."""
-        parts = (verdict(self.before, self.after), self.price, self.peer, self.tuned)
+        cost = self.after.cost
+        repaid = cost is not None and cost.calls is not None
+        helped = verdict(self.before, self.after, repaid=repaid)
+        parts = (helped, self.price, self.peer, self.tuned)
         return "; ".join(part for part in parts if part)
 
 

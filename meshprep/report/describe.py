@@ -15,7 +15,7 @@ from ..mesh import Dat, Mesh, Tag
 from ..metrics.printable import check_printable
 from .chains import chain_record
 from .matrices import matrix_record, store_records
-from .parts import describe_parts
+from .parts import describe_parts, splits_table
 from .table import Table, figure
 
 # Groups without names that are listed one by one.
@@ -41,13 +41,13 @@ class Description:
             parts["tags"] = _summarised(parts["tags"])
         summary = [(k, _text(v)) for k, v in self.values.items() if k not in parts and v != []]
         header, *rows = summary
-        return [
-            Table("", header, rows),
-            *(
-                Table(name, tuple(found[0]), [tuple(map(_text, r.values())) for r in found])
-                for name, found in parts.items()
-            ),
-        ]
+        return [Table("", header, rows), *(_table(name, found) for name, found in parts.items())]
+
+
+def _table(name: str, records: list[dict[str, Any]]) -> Table:
+    if name == "splits":
+        return splits_table(records)
+    return Table(name, tuple(records[0]), [tuple(map(_text, r.values())) for r in records])
 
 
 def describe(source: MeshSource) -> Description:

@@ -1,8 +1,9 @@
-"""Reports as files: a page, a picture, a mesh for ParaView; all of them or none."""
+"""Reports as files: a page, its figures, a picture, a mesh for ParaView; all of them or none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ..io.outputs import check_targets
 from .compare import Comparison
 from .draw import draw_views
 from .draw.paint import Painted, by_group
-from .html import html_report
+from .html import html_report, sections_of, svg_files
 from .meshes import NamedMesh, block_values, mesh_of, read_meshes, scene_of
 from .vtu import write_vtu
 
@@ -28,6 +29,8 @@ class ReportFiles:
     html: Path | None = None
     png: Path | None = None
     vtu: Path | None = None
+    # A ZIP file of the figures of the page as SVG.
+    figures: Path | None = None
     # Meshes of the plans, as they were read or renumbered; ``png`` and ``vtu`` need that of the
     # first plan.
     meshes: tuple[Path, ...] = ()
@@ -37,12 +40,13 @@ class ReportFiles:
 
     @property
     def outputs(self) -> list[Path]:
-        return [path for path in (self.html, self.png, self.vtu) if path is not None]
+        return [path for path in (self.html, self.figures, self.png, self.vtu) if path]
 
     def check(self, inputs: Sequence[Path] = ()) -> None:
         """Raise MeshprepError for what cannot be written, before any work is done."""
         for path, endings in (
             (self.html, (".html", ".htm")),
+            (self.figures, (".zip",)),
             (self.png, (".png",)),
             (self.vtu, (".vtu",)),
         ):
@@ -79,17 +83,27 @@ def write_files(
     known = [*meshes, *_needed(read_meshes(files.meshes, comparison.plans), comparison.plans)]
     with together(files.outputs, overwrite=files.overwrite) as staged:
         paths = dict(zip(files.outputs, staged, strict=True))
+        sections = sections_of(comparison, known) if files.html or files.figures else None
         for done, (target, path) in enumerate(paths.items(), start=read):
             progress(done, total, f"writing {target.name}")
             if target == files.html:
-                page = html_report(comparison, known, title=title, best=best)
+                page = html_report(comparison, title=title, best=best, sections=sections)
                 # names of files may be no UTF-8
                 path.write_text(page, encoding="utf-8", errors="replace")
+            elif target == files.figures and sections is not None:
+                _write_zip(path, svg_files(sections.all()))
             elif target == files.png:
                 path.write_bytes(_picture(*_first(comparison, files, known)))
             else:
                 write_vtu(*_first(comparison, files, known), path)
     return files.outputs
+
+
+def _write_zip(path: Path, texts: Mapping[str, str]) -> None:
+    """Files of text; the bytes follow from these alone."""
+    with ZipFile(path, "w", ZIP_DEFLATED) as packed:
+        for name, text in texts.items():
+            packed.writestr(ZipInfo(name), text.encode("utf-8", "replace"), ZIP_DEFLATED)
 
 
 def _needed(meshes: Sequence[NamedMesh], plans: Sequence[Plan]) -> Sequence[NamedMesh]:

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import rows_of_entries
 from meshprep_runtime.plan import MatrixPlan, Plan
-from meshprep_runtime.plan.model import places_of_rows
 
 from ..metrics.product_traffic import store_bytes
-from .table import Table, figure
+from .table import Table, table_of
 
 
 def matrix_record(plan: Plan, matrix: MatrixPlan) -> dict[str, Any]:
@@ -51,11 +51,7 @@ def matrix_tables(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
         ("matrices", _records(names, plans, lambda plan, m: [matrix_record(plan, m)])),
         ("stores (bytes are predicted)", _records(names, plans, store_records)),
     )
-    return [
-        Table(title, tuple(records[0]), [tuple(map(figure, r.values())) for r in records])
-        for title, records in found
-        if records
-    ]
+    return [table_of(title, records) for title, records in found if records]
 
 
 def _records(
@@ -73,7 +69,7 @@ def _records(
 
 def nonzeros(matrix: MatrixPlan) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Row and column of each nonzero in the order of the plan."""
-    return places_of_rows(matrix.row_ptr), matrix.columns
+    return rows_of_entries(matrix.row_ptr), matrix.columns
 
 
 def input_nonzeros(

@@ -77,8 +77,8 @@ def _common(orders: Sequence[OrderMetrics | None], name: str) -> float | None:
 
 def _untold(name: str, order: OrderMetrics, several: bool) -> list[str]:
     """The order, and the target where there are several, unless the plan's name says them."""
-    method = order.method if order.applied or order.method == "none" else "input"
-    words = (method, order.target) if several else (method,)
+    kept = [] if order.applied or order.method == "none" else ["(not applied)"]
+    words = [order.method, *kept, *([order.target] * several)]
     return [word for word in words if word not in name.split()]
 
 

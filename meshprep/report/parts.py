@@ -40,6 +40,13 @@ def halo_tables(splits: Sequence[Figures], *, full: bool = False) -> list[Table]
     return tables
 
 
+def splits_table(records: Sequence[Figures]) -> Table:
+    """The splits of :func:`describe_parts`, in the columns of the halo table, and their bytes."""
+    header = (*_HALO, "bytes, mean", "bytes, most")
+    sizes = ("bytes of a part", "most bytes")
+    return Table("splits", header, [(*_halo(r), *(figure(r[k]) for k in sizes)) for r in records])
+
+
 def halo_csv(splits: Sequence[Figures]) -> str:
     """One line a figure: parts, what it is of, its name and value."""
     lines = ["parts,of,figure,value"]

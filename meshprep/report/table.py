@@ -1,8 +1,9 @@
 """A table as data, and how figures read in it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 BEST = "*"
 
@@ -39,6 +40,11 @@ class Table:
             for cells in (self.best, self.changed)
         )
         return Table(self.title, columns[0], columns[1:], best, changed)
+
+
+def table_of(title: str, records: Sequence[Mapping[str, Any]]) -> Table:
+    """Records with the same keys as a table; the keys are the header."""
+    return Table(title, tuple(records[0]), [tuple(map(figure, r.values())) for r in records])
 
 
 def figure(value: float | int | str | None) -> str:

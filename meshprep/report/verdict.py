@@ -29,10 +29,11 @@ def outcome(before: VariantMetrics | None, after: VariantMetrics) -> str:
     return BETTER if new > old else WORSE
 
 
-def verdict(before: VariantMetrics | None, after: VariantMetrics) -> str:
+def verdict(before: VariantMetrics | None, after: VariantMetrics, *, repaid: bool = False) -> str:
     """One line: did the plan help this loop, by how much, and at what price?
 
     ``before`` is None where the blocks of the input order are too scattered to be staged.
+    ``repaid`` says that calls take less time all the same.
     """
     new = after.reuse
     if new is None and after.blocks == 0:
@@ -46,7 +47,8 @@ def verdict(before: VariantMetrics | None, after: VariantMetrics) -> str:
     if found == SAME:
         return f"did not help: {_why(after)} (reuse {_change(old, new)})"
     if found == WORSE:
-        return f"made it worse: reuse {_change(old, new)}; keep the input order"
+        advice = "" if repaid else "; keep the input order"
+        return f"made it worse: reuse {_change(old, new)}{advice}"
     parts = [f"reuse {_change(old, new)}", _fewer(before.loads, after.loads, "loads")]
     return "; ".join([*parts, *_traffic(before, after), *_price(before, after)])
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT, read_only
+from meshprep_runtime.maps import INDEX_LIMIT, offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, helper, kernel
 
@@ -67,14 +67,14 @@ def slots_of(parts: Sequence[Part], arity: int) -> Slots:
     for i, part in enumerate(kept):
         local[i, : len(part.local)] = part.local
         column[i, : len(part.local)] = part.column
-    slot_start = _starts([len(p.table) * len(p.local) for p in kept])
+    slot_start = offsets_of([len(p.table) * len(p.local) for p in kept])
     if slot_start[-1] > INDEX_LIMIT:
         raise MeshprepError(
             f"the cells have {slot_start[-1]} edges or faces together, past 2^31-1: split the mesh"
         )
     return Slots(
         _flatten([p.table for p in kept]),
-        _starts([p.table.size for p in kept]),
+        offsets_of([p.table.size for p in kept]),
         np.asarray([p.table.shape[1] for p in kept], np.int64),
         slot_start,
         np.asarray([p.cell_start for p in kept], np.int64),
@@ -87,10 +87,6 @@ def slots_of(parts: Sequence[Part], arity: int) -> Slots:
 def plain_part(corners: Int32s) -> Part:
     """Rows of corners as they stand: each row is one slot."""
     return Part(corners, [tuple(range(corners.shape[1]))], [0])
-
-
-def _starts(counts: Sequence[int]) -> Int64s:
-    return np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64))]).astype(np.int64)
 
 
 def _flatten(tables: Sequence[Int32s]) -> Int32s:

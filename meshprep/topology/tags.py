@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import offsets_of
+
 from ..mesh import Mesh, Tag
 from ..mesh.cells import shape_of
 from .attach import locate, lower_corners
@@ -59,7 +61,7 @@ def transfer(
     keep_empty : bool
         Whether a tag that no element of the set has is made all the same.
     """
-    base = np.concatenate([[0], np.cumsum([c.size for c in chosen])])
+    base = offsets_of([c.size for c in chosen])
     pieces: dict[str, list[tuple[Tag, NDArray, NDArray]]] = {}
     for a in attachments:
         row = chosen[a.facets].row[a.facet]
@@ -82,13 +84,13 @@ def _join(
     """Stack the tables of groups, add an empty row for the rest, and scatter the values."""
     lengths = np.concatenate([*(np.diff(t.group_offset) for t, _, _ in pieces), [0]])
     ids = without_sense(name, np.concatenate([t.group_id for t, _, _ in pieces]))
-    shift = np.cumsum([0, *(t.group_offset.size - 1 for t, _, _ in pieces)])
+    shift = offsets_of([t.group_offset.size - 1 for t, _, _ in pieces])
     value = np.concatenate([v + s for (_, v, _), s in zip(pieces, shift, strict=False)])
     target = np.concatenate([t for _, _, t in pieces])
     values = np.full(size, lengths.size - 1, np.int32)
     values[target] = value
     names = {k: v for t, _, _ in reversed(pieces) for k, v in t.names.items()}
-    offset = np.concatenate([[0], np.cumsum(lengths)])
+    offset = offsets_of(lengths)
     tag = Tag(name, set_name, values, offset, ids, names)
     clash = np.unique(target[values[target] != value])
     return tag if clash.size == 0 else _unite(tag, clash, target, value)
@@ -106,6 +108,6 @@ def _unite(tag: Tag, clash: NDArray, target: NDArray, value: NDArray) -> Tag:
         at = made.setdefault(tuple(sorted(groups)), len(made))
         values[element] = tag.group_offset.size - 1 + at
     lengths = np.concatenate([np.diff(tag.group_offset), [len(g) for g in made]])
-    offset = np.concatenate([[0], np.cumsum(lengths)])
+    offset = offsets_of(lengths)
     ids = np.concatenate([tag.group_id, [i for g in made for i in g]])
     return Tag(tag.name, tag.set, values, offset, ids.astype(np.int64), tag.names)

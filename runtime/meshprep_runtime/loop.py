@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .bind import AOS, Binder, Layout, Slot, slots
 from .cpu import NEED_BLOCKS, STRATEGIES, CpuOptions, Executor, HostCall, refusal
 from .cuda.detect import on_device
 from .cuda.function import DeviceFunction
 from .cuda.strategies import COMMITS
 from .cuda.strategies import STRATEGIES as GPU_STRATEGIES
 from .cuda.strategies import refusal as gpu_refusal
-from .errors import MeshprepError, check_integer
+from .errors import MeshprepError, check_choice, check_integer
 from .kernel.access import check_access
 from .kernel.analysis import check_parameters
+from .kernel.bind import AOS, Binder, Layout, Slot, slots
 from .plan import LoopPlan, Variant
 from .plan.structure import check_loop, check_variant
 from .tuning.choose_cpu import Chooser
@@ -225,6 +225,11 @@ class ParLoop:
         return None if self._trials is None else self._trials.tuned
 
     def _try(self, arrays: Mapping[str, Any]) -> None:
+        # arrays that do not fit are no fault of the way whose turn it is
+        if any(type(v) is not np.ndarray and on_device(v) for v in arrays.values()):
+            self._gpu.bind(arrays)
+        else:
+            self._binder(arrays)
         if self._trials is None:
             # What tunes is loaded when it is wanted.
             from .tuning.calls import begin
@@ -353,10 +358,7 @@ def _check_words(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:
         raise MeshprepError(
             f"{where}: cuda is a {type(cuda).__name__}, must be a DeviceFunction with CUDA C"
         )
-    if options.commit not in COMMITS:
-        raise MeshprepError(
-            f"{where}: commit '{options.commit}' is unknown: use {', '.join(COMMITS)}"
-        )
+    check_choice(f"{where}: commit", options.commit, COMMITS)
 
 
 def _check_device_strategy(plan: LoopPlan, strategy: str, commit: str) -> None:

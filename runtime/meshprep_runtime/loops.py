@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import MeshprepError, check_integer
+from .errors import MeshprepError, check_choice, check_integer
 
 
 class Access(StrEnum):
@@ -80,25 +80,21 @@ class Arg:
     columns: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "access", _access(self.name, self.access))
-        if self.columns is not None and (self.map is None or self.access is not Access.INC):
-            raise MeshprepError(
-                f'matrix \'{self.name}\' takes rows = "MAP", columns = "MAP" and access "inc"'
-            )
-        if self.columns is not None and ARROW in self.name:
-            raise MeshprepError(f"matrix '{self.name}' has the name of a map: leave '->' out")
-        check_integer(f"argument '{self.name}': dim", self.dim)
+        where = f"argument '{self.name}'"
+        check_choice(f"{where}: access", self.access, list(Access))
+        # the member of a text that equals it, as `is` would tell them apart
+        object.__setattr__(self, "access", Access(self.access))
+        self._check_matrix()
+        check_integer(f"{where}: dim", self.dim)
         try:
             kind: str = np.dtype(self.dtype).kind
         except TypeError:
             kind = "?"
         if kind not in "fiu":
-            raise MeshprepError(
-                f"argument '{self.name}': dtype '{self.dtype}' is unknown: use f4, f8, i4 or i8"
-            )
+            raise MeshprepError(f"{where}: dtype '{self.dtype}' is unknown: use f4, f8, i4 or i8")
         if self.access in (Access.MIN, Access.MAX) and not self.is_global:
             raise MeshprepError(
-                f"argument '{self.name}': access '{self.access}' is for globals: "
+                f"{where}: access '{self.access}' is for globals: "
                 "a dat takes read, write, rw or inc"
             )
         if self.is_global and (self.map is not None or self.access in (Access.WRITE, Access.RW)):
@@ -108,23 +104,29 @@ class Arg:
             )
         if self.full and (self.access is not Access.WRITE or self.map is not None):
             raise MeshprepError(
-                f"argument '{self.name}': full goes with access 'write' and no map: "
+                f"{where}: full goes with access 'write' and no map: "
                 "only there no value from before is left"
             )
-        self._check_index()
+        self._check_index(where)
 
-    def _check_index(self) -> None:
+    def _check_index(self, where: str) -> None:
         if (self.map is None) != (not self.index):
             raise MeshprepError(
-                f"argument '{self.name}': 'map' and 'index' belong together: "
+                f"{where}: 'map' and 'index' belong together: "
                 "index lists the columns of the map that the kernel gets"
             )
         for column in self.index:
-            check_integer(f"argument '{self.name}': a column in index", column, 0)
+            check_integer(f"{where}: a column in index", column, 0)
         if len(set(self.index)) != len(self.index):
+            raise MeshprepError(f"{where}: index {list(self.index)} must be distinct columns")
+
+    def _check_matrix(self) -> None:
+        if self.columns is not None and (self.map is None or self.access is not Access.INC):
             raise MeshprepError(
-                f"argument '{self.name}': index {list(self.index)} must be distinct columns"
+                f'matrix \'{self.name}\' takes rows = "MAP", columns = "MAP" and access "inc"'
             )
+        if self.columns is not None and ARROW in self.name:
+            raise MeshprepError(f"matrix '{self.name}' has the name of a map: leave '->' out")
 
     @property
     def conflicts(self) -> bool:
@@ -219,6 +221,11 @@ class Loop:
         return tuple(dict.fromkeys(a.name for a in args))
 
     @property
+    def reduces(self) -> bool:
+        """True when the loop reduces a global."""
+        return any(a.is_global and a.access is not Access.READ for a in self.args)
+
+    @property
     def matrices(self) -> tuple[Arg, ...]:
         """The arguments that are matrices."""
         return tuple(a for a in self.args if a.columns is not None)
@@ -247,16 +254,6 @@ class Loop:
             JSON values, in the words of loops.toml; without the name.
         """
         return {"over": self.over, "args": [a.to_dict() for a in self.args]}
-
-
-def _access(name: str, value: str) -> Access:
-    """The member for a text that equals it, as ``is`` would tell them apart."""
-    try:
-        return Access(value)
-    except ValueError:
-        raise MeshprepError(
-            f"argument '{name}': access '{value}' is unknown: use {', '.join(Access)}"
-        ) from None
 
 
 def with_arrow(text: str) -> str:

@@ -133,10 +133,36 @@ class SetMap:
             return
         bad = (self.table < 0) | (self.table >= n_to)
         row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        index = self.table[row, column]
+        hint = ": elements that reach nothing must be a set of their own" if index == -1 else ""
         raise MeshprepError(
-            f"map '{self.name}': element {first + row}, column {column} has index "
-            f"{self.table[row, column]}, but set '{self.to_set}' has {n_to} elements"
+            f"map '{self.name}': element {first + row}, column {column} has index {index}, but set "
+            f"'{self.to_set}' has {n_to} elements{hint}"
         )
+
+
+def offsets_of(counts: ArrayLike) -> NDArray[np.int64]:
+    """Where rows of so many entries begin, and the end: ``[2, 1]`` gives ``[0, 2, 3]``."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def run_offset(n: int, length: int) -> NDArray[np.int64]:
+    """Where runs of so many of ``n`` elements begin, and the end; the last one may be shorter."""
+    return np.append(np.arange(0, n, length, dtype=np.int64), np.int64(n))
+
+
+def ranges(start: ArrayLike, counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """So many numbers from each start on, one run after another.
+
+    Starts ``[5, 0]`` and counts ``[2, 1]`` give ``[5, 6, 0]``.
+    """
+    first = np.asarray(start) - (np.cumsum(counts) - counts)
+    return np.repeat(first, counts) + np.arange(int(counts.sum()))
+
+
+def rows_of_entries(offset: NDArray[np.integer]) -> NDArray[np.int32]:
+    """The row of each entry, by the offsets of the rows: ``[0, 2, 3]`` gives ``[0, 0, 1]``."""
+    return np.repeat(np.arange(offset.size - 1, dtype=np.int32), np.diff(offset))
 
 
 def chunks(n: int) -> Iterator[slice]:

@@ -26,6 +26,15 @@ def test_the_table_names_what_the_registries_hold():
     assert tuple(REGISTRY) == PARTITIONERS
 
 
+def test_the_page_lists_partitioners_with_their_options():
+    page = (Path(__file__).parents[2] / "docs" / "concepts.md").read_text(encoding="utf-8")
+    section = page.partition("### Partitioners\n")[2].partition("\n#")[0]
+    rows = {row.split("`")[1]: row for row in section.splitlines() if row.startswith("| `")}
+    listed = {name: row.rpartition(" | ")[2].split("`")[1::2] for name, row in rows.items()}
+    del listed["--partition"]
+    assert listed == {name: list(one.options) for name, one in REGISTRY.items()}
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_takes_the_rows_that_name_it(cli, command):
     listed = cli(command, "--help")[1].split()

@@ -1,5 +1,6 @@
 """What the program does to its own process, and not to that of a caller of ``main``."""
 
+import subprocess
 import sys
 import threading
 
@@ -22,3 +23,10 @@ def test_the_memory_of_callers_is_left_alone(mesh_file, monkeypatch, own):
         assert (main() if own else main(words)) == 0
     assert kept == [True, True] * own
     assert at_exit.count(process.gc.freeze) == own
+
+
+def test_the_program_as_a_module():
+    words = [sys.executable, "-m", "meshprep_cli", "info", "missing.msh"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "meshprep: error: missing.msh: does not exist: check the name\n"

@@ -1,6 +1,7 @@
 """``meshprep split``, and what ``check``, ``info`` and ``report`` say of its file."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -53,7 +54,7 @@ def test_exec_halos_are_counted_element_by_element(cli, parts_file):
     assert cells["exec"] == 0 < cells["halo"]
     assert cells["owned"] == sum((cells["least owned"], cells["most owned"]))
     code, _, err = cli("report", parts_file, "--html", parts_file.with_name("page.html"))
-    assert (code, "--html, --png and --vtu are for plans" in err) == (2, True)
+    assert (code, "--figures, --png and --vtu are for plans" in err) == (2, True)
     lines = cli("report", parts_file, "--csv")[1].splitlines()
     assert lines[0] == "parts,of,figure,value"
     assert f"2,edges,exec,{edges['exec']}" in lines
@@ -94,6 +95,17 @@ def test_info_lists_splits_sets_and_loops(cli, parts_file):
         {"loop": "edges->cells", "over": "edges", "increments": "exec", "variants": "s64"}
     ]
     assert found["bytes"] == parts_file.stat().st_size
+
+
+def test_info_names_the_columns_of_splits_as_split_does(cli, mesh_file):
+    made = cli("split", mesh_file, "--parts", "2,3")[1].splitlines()
+    shown = cli("info", mesh_file.with_name("wing.parts.h5"))[1].splitlines()
+    halos = made[made.index("halos") + 1 :][:3]
+    splits = shown[shown.index("splits") + 1 :][:3]
+    for row, other in zip(halos, splits, strict=True):
+        columns = re.split(r"  +", row)
+        assert re.split(r"  +", other)[: len(columns)] == columns
+    assert re.split(r"  +", splits[0])[-2:] == ["bytes, mean", "bytes, most"]
 
 
 def test_a_number_of_parts_is_added_to_a_file(cli, parts_file):

@@ -117,6 +117,7 @@ def test_values_of_the_user(cli, plan):
     [
         (("--kernel", "kernels.py"), "must read module:function or FILE.py:function"),
         (("--kernel", "no.such:f"), "cannot import no.such: ModuleNotFoundError"),
+        (("--kernel", "nowhere.py:f"), "nowhere.py does not exist: check the name"),
         (("--kernel", "json:nothing"), "json has no function 'nothing'"),
         ((), "needs its kernel"),
         (("--device", "K80"), "device 'K80' is unknown"),

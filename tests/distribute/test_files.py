@@ -165,6 +165,16 @@ def test_a_file_of_owners_names_elements_of_the_mesh_for_a_file_of_parts_too(mad
     assert sorted(found) == np.flatnonzero(own == 1).tolist()
 
 
+def test_a_file_of_owners_names_elements_of_the_mesh_for_a_plan_too(mesh_file, tmp_path):
+    plan, output = tmp_path / "wing.plan.h5", tmp_path / "two.parts.h5"
+    prepare(Job(MeshSource(mesh_file), tmp_path / "new.msh", plan, LOOPS))
+    own = np.arange(Plan.load(plan).sizes["cells"]) % 2
+    np.save(tmp_path / "own.npy", own)
+    run(SplitJob(plan, output, (2,), how=SplitOptions(f"file:{tmp_path / 'own.npy'}")))
+    found = load_part(output, 2, 1).sets["cells"].original
+    assert sorted(found) == np.flatnonzero(own == 1).tolist()
+
+
 def test_parts_are_written_as_dats_of_op2(mesh_file, tmp_path):
     output, op2 = tmp_path / "wing.parts.h5", tmp_path / "wing.op2.h5"
     done = run(job(mesh_file, output, (3, 5), op2=op2))

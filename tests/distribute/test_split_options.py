@@ -25,7 +25,7 @@ def test_what_cannot_be_split_is_said():
     for how, message in [
         (SplitOptions(weights=(1.0,)), "there are 1 weights for 2 parts"),
         (SplitOptions(weights=(1.0, -1.0)), "from 0"),
-        (SplitOptions("file:/nowhere.npy"), "cannot read parts /nowhere.npy"),
+        (SplitOptions("file:/nowhere.npy"), "/nowhere.npy: does not exist"),
     ]:
         with pytest.raises(MeshprepError, match=message):
             split(subject, 2, how, Options())
@@ -47,4 +47,27 @@ def test_parts_from_a_file(tmp_path):
         split(subject, 3, SplitOptions(f"file:{path}"), Options())
     np.save(path, own + 1)
     with pytest.raises(MeshprepError, match=r"element 2 is in part 3, outside 0\.\.2"):
+        split(subject, 3, SplitOptions(f"file:{path}"), Options())
+    with pytest.raises(MeshprepError, match="leave weights out"):
+        SplitOptions(f"file:{path}", (1.0, 2.0, 3.0))
+
+
+def test_parts_of_another_set_than_the_leading_one(tmp_path):
+    """Cells as METIS's programs write them; nodes go where most of their cells are."""
+    subject = mesh_subject("delaunay2d", ["cells->nodes"], cells=60)
+    table = subject.maps["cells->nodes"].table
+    own, path = np.arange(len(table)) // 25 % 3, tmp_path / "mesh.epart.3"
+    path.write_text("".join(f"{one}\n" for one in own))
+    made = split(subject, 3, SplitOptions(f"file:{path}"), Options()).builder
+    counts = np.zeros((subject.sizes["nodes"], 3), int)
+    np.add.at(counts, (table.ravel(), np.repeat(own, 3)), 1)
+    for p in range(3):
+        sets = made.build(p).sets
+        assert sorted(sets["cells"].original) == np.flatnonzero(own == p).tolist()
+        assert sorted(sets["nodes"].original) == np.flatnonzero(counts.argmax(1) == p).tolist()
+    path.write_text("0\n1.5\n")
+    with pytest.raises(MeshprepError, match=r"epart.3: is neither \.npy nor text with whole"):
+        split(subject, 3, SplitOptions(f"file:{path}"), Options())
+    path.write_text("0 1\n")
+    with pytest.raises(MeshprepError, match=r"another set \(cells 60"):
         split(subject, 3, SplitOptions(f"file:{path}"), Options())

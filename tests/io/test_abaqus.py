@@ -190,3 +190,21 @@ def test_bad_decks_say_what_is_wrong(message, tmp_path):
     with pytest.raises(MeshprepError) as caught:
         read(BAD[message], tmp_path)
     assert message in str(caught.value)
+
+
+def test_the_middle_of_a_line_stands_between_its_ends(tmp_path):
+    """As Abaqus has it; in memory it follows the ends, as in all other formats."""
+    text = "*NODE\n1, 0, 0\n2, 1, 0\n3, 2, 0\n4, 3, 0\n5, 4, 0\n*ELEMENT, TYPE=B22\n"
+    (tmp_path / "a.inp").write_text(f"{text}1, 1, 2, 3\n2, 5, 4, 3\n")
+    mesh = io.read(tmp_path / "a.inp")
+    assert mesh.map("cells->nodes").table.tolist() == [[0, 2, 1], [4, 2, 3]]
+    io.write(mesh, tmp_path / "b.inp")
+    assert (tmp_path / "b.inp").read_text().endswith("TYPE=B22\n1, 1, 2, 3\n2, 5, 4, 3\n")
+
+
+def test_sets_that_are_empty_are_told(tmp_path):
+    (tmp_path / "a.inp").write_text(
+        DECK + "*NSET, NSET=none\n*ELSET, ELSET=nothing\n*NSET, NSET=r\n15\n"
+    )
+    told = ("set 'none' without nodes", "set 'nothing' without cells")
+    assert io.read(tmp_path / "a.inp").extras["unread"][-2:] == told

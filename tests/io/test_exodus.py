@@ -1,5 +1,7 @@
 """Exodus: numbers and names of blocks and node sets, values of elements, and every loss by name."""
 
+from dataclasses import replace
+
 import netCDF4
 import numpy as np
 import pytest
@@ -242,9 +244,43 @@ def test_nodes_of_second_order_stand_as_exodus_has_them(kind, tmp_path):
 
 
 def test_names_of_two_lengths_and_numbers_twice(tmp_path):
-    long = blocked(names=("c" * 40, "tip"))
-    with pytest.raises(MeshprepError, match=f"the name '{'c' * 40}' of a group"):
+    long = blocked(names=("c" * 64, "tip"))
+    with pytest.raises(MeshprepError, match=f"the name '{'c' * 64}' of a group"):
         io.write(long, tmp_path / "a.e")
     twice = blocked(numbers=(10, 10))
     with pytest.raises(MeshprepError, match="the blocks 'exodus:block' of 'pyramid'"):
         io.write(twice, tmp_path / "a.e")
+
+
+def test_names_of_every_script_and_length_are_kept(tmp_path):
+    long = "a wall whose name is longer than the usual 32 bytes"
+    mesh = blocked(names=("entrée n° 1", long))
+    lists = [replace(i, name=f"{i.name} ü") for i in mesh.lists]
+    dats = [replace(d, name="q of ε") if d.name == "q" else d for d in mesh.dats]
+    mesh = replace(mesh, dats=tuple(dats), lists=tuple(lists))
+    assert io.write(mesh, tmp_path / "a.e") == []
+    with netCDF4.Dataset(tmp_path / "a.e") as file:
+        file.set_auto_mask(False)
+        assert words(file["eb_names"]) == ["entrée n° 1", "", long]
+        assert words(file["ns_names"]) == ["the top ü", "node set 3 ü"]
+        assert words(file["name_elem_var"]) == ["q of ε"]
+        assert len(file.dimensions["len_name"]) == len(long) + 1 == file.maximum_name_length + 1
+
+
+def test_blocks_and_node_sets_that_are_empty_are_told(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.e", "w") as file:
+        sizes = {"num_dim": 3, "num_nodes": 4, "num_el_blk": 3, "num_node_sets": 2, "len_name": 6}
+        for name, size in (sizes | {"num_el_in_blk2": 1, "num_nod_per_el2": 4}).items():
+            file.createDimension(name, size)
+        file.createVariable("coord", "f8", ("num_dim", "num_nodes"))[:] = np.eye(3, 4, 1)
+        file.createVariable("eb_prop1", "i4", ("num_el_blk",))[:] = [30, 20, 10]
+        names = file.createVariable("eb_names", "S1", ("num_el_blk", "len_name"))
+        names[:] = np.array([b"gap", b"", b""], "S6").view("S1").reshape(3, 6)
+        made = file.createVariable("connect2", "i4", ("num_el_in_blk2", "num_nod_per_el2"))
+        made.elem_type = "TET"
+        made[:] = [[1, 2, 3, 4]]
+    empty = ("element block 30 'gap', which is empty", "element block 10, which is empty")
+    empty += ("node set 1, which is empty", "node set 2, which is empty")
+    mesh = io.read(tmp_path / "a.e")
+    assert mesh.extras["unread"] == empty
+    assert mesh.tag("exodus:block", "cells").first_ids().tolist() == [20]

@@ -3,11 +3,12 @@
 import h5py
 import meshio
 import numpy as np
+import other_readers
 import pytest
 from io_meshes import plain_meshes
 
 from meshprep import io
-from meshprep.mesh import Dat
+from meshprep.mesh import Dat, Tag
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.ordering import Ordering
 
@@ -74,6 +75,159 @@ def test_polygons_are_refused(path):
         step_of(file)["MAI/POG/NOD"] = [1, 2, 3, 4, 5]
     with pytest.raises(MeshprepError, match="cells of MED's type 'POG', which are not supported"):
         io.read(path)
+
+
+def put_on_profile(file, field, support, chosen, values):
+    """Give a field values on these alone, counted from 1, as MED's library does."""
+    group = next(iter(file[f"CHA/{field}"].values()))[support]
+    whole = group["MED_NO_PROFILE_INTERNAL"]
+    file[f"PROFILS/{field} part/PFL"] = np.array(chosen)
+    file[f"PROFILS/{field} part"].attrs["NBR"] = len(chosen)
+    group.attrs["PFL"] = np.bytes_(f"{field} part")
+    part = group.create_group(f"{field} part")
+    for key, value in whole.attrs.items():
+        part.attrs[key] = len(chosen) if key == "NBR" else value
+    part["CO"] = np.asarray(values).ravel(order="F")
+    del group["MED_NO_PROFILE_INTERNAL"]
+
+
+def test_values_on_a_profile_come_to_their_nodes_and_cells(path):
+    with h5py.File(path, "a") as file:
+        put_on_profile(file, "u", "NOE", [13, 2], [[1.0, 2, 3], [4, 5, 6]])
+        put_on_profile(file, "q", "MAI.TE4", [5, 1, 2], [7.0, 8, 9])
+    mesh = io.read(path)
+    u = np.full((13, 3), np.nan)
+    u[12], u[1] = (1, 2, 3), (4, 5, 6)
+    np.testing.assert_array_equal(mesh.dat("u", "nodes").values, u)
+    np.testing.assert_array_equal(mesh.dat("q", "cells").values, [8, 9, np.nan, np.nan, 7])
+    with turned(path) as file:
+        step = next(iter(file["CHA/q"].values()))
+        assert step["MAI.TE4"].attrs["PFL"] == b"MED_NO_PROFILE_INTERNAL"
+        found = step["MAI.TE4/MED_NO_PROFILE_INTERNAL/CO"][()]
+        np.testing.assert_array_equal(found, [7, np.nan, np.nan, 9, 8])
+
+
+@pytest.mark.parametrize("wrong", [0, 6])
+def test_a_profile_of_other_cells_is_refused(path, wrong):
+    with h5py.File(path, "a") as file:
+        put_on_profile(file, "q", "MAI.TE4", [1, wrong], [7.0, 8])
+    with pytest.raises(MeshprepError, match=f"'q part' names number {wrong} of 1 to 5: correct"):
+        io.read(path)
+
+
+def test_values_of_cells_beside_those_at_their_nodes_are_told(path):
+    with h5py.File(path, "a") as file:
+        step = next(iter(file["CHA/q"].values()))
+        file.copy(step["MAI.TE4"], step, "NOE.TE4")
+    assert io.read(path).extras["unread"] == ("values 'q' of cells, beside those at their nodes",)
+
+
+def test_the_mesh_keeps_its_name_and_what_is_said_of_it(path):
+    with h5py.File(path, "a") as file:
+        file["ENS_MAA/mesh"].attrs["DES"] = np.bytes_("an intake")
+        file["ENS_MAA/mesh"].attrs["UNI"] = np.bytes_("mm".ljust(16) * 3)
+        for root in ("ENS_MAA", "FAS"):
+            file.move(f"{root}/mesh", f"{root}/Conduit d'air")
+        for field in file["CHA"].values():
+            field.attrs["MAI"] = np.bytes_("Conduit d'air")
+    with turned(path) as file:
+        assert list(file["ENS_MAA"]) == list(file["FAS"]) == ["Conduit d'air"]
+        assert file["ENS_MAA/Conduit d'air"].attrs["DES"] == b"an intake"
+        assert file["ENS_MAA/Conduit d'air"].attrs["UNI"].split() == [b"mm"] * 3
+        assert {field.attrs["MAI"] for field in file["CHA"].values()} == {b"Conduit d'air"}
+
+
+def with_groups(path, *names):
+    """The file with the cells in a family of these groups."""
+    with h5py.File(path, "a") as file:
+        step_of(file)["MAI/TE4/FAM"][:] = -3
+        family = file.require_group("FAS/mesh/ELEME/FAM_-3")
+        family.attrs["NUM"] = -3
+        rows = [np.frombuffer(n.ljust(80, b"\0"), np.int8) for n in names]
+        group = family.create_group("GRO")
+        group.attrs["NBR"] = len(names)
+        group.create_dataset("NOM", (len(names),), dtype="80int8")[:] = rows
+
+
+def test_groups_keep_names_of_every_kind(path):
+    names = ["Entrée n°1".encode(), b"a/b,c", b"x" * 80]
+    with_groups(path, *names)
+    with turned(path) as file:
+        (family,) = file["FAS/mesh/ELEME"].values()
+        assert [bytes(row).rstrip(b"\0") for row in family["GRO/NOM"][()]] == names
+
+
+def test_a_group_whose_name_reads_as_two_is_refused(path, tmp_path):
+    with_groups(path, b"left, right")
+    with pytest.raises(MeshprepError, match="group 'left, right', whose name reads as those of"):
+        io.read(path)
+    mesh = plain_meshes()["tets"]
+    tag = Tag.from_ids("physical", "cells", np.array([1, 1, 2, 2, 2]), {1: "left, right", 2: "in"})
+    with pytest.raises(MeshprepError, match="the name 'left, right' of a group"):
+        io.write(mesh.with_(tags=[tag]), tmp_path / "b.med")
+
+
+def test_families_of_the_same_groups_are_one_group(path):
+    """Gmsh and Salome write a family for each part of the geometry."""
+    with_groups(path, b"wall")
+    with h5py.File(path, "a") as file:
+        step_of(file)["MAI/TE4/FAM"][:3] = -4, -4, -5
+        for number in (-4, -5):
+            file.copy("FAS/mesh/ELEME/FAM_-3", file["FAS/mesh/ELEME"], f"FAM_{number}")
+            file[f"FAS/mesh/ELEME/FAM_{number}"].attrs["NUM"] = number
+        del file["FAS/mesh/ELEME/FAM_-5/GRO"]
+    tag = io.read(path).tag("cell_tags", "cells")
+    assert tag.first_ids().tolist() == [3, 3, 5, 3, 3]
+    assert dict(tag.names) == {3: "wall"}
+    with turned(path) as file:
+        assert step_of(file)["MAI/TE4/FAM"][()].tolist() == [-3, -3, -5, -3, -3]
+        families = {int(f.attrs["NUM"]): len(f["GRO/NOM"]) for f in file["FAS/mesh/ELEME"].values()}
+        assert families == {-3: 1, -5: 0}
+
+
+def test_gmsh_sees_the_groups_of_a_med_file_by_name(path, tmp_path):
+    """It takes the minus of a group for a side, and finds no name then."""
+    gmsh = other_readers.package("gmsh")
+    with_groups(path, b"wall")
+    io.write(io.read(path), tmp_path / "b.msh")
+    gmsh.initialize()
+    try:
+        gmsh.option.setNumber("General.Terminal", 0)
+        gmsh.open(str(tmp_path / "b.msh"))
+        groups = gmsh.model.getPhysicalGroups()
+        assert [(*g, gmsh.model.getPhysicalName(*g)) for g in groups] == [(3, 3, "wall")]
+    finally:
+        gmsh.finalize()
+
+
+def test_a_group_without_cells_is_told(path):
+    with_groups(path, b"wall")
+    with h5py.File(path, "a") as file:
+        file.copy("FAS/mesh/ELEME/FAM_-3", file["FAS/mesh/ELEME"], "FAM_-4")
+        empty = file["FAS/mesh/ELEME/FAM_-4"]
+        empty.attrs["NUM"] = -4
+        empty["GRO/NOM"][0] = np.frombuffer(b"outlet".ljust(80, b"\0"), np.int8)
+    assert io.read(path).extras["unread"] == ("group 'outlet' without cells",)
+
+
+@pytest.mark.parametrize("name", ["u.x", ".x", "p [bar] é", "x" * 64])
+def test_names_of_fields(path, name):
+    mesh = io.read(path)
+    n = mesh.size("nodes")
+    dats = [Dat(name, "nodes", np.arange(n) + 0.5), Dat(name, "cells", np.arange(5) + 0.5)]
+    new = path.with_name("b.med")
+    assert io.write(mesh.with_(dats=dats), new) == []
+    for place in ("nodes", "cells"):
+        values = io.read(new).dat(name, place).values
+        assert values.tolist() == (np.arange(mesh.size(place)) + 0.5).tolist()
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "x" * 65])
+def test_names_that_med_has_no_place_for(path, name):
+    mesh = io.read(path)
+    more = mesh.with_(dats=[Dat(name, "cells", np.arange(5) + 0.5)])
+    with pytest.raises(MeshprepError, match="a name the format cannot hold"):
+        io.write(more, path.with_name("b.med"))
 
 
 @pytest.mark.parametrize(("kind", "n"), [("tetra", 4), ("hexahedron", 8)])

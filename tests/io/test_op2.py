@@ -208,5 +208,8 @@ def test_hostile_files(tmp_path):
 def test_a_plan_is_no_mesh(tmp_path):
     path = tmp_path / "a.plan.h5"
     path.write_bytes(b"meshprep-plan 1\n")
-    with pytest.raises(MeshprepError, match="is a plan, not a mesh"):
+    with pytest.raises(MeshprepError, match="is a plan: meshprep info"):
+        io.read(path)
+    path.write_bytes(b"meshprep-parts 1\n")
+    with pytest.raises(MeshprepError, match="is a mesh in parts: meshprep info"):
         io.read(path)

@@ -29,7 +29,13 @@ def test_what_fits_several_sets_is_asked_for_and_can_be_declared(tmp_path):
     assert mesh.dat("q", "points").values.shape == (4, 1)
     assert mesh.dat("mystery", "points") is None
     for wrong, message in (
-        ({"link": "edges->walls"}, "there is no set 'walls'"),
+        (
+            {"link": "edges->walls"},
+            (
+                "there is no set 'walls': choose cells, edges, points, or add its size as an array "
+                "'walls' of one whole number"
+            ),
+        ),
         ({"lonk": "edges->cells"}, "there is no dataset 'lonk'"),
         ({"link": "cells->points", "q": "cells", "mystery": "none"}, "has 5 rows, but set 'cells'"),
     ):

@@ -1,5 +1,7 @@
 """VTU and XDMF where our own code stands for meshio's: each reads what the other writes."""
 
+from dataclasses import replace
+from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 import h5py
@@ -12,6 +14,7 @@ from meshprep import io
 from meshprep.io.compare import difference
 from meshprep.io.meshio_adapter import xdmf
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.ordering import Ordering
 
 
 def grid(n):
@@ -199,3 +202,86 @@ def test_arrays_of_one_name_in_a_vtu_file_are_refused(tmp_path):
     (tmp_path / "b.vtu").write_text(text.replace('Name="r"', 'Name="p"'))
     with pytest.raises(MeshprepError, match="has several arrays 'p'"):
         io.read(tmp_path / "b.vtu")
+
+
+VTU = """<VTKFile type="UnstructuredGrid" version="0.1" byte_order="LittleEndian">
+<UnstructuredGrid><Piece NumberOfPoints="4" NumberOfCells="2">
+<PointData Scalars="p &lt;&gt; 1" GlobalIds='ids'>
+<DataArray type="Float64" Name="u" NumberOfComponents="3" ComponentName0="x > &quot;0&quot;"
+  ComponentName2="z" format="ascii">0 1 2 3 4 5 6 7 8 9 10 11</DataArray>
+<DataArray type="Float64" Name="p &lt;&gt; 1" format="ascii">0 1 2 3</DataArray>
+<DataArray type="Int64" Name="ids" format="ascii">40 30 20 10</DataArray></PointData>
+<CellData Vectors="gone"><DataArray type="Float32" Name="u" ComponentName0="magnitude"
+  format="ascii">5 6</DataArray></CellData>
+<Points><DataArray type="Float64" NumberOfComponents="3" ComponentName0="X" format="ascii">
+0 0 0 1 0 0 1 1 0 0 1 0</DataArray></Points>
+<Cells><DataArray type="Int32" Name="connectivity" format="ascii">0 1 2 0 2 3</DataArray>
+<DataArray type="Int32" Name="offsets" format="ascii">3 6</DataArray>
+<DataArray type="UInt8" Name="types" format="ascii">5 5</DataArray></Cells>
+</Piece></UnstructuredGrid></VTKFile>
+"""
+
+
+def test_roles_and_names_of_components_stay_with_their_arrays(tmp_path):
+    (tmp_path / "a.vtu").write_text(VTU)
+    order = Ordering.from_new_to_old(np.array([3, 1, 0, 2]))
+    mesh = io.read(tmp_path / "a.vtu").renumber({"nodes": order})
+    assert io.write(mesh, tmp_path / "b.vtu") == []
+    piece = ElementTree.parse(tmp_path / "b.vtu").getroot()[0][0]
+    points, cells = piece.find("PointData"), piece.find("CellData")
+    assert points.attrib == {"Scalars": "p <> 1", "GlobalIds": "ids"}
+    assert cells.attrib == {}
+    names = {a.get("Name"): [a.get(f"ComponentName{i}") for i in range(3)] for a in points}
+    assert names == {"u": ['x > "0"', None, "z"], "p <> 1": [None] * 3, "ids": [None] * 3}
+    assert cells[0].get("ComponentName0") == "magnitude"
+    assert io.read(tmp_path / "b.vtu").dat("ids", "nodes").values.tolist() == [10, 30, 40, 20]
+    # notes of VTU: other formats go without
+    assert io.write(mesh, tmp_path / "b.xdmf") == []
+
+
+GRID = """<Xdmf Version="VERSION"><Domain><Grid Name="g">
+<Time Value="0.5"/>
+<Attribute Name="t" AttributeType="Tensor" Center="Node">
+<DataItem Dimensions="3 3 3" Format="XML">NUMBERS</DataItem></Attribute>
+<Geometry GeometryType="XYZ"><DataItem Dimensions="3 3" Format="XML">0 0 0 1 0 0 0 1 0
+</DataItem></Geometry>
+<Attribute Name="mass" AttributeType="Scalar" Center="Grid">
+<DataItem Dimensions="1" Format="XML">7</DataItem></Attribute>
+<Topology TopologyType="Triangle" NumberOfElements="1">
+<DataItem Dimensions="1 3" KIND="Int" Format="XML">0 1 2</DataItem></Topology>
+</Grid></Domain></Xdmf>"""
+
+
+@pytest.mark.parametrize(("version", "name"), [("2.0", "NumberType"), ("3.0", "DataType")])
+def test_what_an_xdmf_file_says_of_the_whole_mesh_is_told(tmp_path, version, name):
+    text = GRID.replace("VERSION", version).replace("KIND", name)
+    text = text.replace("NUMBERS", " ".join(map(str, range(27))))
+    (tmp_path / "a.xdmf").write_text(text)
+    mesh = io.read(tmp_path / "a.xdmf")
+    assert mesh.extras["unread"] == ("the time", "values 'mass' of the whole mesh")
+    io.write(mesh, tmp_path / "b.xdmf", drop=True)
+    tensors = io.read(tmp_path / "b.xdmf").dat("t", "nodes").values
+    assert tensors.tolist() == np.arange(27.0).reshape(3, 9).tolist()
+
+
+def test_values_of_the_whole_mesh_stay_in_a_vtu_file(tmp_path):
+    """Two whole numbers were taken for a group and its dimension, and left out."""
+    fields = '<FieldData><DataArray type="Float64" Name="TimeValue" NumberOfTuples="1">2.5'
+    fields += '</DataArray><DataArray type="Int32" Name="range" NumberOfTuples="2">3 1</DataArray>'
+    fields += '<DataArray type="Float32" Name="box" NumberOfTuples="2" NumberOfComponents="2">'
+    fields += "1 2 3 4</DataArray></FieldData>"
+    (tmp_path / "a.vtu").write_text(VTU.replace("<Piece", f"{fields}<Piece"))
+    mesh = io.read(tmp_path / "a.vtu")
+    assert io.write(mesh, tmp_path / "b.vtu") == []
+    kept = io.read(tmp_path / "b.vtu").extras["field data"]
+    assert {name: values.tolist() for name, values in kept.items()} == {
+        **{"TimeValue": [2.5], "range": [3, 1]},
+        "box": [[1, 2], [3, 4]],
+    }
+    with pytest.raises(MeshprepError, match="'TimeValue' of the field data, 'range' of the field"):
+        io.write(mesh, tmp_path / "b.xdmf")
+    words = replace(mesh, extras={"field data": {"by": np.array(["me"]), "n": np.array([1.0])}})
+    with pytest.raises(MeshprepError, match="cannot carry 'by' of the field data: use"):
+        io.write(words, tmp_path / "c.vtu")
+    assert io.write(words, tmp_path / "c.vtu", drop=True) == ["'by' of the field data"]
+    assert list(io.read(tmp_path / "c.vtu").extras["field data"]) == ["n"]

@@ -236,3 +236,14 @@ def test_truncated_files_are_errors_or_whole(cut, tmp_path):
     except MeshprepError:
         return
     assert mesh.size("cells") == 4
+
+
+def test_the_first_triangle_of_a_wedge_turns_out_of_it(tmp_path):
+    """As VTK has wedges; in memory it turns into the cell, as in Gmsh."""
+    points = "0 0 0\n1 0 0\n0 1 0\n0 0 1\n1 0 1\n0 1 1\n"
+    text = f"NDIME= 3\nNPOIN= 6\n{points}NELEM= 1\n13 0 2 1 3 5 4 0\nNMARK= 0\n"
+    (tmp_path / "a.su2").write_text(text)
+    mesh = io.read(tmp_path / "a.su2")
+    assert mesh.map("cells->nodes").table.tolist() == [[0, 1, 2, 3, 4, 5]]
+    io.write(mesh, tmp_path / "b.su2")
+    assert "\n13 0 2 1 3 5 4\n" in (tmp_path / "b.su2").read_text()

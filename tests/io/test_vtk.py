@@ -194,3 +194,64 @@ def test_whole_numbers_too_large_for_groups_are_values(kind, number, tmp_path):
     io.write(tets.with_(dats=[Dat("gmsh:physical", "cells", values)]), tmp_path / "a.vtu")
     found = io.read(tmp_path / "a.vtu").dat("gmsh:physical", "cells")
     assert found.values.tolist() == values.tolist()
+
+
+def with_values(text, kind="ASCII", version="5.1"):
+    """The tetrahedron with these sections for its nodes."""
+    head = HEAD.replace("ASCII", kind).replace("5.1", version)
+    if version != "5.1":
+        start, stop = head.index("CELLS"), head.index("CELL_TYPES")
+        head = f"{head[:start]}CELLS 1 5\n4 0 1 2 3\n{head[stop:]}"
+    return head + text
+
+
+TABLE = "SCALARS p double\nLOOKUP_TABLE rain%20bow\n1 2 3 4\nLOOKUP_TABLE rain%20bow 2\n"
+TABLE += "0 0 1 1 1 0 0 1\nVECTORS u double\n0 0 0 1 0 0 0 1 0 0 0 1\n"
+
+
+@pytest.mark.parametrize("version", ["5.1", "4.2"])
+def test_what_is_read_past_is_told_and_moves_nothing(version, tmp_path):
+    colours = "POINT_DATA 4\nCOLOR_SCALARS c 3\n" + "0 0.5 1 " * 4 + "\n"
+    notes = "METADATA\nCOMPONENT_NAMES\nx\ny%20z\nw\n\nSCALARS q double\nLOOKUP_TABLE default\n"
+    text = with_values(colours + TABLE + notes + "5 6 7 8\n", version=version)
+    (tmp_path / "a.vtk").write_text(text)
+    mesh = io.read(tmp_path / "a.vtk")
+    told = ("colours 'c'", "lookup table 'rain bow'", "names of components")
+    assert mesh.extras["unread"] == told
+    assert mesh.dat("p", "nodes").values.tolist() == [1, 2, 3, 4]
+    assert mesh.dat("u", "nodes").values.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert mesh.dat("q", "nodes").values.tolist() == [5, 6, 7, 8]
+    with pytest.raises(MeshprepError, match=r"cannot carry colours 'c' \(not read\); lookup"):
+        io.write(mesh, tmp_path / "b.vtk")
+
+
+@pytest.mark.parametrize("version", ["5.1", "4.2"])
+def test_colours_of_binary_files_are_bytes(version, tmp_path):
+    more = b"LOOKUP_TABLE t 2\n" + bytes([10, 13, 0, 255] * 2) + b"\nCOLOR_SCALARS c 2\n"
+    more += bytes([10] * 8) + b"\nSCALARS q double 1\nLOOKUP_TABLE t\n"
+    data = binary(version, "p", "double", [1, 2, 3, 4])
+    (tmp_path / "a.vtk").write_bytes(data + more + np.arange(4).astype(">f8").tobytes() + b"\n")
+    mesh = io.read(tmp_path / "a.vtk")
+    assert mesh.extras["unread"] == ("lookup table 't'", "colours 'c'")
+    assert mesh.dat("q", "nodes").values.tolist() == [0, 1, 2, 3]
+
+
+def test_notes_without_names_of_components_are_no_loss(tmp_path):
+    more = "POINT_DATA 4\nFIELD FieldData 2\np 1 4 double\n1 2 3 4\nMETADATA\nINFORMATION 1\n"
+    more += "NAME L2_NORM_RANGE LOCATION vtkDataArray\nDATA 2 1 4 \n\nq 1 4 double\n5 6 7 8\n"
+    (tmp_path / "a.vtk").write_text(HEAD + more)
+    mesh = io.read(tmp_path / "a.vtk")
+    assert mesh.dat("q", "nodes").values.tolist() == [5, 6, 7, 8]
+    assert io.write(mesh, tmp_path / "b.vtk") == []
+
+
+@pytest.mark.parametrize("place", ["POINT_DATA 4", "CELL_DATA 1"])
+def test_tensors_are_nine_components(place, tmp_path):
+    n = int(place.split()[1])
+    numbers = np.arange(9.0 * n).reshape(n, 9)
+    text = f"{place}\nTENSORS t double\n{' '.join(map(str, numbers.ravel()))}\n"
+    (tmp_path / "a.vtk").write_text(HEAD + text)
+    mesh = io.read(tmp_path / "a.vtk")
+    assert io.write(mesh, tmp_path / "b.vtk") == []
+    back = io.read(tmp_path / "b.vtk").dat("t", "nodes" if n == 4 else "cells")
+    assert back.values.tolist() == numbers.tolist()

@@ -84,9 +84,7 @@ def test_default_loops(types, expected):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ('edges->nodes", index = [1]', 'edges->nodes", index = [2]', "index 2 is past the last"),
         ('edges->nodes", index = [1]', 'edges->nodes", index = [0, 0]', "distinct"),
-        ('edges->nodes", dim', 'edges->cells", dim', "there is no map 'edges->cells'"),
         ('over = "edges"', 'over = "nodes"', "runs over 'nodes'"),
         ('access = "write"', 'access = "append"', "access 'append' is unknown"),
         ('access = "write"', 'access = "min"', "is for globals"),
@@ -107,12 +105,12 @@ def test_default_loops(types, expected):
         ("]\n", "", "not valid TOML"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path, before, after, message):
+def test_what_is_wrong_is_said_before_a_mesh_is_read(tmp_path, before, after, message):
     assert before in TOML
     path = tmp_path / "loops.toml"
     path.write_text(TOML.replace(before, after) if after else TOML.rstrip().rstrip("]"))
     with pytest.raises(MeshprepError, match=message) as error:
-        resolve(read_requests(path), mesh())
+        read_requests(path)
     assert "loops.toml" in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -123,6 +121,23 @@ def test_an_access_in_words_is_the_member(access):
     assert Arg("q", str(access), is_global=access in ("min", "max")).access is access
     with pytest.raises(MeshprepError, match="argument 'q': access 'add' is unknown: use read, wri"):
         Arg("q", "add")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('edges->nodes", index = [1]', 'edges->nodes", index = [2]', "index 2 is past the last"),
+        ('edges->nodes", dim', 'edges->cells", dim', "there is no map 'edges->cells'"),
+    ],
+)
+def test_what_does_not_fit_the_mesh_is_said(tmp_path, before, after, message):
+    assert before in TOML
+    path = tmp_path / "loops.toml"
+    path.write_text(TOML.replace(before, after))
+    requests = read_requests(path)
+    with pytest.raises(MeshprepError, match=message) as error:
+        resolve(requests, mesh())
+    assert "loops.toml" in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["edges", "->nodes", "a->b->c", ""])

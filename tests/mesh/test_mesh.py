@@ -70,7 +70,7 @@ def test_arrays_refuse_to_be_written():
                 [ElementSet("a", 1), ElementSet("b", 3)],
                 [SetMap("m", "a", "b", np.array([[0, -1]]))],
             ),
-            "element 0, column 1 has index -1, but set 'b' has 3 elements",
+            "column 1 has index -1, but set 'b' has 3 elements: elements that reach nothing must",
         ),
         (lambda: Mesh([ElementSet("a", 1), ElementSet("a", 2)], []), "two sets are named 'a'"),
         (lambda: Mesh([ElementSet("a", 1), ElementSet("u", 2, parts=("a",))], []), "its parts"),

@@ -14,8 +14,8 @@ from meshprep.metrics.ranking import LAUNCH_SECONDS, RANKED, Way, predicted_seco
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.pipeline.tuning import loop_of, tune_plan
 from meshprep.pipeline.variants import _joined_or_split, recut, with_loop, with_sizes
-from meshprep_runtime.bind import slots
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
 from meshprep_runtime.tuning.choose_gpu import staged_bytes
 

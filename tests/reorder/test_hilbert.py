@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import get_num_threads, set_num_threads
 
 from meshprep.reorder import METHODS, LocalityProblem
+from meshprep.reorder.curve import curve_keys
 from meshprep_runtime import MeshprepError
 
 
@@ -24,6 +26,26 @@ def test_one_step_at_a_time_through_a_whole_lattice(sizes):
     points = lattice(*sizes)
     steps = np.abs(np.diff(points[hilbert(points)], axis=0)).sum(axis=1)
     assert (steps == 1).all()
+
+
+@pytest.mark.parametrize("sizes", [(16, 16), (8, 8, 8)])
+def test_few_digits_are_enough_for_a_coarse_lattice(sizes):
+    points = lattice(*sizes)
+    box, digits = (points.min(axis=0), points.max(axis=0)), sum(n.bit_length() - 1 for n in sizes)
+    keys = curve_keys(points, box, "hilbert", turning=True, digits=digits)
+    assert sorted(keys.tolist()) == list(range(len(points)))
+    steps = np.abs(np.diff(points[np.argsort(keys)], axis=0)).sum(axis=1)
+    assert (steps == 1).all()
+
+
+def test_keys_do_not_depend_on_the_number_of_threads():
+    points = np.random.default_rng(0).random((70_001, 3))
+    found, threads = [], get_num_threads()
+    for count in (threads, 1):
+        set_num_threads(count)
+        found.append(curve_keys(points, (np.zeros(3), np.ones(3)), "hilbert", turning=True))
+    set_num_threads(threads)
+    assert np.array_equal(*found)
 
 
 def test_every_octant_is_left_before_the_next_is_entered():

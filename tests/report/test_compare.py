@@ -83,6 +83,10 @@ def test_orders_side_by_side(plans):
     orders = order_comparison(["a", "b"], [Plan.load(plans["good"]), banded])[0]
     assert _cell(orders, "bandwidth (cpu)", 1) == f"{order.before.bandwidth:,}"
     assert orders.header[2:] == ("a gps gpu", "b rcm cpu")
+    found = replace(banded.metrics.locality, applied=False)
+    left = replace(banded, metrics=replace(banded.metrics, locality=found))
+    assert order_comparison(["a"], [left])[0].header[-1] == "a rcm (not applied)"
+    assert order_comparison(["a rcm"], [left])[0].header[-1] == "a rcm (not applied)"
 
 
 def test_one_plan_before_and_after(plans):
@@ -275,6 +279,11 @@ def _side(reuse, colours=3.0, sectors=None, partitioner="blocks", blocks=2):
 )
 def test_verdicts(before, after, said):
     assert verdict(before, after) == said
+
+
+def test_no_advice_against_what_takes_less_time():
+    said = verdict(_side(3.6), _side(2.0), repaid=True)
+    assert said == "made it worse: reuse 3.60 -> 2.00"
 
 
 def test_the_best_of_a_row():

@@ -4,6 +4,8 @@ import json
 import os
 import re
 from dataclasses import replace
+from xml.etree import ElementTree
+from zipfile import ZipFile
 
 import meshio
 import numpy as np
@@ -302,12 +304,43 @@ def test_a_page_of_a_plan_whose_name_is_no_utf_8(tmp_path):
     assert "wing?" in page.read_text(encoding="utf-8")
 
 
+def test_the_figures_of_a_page_stand_alone(tmp_path):
+    """Each is XML by itself, with the values of the page's style and the names of its marks."""
+    mesh, plan = generate("delaunay2d", cells=300), tmp_path / "a<b.plan.h5"
+    prepare(mesh, ["edges->cells"], Options(block_size=32)).plan.save(plan)
+    io.write(mesh, tmp_path / "mesh.msh")
+    targets = {
+        name: tmp_path / f"{name}.{end}" for name, end in (("html", "html"), ("figures", "zip"))
+    }
+    files = ReportFiles(**targets, meshes=(tmp_path / "mesh.msh",))
+    found = compare([plan])
+    page, packed = write_files(found, files)
+    with ZipFile(packed) as archive:
+        texts = {name: archive.read(name).decode() for name in archive.namelist()}
+    drawn = re.findall(r'<figure id="([^"]+)">', page.read_text(encoding="utf-8"))
+    assert sorted(texts) == sorted(f"{name}.svg" for name in drawn)
+    for text in texts.values():
+        root = ElementTree.fromstring(text)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"
+        assert "var(" not in text
+        assert 'class="swatch' not in text
+    reuse = texts["loop-edges-cells-reuse-block-size.svg"]
+    assert "svg .mark.s0 { fill: #0b6e8f; }" in reuse
+    names = [t.text for t in ElementTree.fromstring(reuse).iterfind("{*}g/{*}text")]
+    assert names == ["input order", "blocks"]
+    before = packed.read_bytes()
+    write_files(found, replace(files, overwrite=True))
+    assert packed.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
         ({"html": "a.txt"}, r"name it \*.html"),
         ({"png": "a.html"}, r"name it \*.png"),
         ({"vtu": "a.vtk"}, r"name it \*.vtu"),
+        ({"figures": "a.svg"}, r"name it \*.zip"),
         ({"png": "a.png"}, "name its mesh with --mesh"),
         ({"html": "no/such/a.html"}, "does not exist"),
     ],

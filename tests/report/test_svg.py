@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshprep.report.html.charts import histogram
+from meshprep.report.html.charts import Series, histogram
 from meshprep.report.html.svg import Axis, Frame, place_axis
 from meshprep_runtime.plan.metrics import Histogram
 
@@ -47,6 +47,12 @@ def test_ticks_stand_where_they_say(low, span):
     assert 1 <= len(places) <= 12
     assert all(low - 1e-6 * span <= place <= low + span * (1 + 1e-6) for place in places)
     assert _told(axis) == pytest.approx(places, abs=0.01 * span)
+
+
+def test_series_can_be_told_apart():
+    """By mark or by colour, also where there are more series than marks."""
+    series = [Series("", [], style) for style in (None, *range(36))]
+    assert len({(one.kind, one.mark(0, 0)) for one in series}) == 37
 
 
 def test_blocks_are_counted_in_whole_numbers():

@@ -1,8 +1,10 @@
 """The C example, built with the compiler of this machine: the numbers of the Python runtime."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -222,6 +224,31 @@ def told_of(part, name):
             these = rows[messages.offset[i] : messages.offset[i + 1]]
             lines.append(f"{kind} {other} rows {these.size} sum {these.sum()}")
     return lines
+
+
+def test_copies_in_c_by_mpi(compile_program, tmp_path):
+    """Every copy gets the number that the file gives it, from the rank that owns it."""
+    folder = Path(sys.executable).parent
+    compiler, launcher = (
+        shutil.which(name, path=f"{folder}{os.pathsep}{os.environ['PATH']}")
+        for name in ("mpicc", "mpiexec.hydra")
+    )
+    if compiler is None or launcher is None:
+        pytest.skip("no MPICH on this machine")
+    program = tmp_path / "halo"
+    compile_program(compiler, ["-std=c99", *STRICT], FOLDER / "halo.c", program, optional=True)
+    mesh, file = tmp_path / "square.msh", tmp_path / "square.parts.h5"
+    workflow.generate("delaunay2d", mesh, values={"cells": 300})
+    (tmp_path / "heat.toml").write_text(LOOPS)
+    run(SplitJob(mesh, file, (3,), read_requests(tmp_path / "heat.toml")))
+    assert all(load_part(file, 3, p).sets["cells"].copies.size for p in range(3))
+
+    def ask(ranks):
+        words = [launcher, "-n", str(ranks), program, file, "cells"]
+        return subprocess.run(words, capture_output=True, text=True, timeout=60)
+
+    assert ask(3).stdout == "3 ranks: 0 copies are wrong\n"
+    assert "is not split into so many parts" in ask(2).stderr
 
 
 @pytest.mark.parametrize("language", BUILDS)

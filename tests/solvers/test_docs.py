@@ -11,7 +11,9 @@ import pytest
 from pages import DOCS, blocks
 
 from meshprep.io.generate import generate
+from meshprep.topology import derive
 from meshprep_cli.main import main
+from meshprep_runtime import DistributedPlan, run_ranks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
 from op2_files import c_mesh, put_map, write_hdf5, write_text
@@ -37,14 +39,14 @@ def test_the_commands_of_the_op2_page(tmp_path, monkeypatch, capsys):
         put_map(result, "owner", random.integers(0, sizes["cells"], (sizes["edges"], 1)))
         result["t"] = random.random(sizes["cells"])
     ran = commands("solvers/op2.md")
-    assert len(ran) == 12
+    assert len(ran) == 17
     for words in ran:
         force = [] if words[1] == "info" else ["--force"]
         small = ["300" if word == "720000" else word for word in words[1:]]
         assert main([*small, *force]) == 0, (words, capsys.readouterr().err)
     made = {p.name for p in Path().iterdir()}
     assert made >= {"new_grid-reordered.dat", "grid-reordered.h5", "out-restored.h5", "loops.toml"}
-    assert "grid.op2.h5" in made
+    assert made >= {"grid.op2.h5", "report.html"}
     assert made >= {"new_grid.h5", "q-reordered.npy", "fields-reordered.npz", "table-reordered.csv"}
 
 
@@ -77,6 +79,27 @@ def test_the_objects_of_the_python_page():
     assert np.array_equal(scope["u_old"], scope["new"].plan.ordering["nodes"].old_to_new)
 
 
+def test_the_arrays_of_the_page_on_formats(tmp_path, monkeypatch, capsys):
+    """From Python and by the command, the blocks of a solver's faces and of its outer ones."""
+    monkeypatch.chdir(tmp_path)
+    sides = np.array([[0, 1], [4, -1], [1, 2], [3, 0], [4, 2], [3, -1], [2, 3]], np.int32)
+    sides.tofile("face_cells.bin")
+    scope = {}
+    exec(*blocks("formats.md", "python"), scope)
+    plan, inner = scope["plan"], scope["inner"]
+    old = plan.ordering["cells"].new_to_old[plan.maps["faces->cells"].table]
+    np.testing.assert_array_equal(old, sides[inner])
+    assert sorted(inner) == [0, 2, 3, 4, 6]
+    with h5py.File("own.h5", "w") as file:
+        file["inside"], file["outside"] = sides[sides[:, 1] >= 0], sides[sides[:, 1] < 0, :1]
+        for name, size in scope["sizes"].items():
+            file[name] = np.array([size])
+    (words,) = commands("formats.md")
+    assert main([*words[1:], "--force"]) == 0, capsys.readouterr().err
+    with h5py.File("own-reordered.h5") as file:
+        assert file["inside"].shape == (5, 2)
+
+
 def test_the_page_on_ranks(tmp_path, monkeypatch):
     """Four ranks of one process give what one rank does."""
     monkeypatch.chdir(tmp_path)
@@ -88,9 +111,9 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
         small = [{"20000": "300", "2,4": "1,4"}.get(word, word) for word in words[1:]]
         assert main([*small, "-q"]) == 0
     scope = {}
-    program, ranks = blocks("solvers/mpi.md", "python")
-    exec(program, scope)
-    exec(ranks, scope)
+    program, numbers, ranks = blocks("solvers/mpi.md", "python")
+    for code in (program, numbers, ranks):
+        exec(code, scope)
     total, r, timings = scope["results"][0]
     (expected, r_one, _) = scope["run_ranks"](1, scope["main"])[0]
     assert total == pytest.approx(expected)
@@ -98,6 +121,45 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
     assert [times.calls for times in timings.loops["flux"]] == [10] * 4
     with h5py.File("result.h5") as file:
         np.testing.assert_array_equal(file["r"][:], r_one)
+    _numbers_of_petsc(scope["petsc_numbers"])
+
+
+def test_plans_of_ranks_that_have_parts_already():
+    """Owned cells stay before copies, and core edges reach owned cells alone."""
+    scope = {}
+    exec(*blocks("solvers/mpi.md", "py"), scope)
+    whole = derive(generate("delaunay2d", cells=600, shuffle=True), ["edges->cells"])
+    table = whole.map("edges->cells").table
+    mine = np.arange(600) < 300
+    sides = table[mine[table].any(axis=1)]
+    local = np.full(600, -1)
+    here = np.concatenate([np.flatnonzero(mine), np.setdiff1d(sides, np.flatnonzero(mine))])
+    local[here] = np.arange(here.size)
+    plan = scope["rank_plan"](local[sides], 300, here.size)
+    order = plan.ordering["cells"]
+    assert sorted(order.new_to_old[:300]) == list(range(300))
+    assert order.new_to_old[:300].tolist() != list(range(300))
+    assert plan.maps["core->cells"].table.max() < 300 <= plan.maps["border->cells"].table.max()
+    assert (plan.maps["border->cells"].table >= 300).any(axis=1).all()
+    made = np.concatenate([plan.maps[f"{name}->cells"].table for name in ("core", "border")])
+    pairs = sorted(map(sorted, here[order.new_to_old[made]].tolist()))
+    assert pairs == sorted(map(sorted, sides.tolist()))
+
+
+def _numbers_of_petsc(petsc_numbers):
+    """Each rank owns its numbers; every row, copies too, is the element that its owner says."""
+
+    def rank(comm):
+        plan = DistributedPlan.load("wing.parts.h5", comm)
+        mine = plan.dat("cells", values=plan.numbers("cells").astype(float))
+        plan.update(mine)
+        return petsc_numbers(plan, "cells"), mine.array.reshape(-1), plan.numbers("cells")
+
+    found = run_ranks(4, rank)
+    of_mesh = np.concatenate([owned for _, _, owned in found])
+    assert sorted(of_mesh) == list(range(of_mesh.size))
+    for numbers, rows, _ in found:
+        np.testing.assert_array_equal(of_mesh[numbers], rows)
 
 
 def test_the_loop_of_the_c_page_is_that_of_the_example():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.maps import distinct, offsets_of
 
 from ...kernels import Bools, Int32s, kernel
 from ..places import Places
@@ -133,7 +133,7 @@ def _with_copies(mine: CaredElements, places: Places, number: Int32s, size: int)
     outside[number[:-1]] = places.points
     ids, part = (exchanged(ranks, [of[one] for one in sent]) for of in (mine.ids, mine.part))
     tables = exchanged(ranks, [outside[mine.table[one]] for one in sent])
-    received = mine.own + np.append(0, np.cumsum([len(one) for one in ids]))
+    received = mine.own + offsets_of([len(one) for one in ids])
     return CaredElements(
         np.concatenate([mine.ids, *ids]),
         np.concatenate([mine.part, *part]),

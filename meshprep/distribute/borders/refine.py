@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...kernels import Int32s, Int64s
 from ...kernels.parallel import each, pieces
+from ...mesh.blockwise import SPREAD
 from ..ranks import Ranks
 from ..slices.homes import Homes
 from ..subject import SplitSubject
@@ -167,5 +168,5 @@ def _half(room: Int64s, count: Int64s) -> NDArray[np.float64]:
 
 def _fractions(ids: Int64s, turn: int) -> NDArray[np.float64]:
     """A number below 1 for each element."""
-    spread = (ids.astype(np.uint64) + np.uint64(turn)) * np.uint64(0x9E3779B97F4A7C15)
+    spread = (ids.astype(np.uint64) + np.uint64(turn)) * SPREAD
     return (spread >> np.uint64(11)).astype(np.float64) / float(1 << 53)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import offsets_of, read_only, rows_of_entries
 
 from ...kernels import Int32s, Int64s, kernel
 from ...kernels.parallel import each, pieces
@@ -152,7 +152,7 @@ def _renumbered(graph: Csr, order: NDArray[np.int32]) -> Csr:
     """The graph of elements in another order."""
     number = np.empty(order.size, np.int32)
     number[order] = np.arange(order.size, dtype=np.int32)
-    offset = np.concatenate([[0], np.cumsum(np.diff(graph.offset)[order])])
+    offset = offsets_of(np.diff(graph.offset)[order])
     index = np.empty(offset[-1], np.int32)
     arrays = [read_only(a) for a in (graph.offset, graph.index, order, number, offset)]
     each(_fill_renumbered, [(*arrays, begin, end, index) for begin, end in pieces(order.size)])
@@ -179,7 +179,7 @@ def _fill_renumbered(
 def _facets_as_points(graph: Csr) -> NDArray[np.int32]:
     """The facets of each element, numbered; the first :data:`FACETS` of its row."""
     degree = np.diff(graph.offset)
-    row = np.repeat(np.arange(degree.size), degree)
+    row = rows_of_entries(graph.offset)
     place = np.arange(row.size) - graph.offset[row]
     low, high = np.minimum(row, graph.index), np.maximum(row, graph.index)
     _, facet = np.unique(low.astype(np.int64) * degree.size + high, return_inverse=True)

@@ -6,6 +6,9 @@ import numpy as np
 import pymetis
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import offsets_of
+
+from ..metis import UFACTOR
 from ..ranks import Ranks, of_root
 from ..runs import run_ends
 from ..subject import SplitSubject
@@ -13,8 +16,6 @@ from .homes import Homes, blocks
 
 # The most elements of a cluster, and how many clusters a part should have at least.
 LARGEST, ENOUGH = 256, 64
-# Thousandths by which METIS may overfill a part.
-UFACTOR = 30
 
 Numbers = NDArray[np.int64]
 
@@ -48,7 +49,7 @@ def clusters_of(subject: SplitSubject, parts: int) -> Clusters:
     ends = np.unique(subject.leading_runs)
     size = max(1, min(LARGEST, int(ends[-1]) // (ENOUGH * parts)))
     pieces = -(-np.diff(ends) // size)
-    return Clusters(ends, np.append(0, np.cumsum(pieces)))
+    return Clusters(ends, offsets_of(pieces))
 
 
 def cut_of_clusters(

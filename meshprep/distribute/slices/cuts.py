@@ -6,6 +6,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import offsets_of
+
 from ...kernels import Bools, Int64s, UInt64s, kernel
 from ...reorder.curve import curve_keys
 from ...reorder.radix import stable_argsort
@@ -101,7 +103,7 @@ def _beyond(
     if where.shape[1]:
         axis = np.argmax(high - low, axis=1)
         keys = _ascending(where[np.arange(len(where)), axis[region]])
-    ends = np.append(0, np.cumsum(count))
+    ends = offsets_of(count)
     grouped = _grouped(keys, region, ends[:-1].copy())
     for begin, end in pairwise(ends):
         grouped[begin:end].sort()

@@ -11,17 +11,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.maps import distinct, offsets_of
 
 from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
+from ...mesh.blockwise import SPREAD
 from ...topology.facets import find_facets
 from ...topology.slots import Part, Slots, corners_of
 from ..places import Places
 from ..ranks import Ranks, exchanged
 from .homes import ROWS, Homes, blocks, joined
-
-# An odd number that spreads consecutive ones over 64 bits.
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +48,7 @@ class FacetSlice:
     nodes: NDArray[np.integer]  # (m,) integers: the nodes that these stand for
 
     def chosen(self, keep: NDArray[np.bool_]) -> "FacetSlice":
-        ends = np.append(0, np.cumsum(keep))[self.ends]
+        ends = offsets_of(keep)[self.ends]
         rest = self.first[keep], self.cells[keep], self.count[keep]
         return FacetSlice(ends, *rest, self.slots, self.nodes)
 
@@ -183,7 +181,7 @@ def _merged(rows: NDArray[np.int64], corners: NDArray[np.int32]) -> NDArray[np.i
 
 @kernel
 def _merge(key: UInt64s, rows: Int64s, corners: Int32s, out: Int64s) -> None:
-    """Rows in the order of their hashes; of more than two cells only the number is of use."""
+    """Rows in the order of their hashes; of facets of many cells only their number counts."""
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     left = np.ones(key.size, np.bool_)
     for i in range(key.size):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import SetMap, distinct
+from meshprep_runtime.maps import SetMap, distinct, offsets_of
 
 from ...mesh.geometry import Means
 from ..halos import OwnedRuns
@@ -188,7 +188,7 @@ def _places(
 
 
 def _segments(sizes: Sequence[int], ids: NDArray[np.int32]) -> tuple[int, ...]:
-    ends = np.searchsorted(ids, np.cumsum([0, *sizes]))
+    ends = np.searchsorted(ids, offsets_of(sizes))
     ends[-1] += 1
     return tuple(int(n) for n in np.diff(ends))
 
@@ -213,7 +213,7 @@ def split_numbers(
     number, offset = {}, {}
     for name, run in runs.items():
         owned = np.concatenate([one[name] for one in every])
-        offset[name] = np.append(0, np.cumsum(owned)).astype(np.int64)
+        offset[name] = offsets_of(owned)
         homes, ids = Homes(sizes[name], ranks), local.ids[name]
         mine = run.elements[: run.offset[len(local.held)]]
         first = int(offset[name][local.held.start])

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan import seal
+from meshprep_runtime.plan.seal import is_parts, is_plan
 
 from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded
@@ -22,7 +22,9 @@ def _read(path: Path, permuter: Permuter) -> dict[str, PlacedArray]:
     from ..op2.objects import classify, load
     from ..op2.read import index_range
 
-    _refuse_plan(path)
+    if is_plan(path) or is_parts(path):
+        kind = "plan" if is_plan(path) else "mesh in parts"
+        raise MeshprepError(f"is a {kind}: name the file with the values")
     with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
         declared = _declared(file, permuter)
         found = classify(file, declared)
@@ -51,12 +53,6 @@ def _fits(file: Any, permuter: Permuter, name: str, place: str) -> bool:
         return True
     size = permuter.plan.sizes.get(rows_of(place))
     return size is not None and getattr(file[name], "shape", ())[:1] == (size,)
-
-
-def _refuse_plan(path: Path) -> None:
-    with path.open("rb") as file:
-        if file.read(len(seal.FORMAT)) == seal.FORMAT.encode():
-            raise MeshprepError("is a plan: name the file with the values")
 
 
 def _write(source: Path, target: Path, arrays: Mapping[str, NDArray], permuter: Permuter) -> None:

@@ -43,7 +43,7 @@ class Permuter:
             for part in place.split("->") if name not in (BASE, COORDINATES) else ():
                 if part.strip() not in (*self.plan.sizes, NO_SET):
                     raise MeshprepError(
-                        f"'{name}' is declared as {place}, but the plan has no set "
+                        f"{_called(name)} is declared as {place}, but the plan has no set "
                         f"'{part.strip()}': choose {', '.join(self.plan.sizes)}"
                     )
 

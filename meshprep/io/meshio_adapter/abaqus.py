@@ -28,6 +28,9 @@ _USUAL = {
     **{"tetra": ("C3D4",) * 2, "tetra10": ("C3D10",) * 2, "wedge": ("C3D6",) * 2},
     **{"wedge15": ("C3D15",) * 2, "hexahedron": ("C3D8",) * 2, "hexahedron20": ("C3D20",) * 2},
 }
+# Abaqus has the middle of a line between its ends: column ``i`` is column ``_MIDDLE[i]`` in memory,
+# and the other way round.
+_MIDDLE = [0, 2, 1]
 # Types by name: those that meshio knows, set right, and more of plane and axisymmetric ones.
 _FAMILIES = {"3": "triangle", "4": "quad", "6": "triangle6", "8": "quad8"}
 _TYPES: dict[str, str] = {
@@ -207,7 +210,8 @@ def _mesh(deck: _Deck) -> meshio.Mesh:
     for name, rows in deck.blocks:
         table = [[_place(deck.nodes, n, "node") for n in row] for row in rows]
         cell_type = _TYPES[name]
-        cells.append((cell_type, np.array(table).reshape(len(rows), node_count(cell_type))))
+        nodes = np.array(table).reshape(len(rows), node_count(cell_type))
+        cells.append((cell_type, nodes[:, _MIDDLE] if cell_type == "line3" else nodes))
         kinds.append(np.full(len(rows), 0 if _usual(cell_type, plane) == name else _NUMBER[name]))
     mesh = meshio.Mesh(
         np.array(deck.points),
@@ -283,7 +287,9 @@ def _write_elements(
     blocks = zip(mesh.cells, mesh.cell_data[TYPE], elements, strict=True)
     for cells, kinds, numbers in blocks:
         last = -1
-        rows = zip(kinds.tolist(), numbers.tolist(), node[cells.data].tolist(), strict=True)
+        table = node[cells.data]
+        table = table[:, _MIDDLE] if cells.type == "line3" else table
+        rows = zip(kinds.tolist(), numbers.tolist(), table.tolist(), strict=True)
         for kind, number, nodes in rows:
             if kind != last:
                 name = _NAME[kind] if kind else _usual(cells.type, mesh.points.shape[1] < 3)

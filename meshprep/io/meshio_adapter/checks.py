@@ -113,9 +113,13 @@ def _abaqus(path: Path) -> list[str]:
     return sorted({f"*{w.decode('utf-8', 'replace')}" for w in words if w not in known})
 
 
+NASTRAN_START = b"BEGIN BULK"
+
+
 def nastran_bulk(path: Path) -> bytes:
-    """The cards of a deck that nodes and elements are among."""
-    return re.split(rb"^ENDDATA", path.read_bytes().partition(b"BEGIN BULK")[2], flags=re.M)[0]
+    """The cards of a deck that nodes and elements are among; all where it does not tell."""
+    head, start, cards = path.read_bytes().partition(NASTRAN_START)
+    return re.split(rb"^ENDDATA", cards if start else head, flags=re.M)[0]
 
 
 def nastran_numbers(bulk: bytes) -> tuple[list[int], list[int]]:
@@ -146,7 +150,8 @@ def _nastran(path: Path) -> list[str]:
 
 def _nastran_left_out(path: Path, bulk: bytes) -> list[str]:
     """What stands before the cards of the mesh, and behind the places of nodes."""
-    before = path.read_bytes().partition(b"BEGIN BULK")[0].splitlines()
+    head, start, _ = path.read_bytes().partition(NASTRAN_START)
+    before = head.splitlines() if start else []
     told = any(line.strip() and not line.startswith(b"$") for line in before)
     out = ["executive and case control"] if told else []
     behind = re.findall(rb"^GRID(?:,[^,\n]*){5},([^\n]*)|^GRID[^,*\n]{44}([^,\n]+)", bulk, re.M)

@@ -56,11 +56,28 @@ def read(path: str) -> Any:
         mesh.left_out = [*_take_numbers(file, mesh, sizes), *left_out(file)]
         mesh.time = _time(file)
         names = _names(file, "eb_names")
+        mesh.left_out += _empty(file, names, blocks)
         named = {i: names[b - 1] for i, b in zip(ids, blocks, strict=True) if b <= len(names)}
         mesh.group_names = {BLOCK: {i: name for i, name in named.items() if name}}
         if _says_nothing(mesh, ids):
             del mesh.cell_data[BLOCK]
     return mesh
+
+
+def _empty(file: Any, names: Sequence[str], blocks: Sequence[int]) -> list[str]:
+    """Element blocks and node sets that nothing is in."""
+    sets = [_index(k) for k in file.variables if re.fullmatch(r"node_ns\d+", k)]
+    out = []
+    for kind, dimension, ids, there, known in (
+        ("element block", "num_el_blk", "eb_prop1", blocks, names),
+        ("node set", "num_node_sets", "ns_prop1", sets, _names(file, "ns_names")),
+    ):
+        count = len(file.dimensions[dimension]) if dimension in file.dimensions else 0
+        for place in sorted(set(range(1, count + 1)) - set(there)):
+            number = int(file[ids][place - 1]) if ids in file.variables else place
+            name = f" '{known[place - 1]}'" if place <= len(known) and known[place - 1] else ""
+            out.append(f"{kind} {number}{name}, which is empty")
+    return out
 
 
 def _says_nothing(mesh: Any, ids: Sequence[int]) -> bool:

@@ -23,7 +23,10 @@ _TYPES = {
     **{"hexahedron20": "HEX20", "hexahedron27": "HEX27"},
 }
 CELL_TYPES = tuple(_TYPES)
-_NAME = 33
+# Names that a file can hold: at most 255 bytes, and blanks at the ends mean nothing.
+NAME = r"(?!\s)[^\x00-\x1f\x7f-\x9f]{1,63}(?<!\s)"
+# What readers that ask for no length have room for.
+_USUAL_BYTES = 32
 
 
 def blocks(mesh: Mesh) -> tuple[list[Tag], list[str]]:
@@ -72,7 +75,7 @@ def write(path: str, mesh: Any) -> None:
     runs = list(_runs(mesh))
     with netCDF4.Dataset(path, "w") as file:
         file.set_auto_mask(False)
-        _write_head(file, mesh, len(runs))
+        _write_head(file, mesh, len(runs), max(_USUAL_BYTES, *map(_bytes, _all_names(mesh))))
         _write_points(file, mesh.points)
         _write_numbers(file, mesh)
         _write_blocks(file, mesh, runs)
@@ -88,14 +91,33 @@ def _runs(mesh: Any) -> Iterator[tuple[int, slice, int]]:
             yield k, slice(a, b), int(ids[a]) or k + 1
 
 
-def _write_head(file: Any, mesh: Any, n_blocks: int) -> None:
+def _all_names(mesh: Any) -> list[str]:
+    return [
+        *mesh.point_data,
+        *mesh.cell_data,
+        *mesh.point_sets,
+        *mesh.group_names.get(BLOCK, {}).values(),
+    ]
+
+
+def _bytes(name: str) -> int:
+    return len(name.encode())
+
+
+def _write_head(file: Any, mesh: Any, n_blocks: int, longest: int) -> None:
     file.title = "written by meshprep"
     file.api_version = file.version = np.float32(7.06)
     file.floating_point_word_size = np.int32(8)
     file.file_size = np.int32(1)
     file.int64_status = np.int32(0)
-    file.maximum_name_length = np.int32(_NAME - 1)
-    sizes = {"len_string": _NAME, "len_name": _NAME, "len_line": 81, "four": 4, "time_step": None}
+    file.maximum_name_length = np.int32(longest)
+    sizes = {
+        "len_string": _USUAL_BYTES + 1,
+        "len_name": longest + 1,
+        "len_line": 81,
+        "four": 4,
+        "time_step": None,
+    }
     sizes |= {"num_dim": mesh.points.shape[1], "num_nodes": len(mesh.points)}
     sizes |= {"num_elem": sum(len(c.data) for c in mesh.cells), "num_el_blk": n_blocks}
     for name, size in sizes.items():
@@ -120,9 +142,9 @@ def _write_numbers(file: Any, mesh: Any) -> None:
 
 
 def _write_names(file: Any, key: str, dimension: str, names: Sequence[str]) -> None:
-    letters = np.zeros((len(names), _NAME), dtype="S1")
+    letters = np.zeros((len(names), len(file.dimensions["len_name"])), dtype="S1")
     for row, name in zip(letters, names, strict=True):
-        row[: len(name)] = list(name)
+        row[: _bytes(name)] = np.frombuffer(name.encode(), "S1")
     file.createVariable(key, "S1", (dimension, "len_name"))[:] = letters
 
 

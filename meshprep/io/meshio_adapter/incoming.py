@@ -13,7 +13,14 @@ from meshprep_runtime.maps import distinct
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
-from ..capabilities import MED_FIELDS, TIME, group_of_array
+from ..capabilities import (
+    FIELD_DATA,
+    MED_FIELDS,
+    MED_MESH,
+    TIME,
+    VTU_ARRAYS,
+    group_of_array,
+)
 from .numbers import drop_counts
 
 # Arrays of these names would be taken for something else: they have a prefix more in memory.
@@ -196,21 +203,35 @@ def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
     extras: dict[str, Any] = {}
     named = {n for n, v in source.field_data.items() if _number_and_dim(v)[1] is not None}
     rest = {n: v for n, v in source.field_data.items() if n not in named}
+    # in formats without names of groups none of these is one
+    rest |= getattr(source, "whole_values", {})
     if rest:
-        extras["field data"] = {name: np.asarray(value) for name, value in rest.items()}
+        extras[FIELD_DATA] = {name: np.asarray(value) for name, value in rest.items()}
     if time := getattr(source, "time", 0.0):
         extras[TIME] = {f"{time:g}": time}
     if fields := getattr(source, "fields", {}):
         extras[MED_FIELDS] = fields
+    if about := getattr(source, "about", {}):
+        extras[MED_MESH] = about
+    if arrays := getattr(source, "arrays", {}):
+        extras[VTU_ARRAYS] = arrays
     if unread:
         extras["unread"] = tuple(dict.fromkeys(unread))
     return extras
 
 
 def _unplaced(source: Any) -> list[str]:
-    """Netgen's periodic pairs, which meshio keeps as plain arrays, and what a reader says."""
+    """Netgen's periodic pairs, which meshio keeps as arrays, what a reader says, and empty sets."""
     pairs = list(source.info) if isinstance(source.info, dict) else []
-    return [*pairs, *getattr(source, "left_out", ())]
+    nodes = [name for name, index in source.point_sets.items() if not np.size(index)]
+    cells = [
+        name
+        for name, blocks in source.cell_sets.items()
+        if not any(index is not None and len(index) for index in blocks)
+    ]
+    empty = [f"set '{name}' without nodes" for name in nodes]
+    empty += [f"set '{name}' without cells" for name in cells]
+    return [*pairs, *getattr(source, "left_out", ()), *empty]
 
 
 def _point_sets(source: Any) -> list[IndexList]:

@@ -5,8 +5,9 @@ listed, with groups or without. A field that nodes and cells have in common goes
 Gmsh takes such values for one array.
 """
 
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
@@ -20,8 +21,8 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.cells import shape_of
-from .med_fields import read_fields, read_numbers, write_fields, write_numbers
-from .numbers import taken_numbers
+from .med_fields import read_fields, read_numbers, values_on, write_fields, write_numbers
+from .numbers import BETWEEN, taken_numbers
 
 # Corners of a volume in memory, in the order of MED; twice is the order again.
 _CORNERS = {
@@ -31,9 +32,10 @@ _CORNERS = {
     "hexahedron": (0, 3, 2, 1, 4, 7, 6, 5),
 }
 _OF_CELLS = " of cells"
-# The name of a family of cells whose number is not that of the group in memory.
+# The name of a family of cells that we wrote, with the number of the group in memory.
 _FAMILY = re.compile(r"group (-?\d+)")
-_FAMILIES = "FAS/mesh"
+# What a file says of its mesh, besides its name.
+_OF_MESH = ("DES", "NOM", "UNI", "UNT")
 
 
 class _Partial(meshio.Mesh):
@@ -48,18 +50,24 @@ def read(path: str) -> Any:
     """Read a MED file as meshio does, volumes in VTK's order and groups by our numbers."""
     with h5py.File(path, "r") as file:
         _refuse_unknown(_step(file))
-    with _instead(Mesh=_Partial, _read_families=_families):
+    readers = {"_read_nodal_data": _node_values, "_read_cell_data": _cell_values}
+    with _instead(Mesh=_Partial, _read_families=_families, **readers):
         mesh = _med.read(path)
     mesh.field_data.pop("med:nom", None)
     with h5py.File(path, "r") as file:
         mesh.fields, mesh.left_out = read_fields(file)
         mesh.left_out += read_numbers(_step(file), mesh)
+        mesh.about = _about(file)
     _turn(mesh)
-    numbers = _group_numbers(path)
+    families = _cell_families(path, mesh)
+    used = {i for ids in families for i in np.unique(ids).tolist()} - {0}
+    numbers = _in_memory(_group_numbers(path), mesh.cell_tags, used)
     mesh.cell_tags = {numbers.get(i, i): names for i, names in mesh.cell_tags.items() if names}
     mesh.point_tags = {i: names for i, names in mesh.point_tags.items() if names}
-    tags = [_renumbered(ids, numbers) for ids in _cell_families(path, mesh)]
-    mesh.cell_data["cell_tags"] = tags
+    mesh.cell_data["cell_tags"] = [_renumbered(ids, numbers) for ids in families]
+    held = {name for i in used for name in mesh.cell_tags.get(numbers[i], ())}
+    groups = {name for names in mesh.cell_tags.values() for name in names}
+    mesh.left_out += [f"group '{name}' without cells" for name in sorted(groups - held)]
     for name in [n for n in mesh.cell_data if n.endswith(_OF_CELLS)]:
         if name.removesuffix(_OF_CELLS) in mesh.point_data:
             mesh.cell_data[name.removesuffix(_OF_CELLS)] = mesh.cell_data.pop(name)
@@ -75,14 +83,42 @@ def _refuse_unknown(step: Any) -> None:
             )
 
 
+def _about(file: Any) -> dict[str, Any]:
+    """The name of the mesh under ``name``, and its attributes."""
+    name, mesh = next(iter(file["ENS_MAA"].items()))
+    return {"name": name} | {key: mesh.attrs[key] for key in _OF_MESH if key in mesh.attrs}
+
+
+def _name(file: Any, about: Mapping[str, Any]) -> None:
+    """Give the mesh that was written its name and attributes."""
+    attributes = {key: value for key, value in about.items() if key in _OF_MESH}
+    file["ENS_MAA/mesh"].attrs.update(attributes)
+    for field in file["CHA"].values():
+        field.attrs["MAI"] = np.bytes_(about["name"].encode())
+    for root in ("ENS_MAA", "FAS"):
+        file.move(f"{root}/mesh", f"{root}/{about['name']}")
+
+
 def _families(root: Any) -> dict[int, list[str]]:
     """Groups of each family by number; meshio fails on a family that has none."""
     out = {}
     for family in root.values():
         rows = family["GRO/NOM"][()] if "GRO/NOM" in family else ()
-        names = [bytes(row.astype(np.uint8)).decode("latin-1") for row in rows]
-        out[int(family.attrs["NUM"])] = [name.partition("\0")[0].strip() for name in names]
+        names = [_text(bytes(row.astype(np.uint8)).partition(b"\0")[0]) for row in rows]
+        if several := [name for name in names if BETWEEN in name]:
+            raise MeshprepError(
+                f"has a group '{several[0]}', whose name reads as those of two: write no blank "
+                "after a comma"
+            )
+        out[int(family.attrs["NUM"])] = names
     return out
+
+
+def _text(name: bytes) -> str:
+    try:
+        return name.decode().strip()
+    except UnicodeDecodeError:
+        return name.decode("latin-1").strip()
 
 
 @contextmanager
@@ -104,6 +140,19 @@ def _step(file: Any) -> Any:
     return mesh if "NOE" in mesh else next(iter(mesh.values()))
 
 
+def _node_values(support: Any, profiles: Any) -> NDArray:
+    n = _step(support.file)["NOE/COO"].attrs["NBR"]
+    values = values_on(support["NOE"], profiles, int(n))
+    return values[:, 0] if values.shape[1] == 1 else values.reshape(len(values), -1)
+
+
+def _cell_values(support: Any, profiles: Any) -> NDArray:
+    cell_type = support.name.rpartition("/")[2].partition(".")[2]
+    n = _step(support.file)["MAI"][cell_type]["NOD"].attrs["NBR"]
+    values = values_on(support, profiles, int(n))
+    return values[:, 0] if values.shape[1] == 1 else values
+
+
 def _cell_families(path: str, mesh: Any) -> list[NDArray]:
     """The family of each cell; meshio shifts them where a type of cells has none."""
     with h5py.File(path, "r") as file:
@@ -112,11 +161,28 @@ def _cell_families(path: str, mesh: Any) -> list[NDArray]:
 
 
 def _group_numbers(path: str) -> dict[int, int]:
-    """The number in memory of each family of cells that :func:`write` gave another."""
+    """The number in memory of each family of cells that :func:`write` made."""
     with h5py.File(path, "r") as file:
-        families = file.get(f"{_FAMILIES}/ELEME", {})
+        families = next(iter(file["FAS"].values())).get("ELEME", {}) if "FAS" in file else {}
         found = {int(f.attrs["NUM"]): _FAMILY.fullmatch(name) for name, f in families.items()}
     return {number: int(match[1]) for number, match in found.items() if match}
+
+
+def _in_memory(
+    own: Mapping[int, int], names: Mapping[int, Sequence[str]], used: Iterable[int]
+) -> dict[int, int]:
+    """The number in memory of each family of cells: its own without the minus, where it is free.
+
+    Families of the same groups are one: MED's writers make one for each part of a geometry.
+    """
+    out = dict(own)
+    known = {tuple(names[i]): number for i, number in own.items() if names.get(i)}
+    for i in sorted({*names, *used} - {0, *own}, key=abs):
+        groups = tuple(names.get(i, ()))
+        taken = set(out.values())
+        free = next(n for n in itertools.count(abs(i)) if n not in taken)
+        out[i] = known.setdefault(groups, free) if groups else free
+    return out
 
 
 def _renumbered(ids: NDArray, numbers: Mapping[int, int]) -> NDArray[np.int64]:
@@ -145,10 +211,12 @@ def write(buffer: BytesIO, mesh: meshio.Mesh) -> None:
         types = [step["MAI"][_med.meshio_to_med_type[block.type]] for block in mesh.cells]
         write_numbers(step, types, numbers)
         for i, number in families.items():
-            key = f"ELEME/group {i}" if i != number else f"ELEME/family {i}"
-            _write_family(file[_FAMILIES], key, number, names[0].get(i, ()))
+            key = f"ELEME/group {i}"
+            _write_family(file["FAS/mesh"], key, number, names[0].get(i, ()))
         for i in sorted(nodes - {0}):
-            _write_family(file[_FAMILIES], f"NOEUD/family {i}", i, names[1].get(i, ()))
+            _write_family(file["FAS/mesh"], f"NOEUD/family {i}", i, names[1].get(i, ()))
+        if about := getattr(mesh, "about", {}):
+            _name(file, about)
 
 
 def _negative(ids: Sequence[int]) -> dict[int, int]:
@@ -171,7 +239,7 @@ def _write_family(root: Any, key: str, number: int, groups: Sequence[str]) -> No
     listed.attrs.create("NBR", len(groups))
     rows = listed.create_dataset("NOM", (len(groups),), dtype="80int8")
     for row, name in enumerate(groups):
-        rows[row] = np.frombuffer(name.encode("latin-1").ljust(80, b"\0"), dtype=np.int8)
+        rows[row] = np.frombuffer(name.encode().ljust(80, b"\0"), dtype=np.int8)
 
 
 def _turn(mesh: Any) -> None:

@@ -1,6 +1,7 @@
 """What MED files say of their fields, and the numbers of nodes and cells: meshio passes over both.
 
-Of a field these are names and units of its components, and the time of its only step.
+Of a field these are names and units of its components, and the time of its only step. Values that
+a profile gives to a part of the nodes or cells are put into their places here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.errors import MeshprepError
+
 from .numbers import NUMBERS, TakenNumbers
 
+_WHOLE = "MED_NO_PROFILE_INTERNAL"
 _OF_FIELD, _OF_STEP = ("NOM", "UNI", "UNT", "NCO"), ("NDT", "NOR", "PDT")
 
 
@@ -23,9 +27,31 @@ def read_fields(file: Any) -> tuple[dict[str, tuple[str, dict[str, Any]]], list[
             lost.append(f"the steps of '{name}'")
             continue
         attributes = {key: field.attrs[key] for key in _OF_FIELD if key in field.attrs}
+        both = {t for t in field[steps[0]] if f"NOE.{t.partition('.')[2]}" in field[steps[0]]}
+        if any(support.startswith("MAI.") for support in both):
+            lost.append(f"values '{name}' of cells, beside those at their nodes")
         step = field[steps[0]].attrs
         found[name] = steps[0], attributes | {key: step[key] for key in _OF_STEP if key in step}
     return found, lost
+
+
+def values_on(support: Any, profiles: Any, n: int) -> NDArray:
+    """Values of nodes or of the cells of a type, ``n`` of them: (n, values at each, components).
+
+    NaN where a profile leaves them out. Raises MeshprepError where it names others.
+    """
+    profile = bytes(support.attrs["PFL"]).decode()
+    data = support[profile]
+    index = np.arange(n) if profile == _WHOLE else profiles[profile]["PFL"][()] - 1
+    for wrong in index[(index < 0) | (index >= n)][:1]:
+        raise MeshprepError(f"profile '{profile}' names number {wrong + 1} of 1 to {n}: correct it")
+    shape = (index.size, int(data.attrs.get("NGA", 1)), -1)
+    values = data["CO"][()].reshape(shape, order="F")
+    if profile == _WHOLE:
+        return values
+    out = np.full((n, *values.shape[1:]), np.nan, np.result_type(values, np.float32))
+    out[index] = values
+    return out
 
 
 def write_fields(file: Any, fields: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:

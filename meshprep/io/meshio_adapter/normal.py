@@ -4,21 +4,26 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
+from ..capabilities import FIELD_DATA, MED_MESH
+from .exodus_write import NAME as EXODUS_NAME
 from .exodus_write import blocks
-from .numbers import without_counts
+from .numbers import BETWEEN, without_counts
 
-# Names of groups that a format can write and read back; MED's are 80 bytes in a path of HDF5.
+# Names of groups that a format can write and read back.
 _GROUP_NAMES = {
-    "med": re.compile(r"[\x20-\x2e\x30-\x7e]{1,80}(?<! )"),
+    "med": re.compile(r"(?! )[^\x00-\x1f\x7f-\x9f]+(?<!\s)"),
     "netgen": re.compile(r"(?!cd\d_)[\x21-\x22\x24-\x7e][\x21-\x7e]*"),
-    "exodus": re.compile(r"(?! )[\x20-\x7e]{1,32}(?<! )"),
+    "exodus": re.compile(EXODUS_NAME),
 }
+# Bytes of a name in a MED file.
+_MED_BYTES = 80
 _LIST_NAMES = {
     "abaqus": re.compile(r"[\x21-\x7e]+"),
-    "exodus": re.compile(r"(?! )[\x20-\x7e]{1,32}(?<! )"),
+    "exodus": re.compile(EXODUS_NAME),
 }
 
 
@@ -31,6 +36,7 @@ _USED_ALONE = ("med", "exodus")
 def own_losses(name: str, mesh: Mesh) -> list[str]:
     """What this format loses of a mesh that its capabilities let through."""
     lost = blocks(mesh)[1] if name == "exodus" else []
+    lost += [f"'{array}' of the {FIELD_DATA}" for array in sorted(_bad_arrays(mesh))]
     lost += _lost_unused(mesh) if name in _USED_ALONE else []
     lost += [f"the name '{group}' of a group" for group in sorted(_bad_group_names(name, mesh))]
     return lost + [f"the list '{i.name}' of '{i.set}'" for i in _bad_lists(name, mesh)]
@@ -45,10 +51,19 @@ def normal(name: str, mesh: Mesh) -> Mesh:
         mesh = replace(mesh, tags=(*on_nodes, *blocks(mesh)[0]))
     if name in _USED_ALONE:
         mesh = replace(mesh, tags=tuple(map(_with_used_names, mesh.tags)))
+    if whole := mesh.extras.get(FIELD_DATA):
+        kept = {key: array for key, array in whole.items() if key not in _bad_arrays(mesh)}
+        mesh = replace(mesh, extras={**mesh.extras, FIELD_DATA: kept})
     bad_names = _bad_group_names(name, mesh)
     bad_lists = {id(i) for i in _bad_lists(name, mesh)}
     tags = tuple(_without(t, bad_names) for t in mesh.tags)
     return replace(mesh, tags=tags, lists=tuple(i for i in mesh.lists if id(i) not in bad_lists))
+
+
+def _bad_arrays(mesh: Mesh) -> set[str]:
+    """Values of the whole mesh that are no rows of numbers."""
+    whole = mesh.extras.get(FIELD_DATA, {})
+    return {name for name, a in whole.items() if a.dtype.kind not in "iuf" or a.ndim not in (1, 2)}
 
 
 def _with_used_names(tag: Tag) -> Tag:
@@ -68,18 +83,27 @@ def _without(tag: Tag, bad: set[str]) -> Tag:
 
 
 def _bad_group_names(name: str, mesh: Mesh) -> set[str]:
-    """Names that do not fit, and names or numbers that stand for two things."""
+    """Names that do not fit, and names or numbers that stand for two things.
+
+    A group of MED may be in several families, whose numbers these are.
+    """
     if name not in _GROUP_NAMES:
         return set()
-    pattern = _GROUP_NAMES[name]
+    fits = partial(_fits_med, mesh) if name == "med" else _GROUP_NAMES[name].fullmatch
     tags = [t for t in mesh.tags if t.set != "nodes"]
     pairs = {(_family(name, mesh, t, i), n) for t in tags for i, n in t.names.items()}
     times = Counter(k for k, _ in pairs), Counter(n for _, n in pairs)
-    return {
-        n
-        for k, n in pairs
-        if times[0][k] > 1 or times[1][n] > 1 or not pattern.fullmatch(n) or k[-1] == 0
-    }
+    shared = set() if name == "med" else {n for n, count in times[1].items() if count > 1}
+    return {n for k, n in pairs if times[0][k] > 1 or n in shared or not fits(n) or k[-1] == 0}
+
+
+def _fits_med(mesh: Mesh, name: str) -> bool:
+    """Whether MED can hold a name, which is of several groups where it comes from a MED file."""
+    parts = name.split(BETWEEN) if MED_MESH in mesh.extras else [name]
+    known = _GROUP_NAMES["med"]
+    return all(
+        known.fullmatch(p) and BETWEEN not in p and len(p.encode()) <= _MED_BYTES for p in parts
+    )
 
 
 def _family(name: str, mesh: Mesh, tag: Tag, group: int) -> tuple[int, ...]:

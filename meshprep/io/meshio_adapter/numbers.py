@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from ...mesh import Mesh
 
 NUMBERS = "label"
+# What stands between the names of several groups that MED gives a family.
+BETWEEN = ", "
 # Of nodes, and of each block of cells; None where there are none.
 TakenNumbers = tuple[NDArray | None, list[NDArray] | None]
 

@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mesh import Mesh
-from ..capabilities import MED_FIELDS, TIME, Capabilities, array_of_group
+from ..capabilities import (
+    FIELD_DATA,
+    MED_FIELDS,
+    MED_MESH,
+    TIME,
+    VTU_ARRAYS,
+    Capabilities,
+    array_of_group,
+)
 from .incoming import name_in_file
 
 
@@ -39,6 +47,9 @@ def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
         made.group_names.setdefault(t.name, {}).update(t.names)
     made.time = next(iter(mesh.extras.get(TIME, {}).values()), 0.0)
     made.fields = mesh.extras.get(MED_FIELDS, {})
+    made.about = mesh.extras.get(MED_MESH, {})
+    made.whole_values = mesh.extras.get(FIELD_DATA, {})
+    made.arrays = mesh.extras.get(VTU_ARRAYS, {})
     made.set_numbers = {i.name: i.attrs["number"] for i in mesh.lists if "number" in i.attrs}
     return made
 

@@ -11,18 +11,35 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError
 
 from . import abaqus, exodus, exodus_write, med, vtk, vtu, xdmf
-from .checks import nastran_bulk, nastran_numbers
+from .checks import NASTRAN_START, nastran_bulk, nastran_numbers
 from .numbers import NUMBERS
 
 # Characters of a field in Nastran's cards of cells, and in the large ones of nodes.
 _SMALL, _LARGE = 8, 16
 
 
+class _Bulk:
+    """A deck that begins with its nodes and elements, as if it said so."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._head = [f"{NASTRAN_START.decode()}\n"]
+
+    def readline(self) -> str:
+        """The next line; raises EOFError as the file does."""
+        return self._head.pop() if self._head else str(self._file.readline())
+
+    def read(self, *size: int) -> str:
+        """The next characters."""
+        return str(self._file.read(*size))
+
+
 def _read_nastran(file: Any) -> Any:
     import meshio
 
+    told = NASTRAN_START in Path(file.name).read_bytes()
     try:
-        mesh = meshio.nastran.read(file)
+        mesh = meshio.nastran.read(file if told else _Bulk(file))
     except KeyError as error:
         raise MeshprepError(
             f"a cell has node {error.args[0]}, which is not there: numbers have at most {_SMALL} "

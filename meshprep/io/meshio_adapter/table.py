@@ -7,8 +7,9 @@ or a loss with a name.
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..capabilities import MED_FIELDS, TIME, Capabilities, Values
+from ..capabilities import FIELD_DATA, MED_FIELDS, MED_MESH, TIME, VTU_ARRAYS, Capabilities, Values
 from .exodus_write import CELL_TYPES as EXODUS_TYPES
+from .exodus_write import NAME as EXODUS_NAME
 
 LINEAR = ("vertex", "line", "triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
 _FLAT = ("line", "triangle", "quad")
@@ -38,10 +39,12 @@ _VTK_VALUES = Values(widths=(1, 3, 4, 6, 9), cast=_VTK_CAST)
 _EXODUS_VALUES = Values(
     kinds="f",
     widths=(1,),
-    name=r"[\x21-\x7e]{1,32}",
+    name=EXODUS_NAME,
     cast=(("float32", "float64"),),
     numbers=True,
 )
+# Names of fields are those of groups in HDF5, where one or two dots stand for a place.
+_MED_VALUES = Values(kinds="f", name=r"(?!\.{1,2}$)[^/\x00-\x1f]{1,64}", numbers=True)
 _XDMF_VALUES = Values(widths=(1, 2, 3, 6, 9), cast=_XDMF_CAST)
 _TECPLOT_VALUES = Values(
     kinds="f", widths=(1,), name=rf"(?![xyzXYZ]$){_SIMPLE}", cast=(("float32", "float64"),)
@@ -89,7 +92,14 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "vtu",
         (".vtu",),
-        Capabilities(_VTK, node_values=Values(), cell_values=Values(), tag="*", node_tag="*"),
+        Capabilities(
+            _VTK,
+            node_values=Values(),
+            cell_values=Values(),
+            tag="*",
+            node_tag="*",
+            extras=(VTU_ARRAYS, FIELD_DATA),
+        ),
         options={"header_type": "UInt64"},
     ),
     Entry(
@@ -97,6 +107,7 @@ ENTRIES: tuple[Entry, ...] = (
         (".vtk",),
         Capabilities(_VTK, node_values=_VTK_VALUES, cell_values=_VTK_VALUES, tag="*", node_tag="*"),
         mode="rb",
+        tolerated=("lookup table ", "colours ", "names of components"),
     ),
     Entry(
         "xdmf",
@@ -169,13 +180,13 @@ ENTRIES: tuple[Entry, ...] = (
                 *("tetra10", "pyramid13", "wedge15", "hexahedron20"),
             ),
             type_order=_MED_ORDER,
-            node_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+", numbers=True),
-            cell_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+", numbers=True),
+            node_values=_MED_VALUES,
+            cell_values=_MED_VALUES,
             tag="cell_tags",
             node_tag="point_tags",
             group_names=True,
             plane=True,
-            extras=(MED_FIELDS,),
+            extras=(MED_FIELDS, MED_MESH),
         ),
     ),
     Entry(

@@ -29,7 +29,8 @@ TYPES = {
 }
 # What VTK writes into names as it is.
 _PLAIN = "".join(chr(i) for i in range(33, 127) if chr(i) not in '"%')
-
+# What is read past, by keyword, and how messages of it begin.
+_COLOURS = {"LOOKUP_TABLE": "lookup table", "COLOR_SCALARS": "colours"}
 
 _TWICE = "has several arrays of one name: rename them"
 
@@ -38,12 +39,20 @@ def read(file: Any) -> meshio.Mesh:
     """Read a legacy VTK file as meshio does, with the names that VTK shows."""
     mesh = _main.read_buffer(file)
     for data in (mesh.point_data, mesh.cell_data):
-        named = {unquote(name): values for name, values in data.items()}
+        named = {unquote(name): in_rows(values) for name, values in data.items()}
         if len(named) < len(data):
             raise MeshprepError(_TWICE)
         data.clear()
         data.update(named)
+    mesh.whole_values, mesh.field_data = mesh.field_data, {}
     return mesh
+
+
+def in_rows(values: Any) -> Any:
+    """Tensors of 3 x 3 numbers as rows of nine; of cells they are a list of blocks."""
+    if isinstance(values, list):
+        return [in_rows(block) for block in values]
+    return values.reshape(len(values), -1) if values.ndim > 2 else values
 
 
 def write(path: str, mesh: meshio.Mesh) -> None:
@@ -63,6 +72,8 @@ def patch(active: Callable[[], bool]) -> None:
         module.vtk_to_numpy_dtype_name.update(TYPES)
         module.Info = _once(module.Info, active)
         module._read_fields = _all_fields(module._read_fields, active)
+        module._read_section = _telling(module, module._read_section, active)
+        module._skip_meta = _telling_names(module, module._skip_meta, active)
     _vtk_42.translate_cells = _checking(_vtk_42.translate_cells, _check_counted, active)
     _vtk_51.vtk_cells_from_data = _checking(_vtk_51.vtk_cells_from_data, _check_offsets, active)
     _vtu.vtk_cells_from_data = _checking(_vtu.vtk_cells_from_data, _check_offsets, active)
@@ -98,6 +109,41 @@ def _all_fields(original: Callable[..., Any], active: Callable[[], bool]) -> Cal
         return found
 
     return read
+
+
+def _telling(
+    module: Any, original: Callable[..., None], active: Callable[[], bool]
+) -> Callable[..., None]:
+    """Tell of colours, which meshio leaves out, and misreads in every second kind of file."""
+
+    def read(file: Any, info: Any) -> None:
+        if not active() or info.section not in _COLOURS:
+            original(file, info)
+            return
+        rows, width = int(info.split[2]), 4
+        if info.section == "COLOR_SCALARS":
+            rows, width = info.num_items, rows
+        how: dict[str, Any] = {"dtype": float, "sep": " "} if info.is_ascii else {"dtype": "u1"}
+        module.np.fromfile(file, count=rows * width, **how)
+        module.warn(f"{_COLOURS[info.section]} '{unquote(info.split[1])}'")
+
+    return read
+
+
+def _telling_names(
+    module: Any, original: Callable[..., None], active: Callable[[], bool]
+) -> Callable[..., None]:
+    """Tell of names of components, which stand in notes that meshio passes over."""
+
+    def skip(file: Any) -> None:
+        if not active():
+            original(file)
+            return
+        for line in iter(lambda: file.readline().strip(), b""):
+            if line == b"COMPONENT_NAMES":
+                module.warn("names of components")
+
+    return skip
 
 
 def _checking(

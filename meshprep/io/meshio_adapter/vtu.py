@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...kernels.parallel import each, pieces
+from .vtu_arrays import PlaceArrays, read_arrays
 
 BLOCK = 1 << 15
 # Meshes pack to nearly the same size at every level; this one takes half the time of the usual.
@@ -38,13 +39,15 @@ def read(path: str) -> meshio.Mesh:
     if found.names["connectivity"] > 1:
         _check_pieces(path)
     _check_names(found)
-    return meshio.Mesh(
+    mesh = meshio.Mesh(
         found.points,
         found.cells,
         point_data=found.point_data,
         cell_data=found.cell_data,
-        field_data=found.field_data,
     )
+    mesh.whole_values = found.field_data
+    mesh.arrays = read_arrays(path)
+    return mesh
 
 
 def _check_pieces(path: str) -> None:
@@ -144,13 +147,24 @@ def write(path: str, mesh: meshio.Mesh, *, header_type: str = "UInt64") -> None:
             file,
             f'<VTKFile type="UnstructuredGrid" version="0.1" byte_order="{order}" '
             f'header_type="{header_type}" compressor="vtkZLibDataCompressor">\n'
-            f"<UnstructuredGrid>\n"
+            f"<UnstructuredGrid>\n",
+        )
+        if whole := getattr(mesh, "whole_values", {}):
+            _put(file, "<FieldData>\n")
+            for name, values in whole.items():
+                tuples = f' NumberOfTuples="{len(values)}"'
+                _write_array(file, name, values, header_type, tuples)
+            _put(file, "</FieldData>\n")
+        _put(
+            file,
             f'<Piece NumberOfPoints="{len(mesh.points)}" NumberOfCells="{n_cells}">\n',
         )
+        said = getattr(mesh, "arrays", {})
         for group, arrays in _groups(mesh):
-            _put(file, f"<{group}>\n")
-            for name, values in arrays:
-                _write_array(file, name, values, header_type)
+            told = said.get(group, PlaceArrays())
+            _put(file, f"<{group}{told.roles_of(arrays)}>\n")
+            for name, values in arrays.items():
+                _write_array(file, name, values, header_type, told.names_of(name, values))
             _put(file, f"</{group}>\n")
         _put(file, "</Piece>\n</UnstructuredGrid>\n</VTKFile>\n")
 
@@ -159,13 +173,13 @@ def _put(file: BinaryIO, text: str) -> None:
     file.write(text.encode())
 
 
-def _groups(mesh: meshio.Mesh) -> Iterator[tuple[str, Iterator[tuple[str, NDArray]]]]:
-    yield "Points", iter([("Points", mesh.points)])
-    yield "Cells", _cell_arrays(mesh)
+def _groups(mesh: meshio.Mesh) -> Iterator[tuple[str, dict[str, NDArray]]]:
+    yield "Points", {"Points": mesh.points}
+    yield "Cells", dict(_cell_arrays(mesh))
     if mesh.point_data:
-        yield "PointData", iter(mesh.point_data.items())
+        yield "PointData", mesh.point_data
     if mesh.cell_data:
-        yield "CellData", iter(raw_from_cell_data(mesh.cell_data).items())
+        yield "CellData", raw_from_cell_data(mesh.cell_data)
 
 
 def _cell_arrays(mesh: meshio.Mesh) -> Iterator[tuple[str, NDArray]]:
@@ -182,9 +196,9 @@ def _cell_arrays(mesh: meshio.Mesh) -> Iterator[tuple[str, NDArray]]:
     yield "types", np.repeat(np.array(kinds, dtype=np.uint8), counts)
 
 
-def _write_array(file: BinaryIO, name: str, values: NDArray, header_type: str) -> None:
+def _write_array(file: BinaryIO, name: str, values: NDArray, header_type: str, names: str) -> None:
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
-    width = f' NumberOfComponents="{values.shape[1]}"' if values.ndim == 2 else ""
+    width = f' NumberOfComponents="{values.shape[1]}"{names}' if values.ndim == 2 else names
     kind = numpy_to_vtu_type[values.dtype]
     _put(file, f'<DataArray type="{kind}" Name={quoteattr(name)}{width} format="binary">')
     data = values.reshape(-1).view(np.uint8).data

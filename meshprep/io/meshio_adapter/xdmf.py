@@ -24,14 +24,20 @@ from ...mesh.cells import check_node_count, node_count
 from ..text.cursor import Cursor
 from ..text.tokens import ASCII, BREAK, skip_blank
 from ..text.writer import NumberWriter
+from .vtk import in_rows
 
 # Bytes within which a line is to end.
 LINE = 1 << 16
 
 
 def read(path: str) -> meshio.Mesh:
-    """Read an XDMF file as meshio does."""
-    return _XdmfReader(path).read()
+    """Read an XDMF file as meshio does; ``left_out`` says what it has no place for."""
+    reader = _XdmfReader(path)
+    mesh = reader.read()
+    for data in (mesh.point_data, mesh.cell_data):
+        data.update({name: in_rows(values) for name, values in data.items()})
+    mesh.left_out = reader.left_out
+    return mesh
 
 
 def write(path: str, mesh: meshio.Mesh, **options: Any) -> None:
@@ -103,18 +109,33 @@ def check_dimensions(item: Element, shape: Sequence[int]) -> None:
 
 
 class _XdmfReader(XdmfReader):
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.left_out: list[str] = []
+
     def read_xdmf2(self, root: Element) -> meshio.Mesh:
-        """The mesh of a file of version 2; ``left_out`` says what meshio passes over."""
+        """The mesh of a file of version 2."""
         refuse_unknown(root)
-        made = super().read_xdmf2(root)
-        whole = [a for a in root.iter("Attribute") if a.get("Center") == "Grid"]
-        made.left_out = [f"values '{a.get('Name')}' of the whole mesh" for a in whole]
-        return made
+        self._take_out(root)
+        return super().read_xdmf2(root)
 
     def read_xdmf3(self, root: Element) -> meshio.Mesh:
         """The mesh of a file of version 3."""
         refuse_unknown(root)
+        self._take_out(root)
         return super().read_xdmf3(root)
+
+    def _take_out(self, root: Element) -> None:
+        """Take out what is of the whole mesh, which meshio refuses or passes over."""
+        for grid in root.iter("Grid"):
+            for item in list(grid):
+                if item.tag == "Time":
+                    self.left_out.append("the time")
+                elif item.tag == "Attribute" and item.get("Center") == "Grid":
+                    self.left_out.append(f"values '{item.get('Name')}' of the whole mesh")
+                else:
+                    continue
+                grid.remove(item)
 
     def _read_data_item(self, data_item: Element, root: Element | None = None) -> NDArray:
         found = None

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan import seal
+from meshprep_runtime.plan.seal import is_parts, is_plan
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
-from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
+from ..declared import BASE, COORDINATES, NO_MAPS, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded
 from .fit import check_fit
 from .infer import InferredSets, Range, infer
@@ -35,9 +35,9 @@ def read(path: Path, declared: Mapping[str, str]) -> Mesh:
     MeshprepError
         Where sets cannot be told apart, indices are out of range, or this is no such file.
     """
-    with open(path, "rb") as start:
-        if start.read(len(seal.FORMAT)) == seal.FORMAT.encode():
-            raise MeshprepError("is a plan, not a mesh: meshprep info shows what it holds")
+    if is_plan(path) or is_parts(path):
+        kind = "plan" if is_plan(path) else "mesh in parts"
+        raise MeshprepError(f"is a {kind}: meshprep info shows what it holds")
     with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
         return _mesh(file, declared)
 
@@ -45,13 +45,13 @@ def read(path: Path, declared: Mapping[str, str]) -> Mesh:
 def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
     found = classify(file, declared)
     sizes, paths = sizes_of(file, found, declared)
-    check_names(declared, [f.path for f in found], sizes)
+    check_names(declared, [f.path for f in found], sizes, sets_in_file=True)
     inferred = infer(found, sizes, declared, lambda path: index_range(file[path]))
     maps, map_paths = _maps(file, inferred)
     check_fit({map_paths[m.name]: m for m in maps}, sizes, declared)
     dats, dat_paths = _dats(file, inferred, declared)
     if not maps:
-        raise MeshprepError("holds no maps: declare those there are, as NAME=SET->SET")
+        raise MeshprepError(NO_MAPS)
     moving = {*map_paths.values(), *dat_paths.values()}
     rest = image(file, moving)
     notes = Op2Notes(paths, map_paths, dat_paths, inferred.base, rest)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.model import hash_of_rows
-from ..declared import COORDINATES, check_names
+from ..declared import COORDINATES, NO_MAPS, check_names
 from ..meshio_adapter.harden import guarded
 from ..op2.fit import check_fit
 from ..op2.infer import InferredSets, infer
@@ -30,10 +30,10 @@ def scan_op2(path: Path, declared: Mapping[str, str]) -> SlicedMesh:
     with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
         found = classify(file, declared)
         sizes, _ = sizes_of(file, found, declared)
-        check_names(declared, [f.path for f in found], sizes)
+        check_names(declared, [f.path for f in found], sizes, sets_in_file=True)
         inferred = infer(found, sizes, declared, lambda name: index_range(file[name]))
         if not inferred.maps:
-            raise MeshprepError("holds no maps: declare those there are, as NAME=SET->SET")
+            raise MeshprepError(NO_MAPS)
         maps = {name: _map(path, file[name], name, inferred) for name in inferred.maps}
         coordinates = _coordinates(path, file, inferred, declared)
     check_fit({name: _Sampled.of(m) for name, m in maps.items()}, sizes, declared)

@@ -33,6 +33,9 @@ VTK_NUMBER = {
     "pyramid": 14,
 }
 _TYPE = {number: name for name, number in VTK_NUMBER.items()}
+# Column ``i`` in memory is column ``WEDGE[i]`` of the file and the other way round: the first
+# triangle of VTK's wedges, which SU2 has, turns out of the cell.
+WEDGE = [0, 2, 1, 3, 5, 4]
 _KEYWORD = re.compile(rb"[ \t]*([A-Za-z_]+)[ \t]*=[ \t]*([^\r\n]*)")
 _KNOWN = {"NDIME", "NPOIN", "NELEM", "NMARK", "MARKER_TAG", "MARKER_ELEMS", "NZONE", "IZONE"}
 # SU2 goes by the places of these words, so that they come without a line, too.
@@ -224,7 +227,8 @@ def _read_cells(section: _Section) -> list[tuple[str, NDArray[np.int64]]]:
         n = node_count(_TYPE[number])
         for row in rows[(words[rows] < n + 1) | (words[rows] > n + 2)][:1]:
             check_node_count(f"{section.keyword}: cell {row + 1}", _TYPE[number], words[row] - 1)
-        out.append((_TYPE[number], values[start[rows][:, None] + np.arange(1, n + 1)]))
+        columns = np.array(WEDGE) if _TYPE[number] == "wedge" else np.arange(n)
+        out.append((_TYPE[number], values[start[rows][:, None] + 1 + columns]))
     return out
 
 

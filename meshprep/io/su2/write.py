@@ -16,7 +16,16 @@ from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
 from ..capabilities import Capabilities
 from ..reduce import flattened, reduce
-from .read import MARKERS, SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
+from .read import (
+    MARKERS,
+    SECTIONS,
+    SURFACE_KIND,
+    SURFACE_POINTS,
+    TAG,
+    VTK_NUMBER,
+    WEDGE,
+    group_numbers,
+)
 
 UNMARKED = "none"
 _ROWS_AT_ONCE = 65536
@@ -80,7 +89,9 @@ def _names(mesh: Mesh) -> dict[int, str]:
 def _write_cells(f: BinaryIO, mesh: Mesh, name: str, rows: NDArray | None) -> None:
     table = mesh.cell_map(name).table
     table = table if rows is None else table[rows]
-    kind = np.full((len(table), 1), VTK_NUMBER[str(mesh.sets[name].cell_type)], table.dtype)
+    cell_type = str(mesh.sets[name].cell_type)
+    table = table[:, WEDGE] if cell_type == "wedge" else table
+    kind = np.full((len(table), 1), VTK_NUMBER[cell_type], table.dtype)
     _write_rows(f, np.hstack([kind, table]))
 
 

@@ -97,6 +97,19 @@ def bisect(
     return part
 
 
+def bisect_places(
+    place: Float64s,
+    n_blocks: int,
+    weight: Int32s | None = None,
+    share: Int64s | None = None,
+    directions: Float64s | None = None,
+) -> Int32s:
+    """:func:`bisect` for items that are points in space, (n, 3); along the axes where not told."""
+    no_points, nowhere = np.empty((len(place), 0), np.int32), np.empty((0, 3))
+    frame = np.eye(3) if directions is None else directions
+    return bisect(no_points, nowhere, place, frame, n_blocks, weight=weight, share=share)
+
+
 @kernel
 def point_positions(table: Int32s, n_points: int, coordinates: Float64s) -> Float64s:
     """The mean of the elements at each point, (n_points, d); 0 where there are none. O(n)."""

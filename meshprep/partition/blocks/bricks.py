@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...kernels import Int32s, Int64s
 from ...kernels.parallel import each
-from .bisection import bisect
+from .bisection import bisect_places
 from .geometry import Geometry
 from .layers import sortable
 
@@ -157,5 +157,4 @@ def _numbered(block: Int32s, place: Int32s, n_blocks: int) -> Int32s:
     """The blocks numbered along a bisection of their middles."""
     size = np.bincount(block, minlength=n_blocks)
     middle = np.stack([np.bincount(block, axis, n_blocks) / size for axis in place.T], axis=1)
-    no_points, nowhere = np.empty((n_blocks, 0), np.int32), np.empty((0, 3))
-    return bisect(no_points, nowhere, middle, np.eye(3), n_blocks)[block]
+    return bisect_places(middle, n_blocks)[block]

@@ -11,8 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined, kernel
+from ...kernels.parallel import each, pieces
 
 LEAST_WIDTH = 1e-100
+# Blocks whose elements are worth a second thread.
+LEAST_BLOCKS = 64
 # Where elements widen, the centroid of a block lies towards its narrow ones. With this share of its
 # own metric, and the rest of the other block's, the terms of two blocks of equal size balance at
 # their border: to first order, for discs of elements that widen exponentially. Otherwise whole
@@ -60,8 +63,11 @@ def block_metrics(
 
     O(clusters * (arity + 1) d^2).
     """
-    moment = _moments(table, position, coordinates, example, block, n_blocks)
-    d = moment.shape[1]
+    d = min(3, coordinates.shape[1])
+    moment = np.zeros((n_blocks, d, d))
+    arrays = table, position, coordinates, example, block, moment
+    # every piece looks at all examples, and at few of them closely
+    each(_measure, [(*arrays, *piece) for piece in pieces(n_blocks, LEAST_BLOCKS)])
     trace = np.trace(moment, axis1=1, axis2=2)
     # Blocks of elements that are points in space have no centroid term.
     points = trace < LEAST_WIDTH**2
@@ -84,34 +90,36 @@ OFF_DIAGONAL = ((0, 1), (0, 2), (1, 2))
 
 
 @kernel
-def _moments(
+def _measure(
     table: Int32s,
     position: Float64s,
     coordinates: Float64s,
     example: Int32s,
     block: Int32s,
-    n_blocks: int,
-) -> Float64s:
-    """Mean second moments of the points about their elements, of each block."""
-    d = min(3, coordinates.shape[1])
-    moment = np.zeros((n_blocks, d, d), np.float64)
-    count = np.zeros(n_blocks, np.int64)
+    moment: Float64s,
+    begin: int,
+    end: int,
+) -> None:
+    """Mean second moments of points about their elements, of blocks ``begin`` to ``end - 1``."""
+    d = moment.shape[1]
+    count = np.zeros(end - begin, np.int64)
     for c in range(example.size):
         b, i = block[c], example[c]
+        if b < begin or b >= end:
+            continue
         for j in range(table.shape[1]):
             t = table[i, j]
             if t < 0:
                 continue
-            count[b] += 1
+            count[b - begin] += 1
             for a in range(d):
                 off = position[t, a] - coordinates[i, a]
                 for e in range(d):
                     moment[b, a, e] += off * (position[t, e] - coordinates[i, e])
-    for b in range(n_blocks):
+    for b in range(begin, end):
         for a in range(d):
             for e in range(d):
-                moment[b, a, e] /= max(1, count[b])
-    return moment
+                moment[b, a, e] /= max(1, count[b - begin])
 
 
 @kernel

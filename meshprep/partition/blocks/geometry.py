@@ -123,6 +123,12 @@ def rotated(d: int, rotation: float) -> NDArray[np.float64]:
     return directions
 
 
+def frames(d: int, rotation: float, count: int) -> list[NDArray[np.float64]]:
+    """A rotated frame, and others at random."""
+    drawn = [np.random.default_rng(k).normal(size=(d, d)) for k in range(1, count)]
+    return [rotated(d, rotation), *(np.linalg.qr(frame)[0] for frame in drawn)]
+
+
 def block_count(n: int, block_size: int) -> int:
     """Blocks for ``n`` elements: 1 % more than needed, so that elements can move; at most n.
 

@@ -67,16 +67,13 @@ class AnnealingSchedule(NamedTuple):
 class Group(NamedTuple):
     """One group: its clusters and blocks.
 
-    ``rank_of_block`` and ``rank_of_cluster`` tell the place of each in its own group,
-    ``group_of_cluster`` the group.
+    ``rank_of_block`` and ``rank_of_cluster`` tell the place of each in its own group.
     """
 
-    number: int
     clusters: Int32s
     blocks: Int32s
     rank_of_block: Int32s
     rank_of_cluster: Int32s
-    group_of_cluster: Int32s
 
 
 class Grouping(NamedTuple):
@@ -89,26 +86,20 @@ class Grouping(NamedTuple):
     blocks: Int32s
     rank_of_block: Int32s
     rank_of_cluster: Int32s
-    group_of_cluster: Int32s
 
     @classmethod
     def of(cls, block: Int32s, group_of_block: Int32s) -> Grouping:
         """Group the clusters by the group of their block. Linear."""
         count = int(group_of_block.max(initial=-1)) + 1
-        group_of_cluster = group_of_block[block]
-        of_blocks, of_clusters = sort_by(group_of_block, count), sort_by(group_of_cluster, count)
-        return cls(
-            count, *of_clusters, *of_blocks, _ranks(*of_blocks), _ranks(*of_clusters),
-            group_of_cluster,
-        )  # fmt: skip
+        of_blocks = sort_by(group_of_block, count)
+        of_clusters = sort_by(group_of_block[block], count)
+        return cls(count, *of_clusters, *of_blocks, _ranks(*of_blocks), _ranks(*of_clusters))
 
     def group(self, g: int) -> Group:
         """One of them."""
         clusters = self.clusters[self.cluster_offset[g] : self.cluster_offset[g + 1]]
         blocks = self.blocks[self.block_offset[g] : self.block_offset[g + 1]]
-        return Group(
-            g, clusters, blocks, self.rank_of_block, self.rank_of_cluster, self.group_of_cluster
-        )
+        return Group(clusters, blocks, self.rank_of_block, self.rank_of_cluster)
 
     def shares(self) -> list[Int64s]:
         """The groups dealt out to workers, each of which has an array over all points."""
@@ -349,8 +340,9 @@ def _copy(level: Level, group: Group, block: Int32s, number: Int32s, state: Coun
                 pairs += 1
         for s in range(np.uint64(level.offset[c]), np.uint64(level.offset[c + 1])):
             j = np.uint32(level.neighbours[s])
-            if group.group_of_cluster[j] == group.number:
-                state.neighbours[links] = group.rank_of_cluster[j]
+            rank = np.uint32(group.rank_of_cluster[j])
+            if rank < group.clusters.size and np.uint32(group.clusters[rank]) == j:
+                state.neighbours[links] = rank
                 if level.facets.size > 0:
                     state.facets[links] = level.facets[s]
                 links += 1

@@ -29,6 +29,9 @@ REGULAR = 0.9
 RAGGED = 0.08
 # Elements that tell whether there are opposite neighbours at all.
 SAMPLE = 1000
+# Of so many patches of so many elements each must have at least this share of ends that are ragged:
+# then nobody looks at the rest. Meshes of fewer elements than the last number are looked at whole.
+PATCHES, PATCH, SURELY, LARGE = 3, 4000, 0.12, 100_000
 
 
 class ElementAxes(NamedTuple):
@@ -78,6 +81,8 @@ def grid_places(table: Int32s, graph: Csr, n_points: int) -> GridPlaces:
     step = max(1, table.shape[0] // SAMPLE)
     if _opposite_share(table, graph.offset, graph.index, n_points, step) < OPPOSITE:
         return GridPlaces()
+    if table.shape[0] >= LARGE and _ragged_patches(table, graph, n_points):
+        return GridPlaces(ragged=True)
     across, place, component = opposite_neighbours(table, graph.offset, graph.index, n_points)
     sides, straight = _straight_steps(across, place)
     if sides < REGULAR * graph.index.size or straight < REGULAR * sides:
@@ -92,6 +97,16 @@ def grid_places(table: Int32s, graph: Csr, n_points: int) -> GridPlaces:
     low[:, 0] -= np.cumsum(width) - width
     place -= low[component]
     return GridPlaces(place)
+
+
+def _ragged_patches(table: Int32s, graph: Csr, n_points: int) -> bool:
+    """Whether lines end anywhere in each of some patches. Little of a mesh is looked at."""
+    n = table.shape[0]
+    for begin in range(n // (2 * PATCHES), n, n // PATCHES):
+        across, _, _ = opposite_neighbours(table, graph.offset, graph.index, n_points, begin, PATCH)
+        if _ragged_ends(across) < SURELY * PATCH:
+            return False
+    return True
 
 
 def distinct_places(place: Int32s) -> bool:
@@ -170,30 +185,33 @@ def _cut_layers(geometry: Geometry, across: Int32s, along: Bools, cap: int) -> t
 
 @kernel
 def opposite_neighbours(
-    table: Int32s, offset: Int64s, neighbours: Int32s, n_points: int
+    table: Int32s, offset: Int64s, neighbours: Int32s, n_points: int, begin: int = 0, most: int = -1
 ) -> tuple[Int32s, Int32s, Int32s]:
     """Neighbours of each element by axis, (n, 6): two on opposite sides in turn, -1 for none.
 
     Axes are carried from element to element: where two elements are beside each other along one
     axis, those beside both along another show which of the axes are the same. So are steps along
     them, which the second array counts, (n, 3), from the first element of each component; the third
-    has the components, (n,). O(n * arity).
+    has the components, (n,). O(n * arity). With ``most``, only so many elements around ``begin``
+    and those beside them are looked at; the others have -1.
     """
-    n = table.shape[0]
+    n, looked_at = table.shape[0], 0
     steps, component, count = np.zeros((n, AXES), np.int32), np.zeros(n, np.int32), 0
     across = np.full((n, 2 * AXES), -1, np.int32)
     seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int32)
     axes = ElementAxes(table, offset, neighbours, across, np.full(n_points, -1, np.int32))
-    for start in range(n):
-        if seen[start]:
+    for k in range(n):
+        start = (begin + k) % n
+        if seen[start] or looked_at == most:
             continue
         seen[start], queue[0], ahead, end = True, start, 0, 1
         component[start] = count
         count += 1
         _first_axes(axes, start)
-        while ahead < end:
+        while ahead < end and looked_at != most:
             i = queue[ahead]
             ahead += 1
+            looked_at += 1
             for s in range(2 * AXES):
                 j = across[i, s]
                 if j >= 0 and not seen[j]:

@@ -20,7 +20,7 @@ from .pivots import pivot_coordinates, smoothed
 # The largest clusters are so much smaller than blocks, each level's so much smaller than the next
 # one's; clusters of fewer elements are not worth a level.
 BELOW_BLOCKS, BELOW_NEXT, LEAST_SIZE = 6.4, 3.3, 2.8
-# Of elements without places, the first clusters have so many at most; they grow until there are few
+# Of members without places, the first clusters have so many at most; they grow until there are few
 # or hardly fewer than before. How often places are smoothed on each level.
 STAND_INS, FEW_CLUSTERS, LEAST_FALL, SMOOTHING = 4.0, 600, 0.9, 4
 # How often labels are propagated.
@@ -105,26 +105,48 @@ def facets_between(level: Any, s: int) -> int:
     return level.facets[s] if level.facets.size > 0 else 1
 
 
-def stand_in_places(table: Int32s, graph: Csr, n_points: int) -> Float64s:
-    """Places for elements that have none: graph distances between large clusters, smoothed.
+def stand_in_places(graph: Csr) -> Float64s:
+    """Places for elements that have none, (n, 3): as of :func:`places_of_clusters`. Linear."""
+    n = graph.n_rows
+    return places_of_clusters(element_level(np.empty((n, 0), np.int32), graph, np.zeros((n, 1))))
+
+
+def places_of_clusters(level: Level) -> Float64s:
+    """Graph distances between large clusters, smoothed, as places of the clusters of a level.
 
     Of few clusters, distances are long-waved; what lies inside a cluster is found on the way back,
-    by smoothing on every level. Parameters as of :func:`element_level`. Returns (n, 3) float64.
-    Linear.
+    by smoothing on every level. Returns (clusters, 3) float64. Linear.
     """
-    level, most = element_level(table, graph, np.zeros((table.shape[0], 1))), STAND_INS
-    graphs, labels = [graph], list[Int32s]()
-    while level.weight.size > FEW_CLUSTERS:
-        larger, label = coarsen(level, n_points, round(most))
-        if larger.weight.size > LEAST_FALL * level.weight.size:
+    n, most = level.weight.size, STAND_INS * level.weight.max(initial=0)
+    no_points, labels = np.empty(0, np.int32), list[Int32s]()
+    levels = [level._replace(point_offset=np.zeros(n + 1, np.int64), points=read_only(no_points))]
+    while levels[-1].weight.size > FEW_CLUSTERS:
+        larger, label = coarsen(levels[-1], 0, round(most))
+        if larger.weight.size > LEAST_FALL * levels[-1].weight.size:
             break
-        level, most = larger, most * BELOW_NEXT
-        graphs.append(Csr(level.offset, level.neighbours))
+        most *= BELOW_NEXT
+        levels.append(larger)
         labels.append(label)
-    place = pivot_coordinates(graphs[-1])
-    for finer, label in zip(graphs[-2::-1], labels[::-1], strict=True):
-        place = smoothed(finer, place[label], SMOOTHING)
+    top = Csr(levels[-1].offset, levels[-1].neighbours)
+    return smoothed_places(levels, labels, pivot_coordinates(top))
+
+
+def smoothed_places(levels: list[Level], labels: list[Int32s], place: Float64s) -> Float64s:
+    """Places of the members of the first level from those of the last one's clusters. Linear."""
+    for finer, label in zip(levels[-2::-1], labels[::-1], strict=True):
+        place = smoothed(Csr(finer.offset, finer.neighbours), place[label], SMOOTHING)
     return place
+
+
+def in_other_places(levels: list[Level], labels: list[Int32s], elements: Level) -> list[Level]:
+    """Levels of the same clusters where their elements have other places. Linear."""
+    found = [elements]
+    for level, label in zip(levels[1:], labels, strict=True):
+        below, n = found[-1], level.weight.size
+        sums = [np.bincount(label, below.weight * axis, n) for axis in below.place.T]
+        place = read_only(np.stack(sums, axis=1) / level.weight[:, None])
+        found.append(level._replace(place=place))
+    return found
 
 
 def rows_of(level: Level, arity: int) -> Int32s:

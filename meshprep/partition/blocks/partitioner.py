@@ -16,7 +16,7 @@ nets are the points.
    caps proved (:mod:`caps`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -130,20 +130,22 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         # moves at a price can end at blocks that cost more than those found without one
         until = FOREVER if search.until >= FOREVER else (begin + search.until) / 2
         searches.insert(0, replace(search, colour=0.0, until=until))
-    found = [candidate for one in searches for candidate in _candidates(one, start, grid.steps)]
+    lines = _along_lines(search, start, grid.steps) if start.grid else []
+    del grid
+    found = [candidate for one in searches for candidate in _candidates(one, start, lines)]
     return back(_best(found, search.colour, start, limit), order)
 
 
 def _candidates(
-    search: Search, start: Start, steps: Int32s | None
+    search: Search, start: Start, along_lines: Sequence[Int32s]
 ) -> Iterator[tuple[Search, Int32s]]:
-    """Blocks annealed on levels, of grids along the lines; of few blocks also bisection's.
+    """Blocks annealed on levels, of grids from those along the lines; of few also bisection's.
 
     Where colours have a price, plates and sticks as well.
     """
     if start.grid:
         phase = GRIDS[search.geometry.coordinates.shape[1] > 2]
-        for lines in _along_lines(search, start, steps):
+        for lines in along_lines:
             found = replace(search)
             yield found, _mended(found, found.improve(lines, phase))
             # a long search at the same temperature can dissolve blocks that follow the lines
@@ -316,5 +318,5 @@ def geometry_of(
         assert graph is not None, "places or neighbours are known"
         steps = grid_places(table, graph, n_points).steps
         known = steps is not None
-        places = stand_in_places(table, graph, n_points) if steps is None else steps.astype(float)
+        places = stand_in_places(graph) if steps is None else steps.astype(float)
     return Geometry.of(table, weight, written, places, known=known)

@@ -40,24 +40,26 @@ class Phase:
 # What pressure rises by in a sweep of the default effort where a block is over the mean by its cap.
 RATE = 0.4
 # Single elements, then ever larger clusters; all levels above these are annealed as the largest.
-ELEMENTS = Phase(40, 2, 0.9, (0.55, 0.08), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0), RATE)
+ELEMENTS = Phase(44, 2, 0.9, (0.55, 0.08), 0.36, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0), RATE)
 CLUSTERS = (
-    Phase(20, 2, 1.0, (2.4, 0.8), 0.25, (0.15, 0.1), (4.0, 1.0), (0.6, 0.6), RATE),
-    Phase(22, 2, 1.0, (1.85, 0.5), 0.25, (0.1, 0.08), (3.0, 0.5), (0.6, 1.0), RATE),
-    Phase(20, 2, 1.0, (0.75, 0.33), 0.25, (0.04, 0.01), (1.0, 0.5), (1.0, 2.0), RATE),
+    Phase(20, 2, 1.0, (3.0, 1.1), 0.25, (0.2, 0.1), (5.0, 1.0), (0.6, 0.6), RATE),
+    Phase(22, 2, 1.0, (2.4, 0.5), 0.25, (0.1, 0.08), (4.0, 0.5), (0.6, 0.7), RATE),
+    Phase(20, 2, 1.0, (0.95, 0.33), 0.25, (0.04, 0.01), (1.0, 0.5), (1.0, 2.0), RATE),
 )
 # In a plane few elements are at a border: sweeps cost less, and there are more of them.
-PLANE_ELEMENTS = replace(ELEMENTS, sweeps=80, temperature=(0.55, 0.12))
-PLANE_CLUSTERS = (CLUSTERS[0], replace(CLUSTERS[1], sweeps=32), CLUSTERS[2])
+PLANE_ELEMENTS = replace(ELEMENTS, sweeps=80, temperature=(0.45, 0.12), facet=0.3, pull=(0.45, 0.0))
+PLANE_CLUSTERS = (CLUSTERS[0], replace(CLUSTERS[1], sweeps=40), CLUSTERS[2])
 # An edge between cells of two blocks may be in either for nothing: while hot, most moves are such.
 # It has at most so many neighbours, those between nodes more.
 EDGE_NEIGHBOURS = 6
-PLANE_EDGES = replace(ELEMENTS, sweeps=56, temperature=(0.4, 0.12))
+PLANE_EDGES = replace(PLANE_ELEMENTS, sweeps=56, temperature=(0.33, 0.12))
 # Of more blocks than these a plane gets more sweeps, by this power, up to so many times as many.
-PLANE_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.3, 2.0
+PLANE_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.33, 2.25
 # A long search goes on gaining in space, and less so in a plane: its sweeps grow with these powers
 # of the effort.
 PLANE_POWER, SPACE_POWER = 0.95, 1.2
+# Blocks so small that there are fewer levels have smaller clusters: so much cooler is each then.
+COOLER = 0.75
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that were brought under the cap by moves that nobody weighed against others.
@@ -85,10 +87,10 @@ def phases(
             elements = PLANE_EDGES
         times *= min(MOST_TIMES, max(1.0, n_blocks / PLANE_BLOCKS) ** BLOCKS_POWER)
     top = min(len(levels) - 1, len(clusters))
-    usual = levels[top].weight.size
+    usual, fewer = levels[top].weight.size, COOLER ** (len(clusters) - top)
     found = [(levels[0], elements.longer(times))]
     for k, level in enumerate(levels[1:], start=1):
-        growth = max(1.0, usual / level.weight.size) ** ((d - 1) / d)
+        growth = fewer * max(1.0, usual / level.weight.size) ** ((d - 1) / d)
         found.append((level, clusters[max(0, top - k)].hotter(growth).longer(times)))
     return found[::-1]
 

@@ -6,7 +6,7 @@ Where these are full, they give elements to their own neighbours
 
 import numpy as np
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import ranges, read_only
 
 from ...kernels import Bools, Int32s, Int64s, helper, kernel
 from ...kernels.arrays import largest
@@ -67,9 +67,8 @@ def near_blocks(graph: Csr, block: Int32s, some: Bools) -> Bools:
     for _ in range(NEAR):
         starts = np.flatnonzero(ring[block])
         begin, count = graph.offset[starts], graph.offset[starts + 1] - graph.offset[starts]
-        steps = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         beside = np.zeros_like(near)
-        beside[block[graph.index[np.repeat(begin, count) + steps]]] = True
+        beside[block[graph.index[ranges(begin, count)]]] = True
         ring, near = beside & ~near, beside | near
     return near
 

@@ -16,11 +16,11 @@ from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
 from .apart import apart_first, moved_together, torn_share
-from .bisection import bisect
+from .bisection import bisect, bisect_places
 from .budget import FOREVER, Budget
 from .caps import within_cap
 from .centroids import block_metrics, middles, squared_radius
-from .geometry import Geometry, rotated
+from .geometry import Geometry, frames
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
 from .levels import (
     Level,
@@ -29,9 +29,11 @@ from .levels import (
     contract,
     element_level,
     hollow,
+    in_other_places,
     in_space,
+    places_of_clusters,
     rows_of,
-    stand_in_places,
+    smoothed_places,
 )
 from .phases import ELEMENTS, Phase, phases
 from .sizes import Sizes
@@ -138,24 +140,30 @@ class Search:
     ) -> tuple[list[tuple[Level, Phase]], list[Int32s], list[Int32s]]:
         """The levels to anneal, their labels, and the blocks of the largest clusters."""
         levels, labels = self._levels()
-        d = self.geometry.coordinates.shape[1]
-        few = sum(level.weight.size <= START_CLUSTERS for level in levels)
-        frames = _frames(d, rotation, self.starts if few else 1)
-        blocks = [self._bisect(levels[-1], frame) for frame in frames]
-        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
+        blocks = self._starts(levels, labels, rotation)
         guessed = self._by_distances(levels, labels, blocks[0])
         if guessed is not None:
             self.geometry = guessed
             self._prepare()
-            return self._begin(rotation)
+            levels = in_other_places(levels, labels, self._elements)
+            blocks = self._starts(levels, labels, rotation)
         if self.lean:
             self._let_go()
         else:
             levels = moved_together(levels, labels, blocks[0])
-        todo = phases(levels, min(3, d), self.effort, self.n_blocks)
+        d = min(3, self.geometry.coordinates.shape[1])
+        todo = phases(levels, d, self.effort, self.n_blocks)
         del levels
         self._tidy()
         return todo, labels, blocks
+
+    def _starts(self, levels: list[Level], labels: list[Int32s], rotation: float) -> list[Int32s]:
+        """The blocks of the largest clusters to start from."""
+        few = sum(level.weight.size <= START_CLUSTERS for level in levels)
+        given = frames(self.geometry.coordinates.shape[1], rotation, self.starts if few else 1)
+        blocks = [self._bisect(levels[-1], frame) for frame in given]
+        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
+        return blocks
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
@@ -214,12 +222,13 @@ class Search:
         top, g = levels[-1], self.geometry
         if self.lean or not g.known or torn_share(top, cut, self.n_blocks) < TORN:
             return None
-        places = stand_in_places(g.table, self.graph, g.weight.size)
-        guessed = Geometry.of(g.table, g.weight, g.written, places, known=False).placed()
-        frame = np.eye(guessed.coordinates.shape[1])
-        block = _refined(replace(self, geometry=guessed)._bisect(top, frame), labels)
-        better = g.loads(block, self.n_blocks) < WORTH_GUESSING * self.loads_at_start
-        return guessed if better else None
+        place = places_of_clusters(top)
+        block = bisect_places(place, self.n_blocks, top.weight, self._sizes.share)
+        loads = g.loads(_refined(block, labels), self.n_blocks)
+        if loads >= WORTH_GUESSING * self.loads_at_start:
+            return None
+        place = smoothed_places(levels, labels, place)
+        return Geometry.of(g.table, g.weight, g.written, place, known=False).placed()
 
     def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
         """The weighted loads and the price of the cut facets, less what no move can change."""
@@ -368,15 +377,7 @@ class Search:
             self.n_blocks,
         )  # fmt: skip
         directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
-        no_points = np.empty((self.n_blocks, 0), dtype=np.int32)
-        nowhere = np.empty((0, 3), dtype=np.float64)
-        return bisect(no_points, nowhere, where, directions, min(self.n_blocks, 2 * n_pairs))
-
-
-def _frames(d: int, rotation: float, count: int) -> list[Float64s]:
-    """A rotated frame, and others at random."""
-    drawn = [np.random.default_rng(k).normal(size=(d, d)) for k in range(1, count)]
-    return [rotated(d, rotation), *(np.linalg.qr(frame)[0] for frame in drawn)]
+        return bisect_places(where, min(self.n_blocks, 2 * n_pairs), directions=directions)
 
 
 def _refined(block: Int32s, labels: list[Int32s]) -> Int32s:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.maps import distinct, offsets_of
 
 from ...kernels import Int32s, Int64s, UInt8s, kernel
 from .raster import NO_ELEMENT, OUTSIDE
@@ -47,7 +47,7 @@ def apart(image: Int32s, n_groups: int) -> UInt8s:
     order = np.argsort(np.concatenate([first, second]), kind="stable")
     neighbour = np.concatenate([second, first])[order]
     count = np.bincount(np.concatenate([first, second]), minlength=n_groups)
-    offset = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    offset = offsets_of(count)
     return _greedy(offset, neighbour.astype(np.int64), len(LIGHT))
 
 

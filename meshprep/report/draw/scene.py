@@ -58,8 +58,9 @@ def place(mesh: Mesh, over: str, maps: Collection[str] = ()) -> Scene:
         Maps that were asked for when the set was derived: they tell whether ``edges`` and
         ``faces`` are the interior ones.
     """
+    xyz = _coordinates(mesh, over)
     layout = _layout(mesh, over)
-    xyz = _plane(_coordinates(mesh, over), layout.dim)
+    xyz = _plane(xyz, layout.dim)
     kind = _kind(mesh, over, layout.dim)
     owner: Sequence[NDArray[np.int32]] = [
         np.empty((len(p.table), 0), np.int32) for p in layout.parts
@@ -119,7 +120,10 @@ def _shape(mesh: Mesh, name: str, columns: int) -> CellShape:
 def _coordinates(mesh: Mesh, over: str) -> NDArray[np.float64]:
     xyz = mesh.coordinates
     if xyz is None or xyz.shape[1] < 2 or not len(xyz):
-        raise MeshprepError(f"the mesh has no coordinates, so '{over}' cannot be drawn")
+        raise MeshprepError(
+            f"the mesh has no coordinates, so '{over}' cannot be drawn: of an HDF5 file, name them "
+            "when the plan is made, by --sets coordinates=NAME"
+        )
     if not np.isfinite(xyz).all():
         raise MeshprepError("coordinates that are no numbers cannot be drawn")
     return np.ascontiguousarray(xyz, np.float64)

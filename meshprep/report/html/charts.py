@@ -39,8 +39,10 @@ class Series:
 
     @property
     def kind(self) -> str:
-        """Its class in the style sheet."""
-        return "before" if self.style is None else f"s{self.style % len(MARKS)}"
+        """Its class in the style sheet: the colour, another one where marks begin again."""
+        if self.style is None:
+            return "before"
+        return f"s{(self.style + self.style // len(MARKS)) % len(MARKS)}"
 
     def mark(self, x: float, y: float) -> str:
         """The outline of its mark about a place."""

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from meshprep_runtime.cuda.strategies import WARP
+from meshprep_runtime.cuda.strategies import MOST_THREADS, WARP
 from meshprep_runtime.plan.metrics import VariantMetrics
 
 from ...metrics.cost import occupancy_share
-from ...metrics.occupancy import THREADS_PER_BLOCK
 from ..compare import UNLIKE, Column, Comparison
 from ..comparison_tables import comparable
 from ..table import Table
@@ -66,7 +65,7 @@ def _reuse_against(
 def _occupancy(comparison: Comparison, loop: str, columns: Sequence[Column]) -> Figure:
     assumptions = comparison.assumptions
     shown = _distinct(columns)[:MOST_CURVES]
-    threads = range(WARP, THREADS_PER_BLOCK + 1, WARP)
+    threads = range(WARP, MOST_THREADS + 1, WARP)
     lines, marks = [], []
     for style, column in enumerate(shown):
         shares = [(t, occupancy_share(column.after, assumptions, t)) for t in threads]
@@ -89,9 +88,9 @@ def _occupancy(comparison: Comparison, loop: str, columns: Sequence[Column]) -> 
     )
     body = None
     if lines:
-        places = range(0, THREADS_PER_BLOCK + 1, THREADS_PER_BLOCK // 4)
+        places = range(0, MOST_THREADS + 1, MOST_THREADS // 4)
         ticks = [(float(t), f"{t:,}") for t in places]
-        x = Axis("block size (threads)", 0.0, float(THREADS_PER_BLOCK), ticks)
+        x = Axis("block size (threads)", 0.0, float(MOST_THREADS), ticks)
         y = linear_axis("occupancy (%)", [0.0, 100.0])
         body = charts.curves(lines, marks, x, y, f"{title}: {_ends(marks)}")
     return Figure(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compare import Column, Comparison
@@ -11,10 +11,41 @@ from ..render import render
 from ..verdict import outcome
 from . import chains, comparisons, details, matrices
 from .details import ShownVariant
-from .parts import count
+from .parts import Section, count
 
 # Loops of plans that get pictures, and verdicts shown without being asked for.
 MOST_PICTURED, MOST_VERDICTS = 3, 6
+
+
+@dataclass(frozen=True)
+class Sections:
+    """What a page shows."""
+
+    loops: Sequence[Section]  # a comparison of all plans, loop by loop
+    plans: Sequence[Section]  # each loop of each plan, the first three with pictures
+    further: Sequence[Section]  # matrices and chains
+
+    def all(self) -> list[Section]:
+        return [*self.loops, *self.plans, *self.further]
+
+
+def sections_of(comparison: Comparison, meshes: Sequence[NamedMesh] = ()) -> Sections:
+    """All figures and tables of loops, as :func:`html_report` shows them. O(elements + pixels)."""
+    shown = _shown_variants(comparison, comparison.columns())
+    return Sections(
+        loops=[
+            comparisons.section(comparison, group, [comparison.loop_table(group)])
+            for group in comparison.by_loop()
+        ],
+        plans=[
+            details.section(one, meshes, pictures=number < MOST_PICTURED)
+            for number, one in enumerate(shown)
+        ],
+        further=[
+            *matrices.sections(comparison.names, comparison.plans),
+            *chains.sections(comparison.names, comparison.plans, meshes),
+        ],
+    )
 
 
 def html_report(
@@ -23,6 +54,7 @@ def html_report(
     *,
     title: str = "",
     best: tuple[str, str] | None = None,
+    sections: Sections | None = None,
 ) -> str:
     """The report as HTML that needs no other file and no network.
 
@@ -35,20 +67,15 @@ def html_report(
         Of the page; without one it names the plans.
     best : (str, str), optional
         Name of the best plan and what it is best in: its verdicts alone stand in the open.
+    sections : Sections, optional
+        What :func:`sections_of` has made of the same.
 
     O(elements + pixels) for each of the first three loops that have arrays; others get no pictures.
     """
+    sections = sections_of(comparison, meshes) if sections is None else sections
     title = title or _title(comparison)
     columns = comparison.columns()
     shown_variants = _shown_variants(comparison, columns)
-    sections = [
-        details.section(shown_variant, meshes, pictures=number < MOST_PICTURED)
-        for number, shown_variant in enumerate(shown_variants)
-    ]
-    loops = [
-        comparisons.section(comparison, group, [comparison.loop_table(group)])
-        for group in comparison.by_loop()
-    ]
     shown, more = _verdicts(_first_drawn(_nameless(columns), shown_variants), best)
     made = sorted({str(p.about.get("created", ""))[:10] for p in comparison.plans} - {""})
     return render(
@@ -61,12 +88,9 @@ def html_report(
         cards=list(map(_card, shown)),
         more=list(map(_card, more)),
         n_more=count(len(more), "more verdict"),
-        loops=loops,
-        plans=sections,
-        further=[
-            *matrices.sections(comparison.names, comparison.plans),
-            *chains.sections(comparison.names, comparison.plans, meshes),
-        ],
+        loops=sections.loops,
+        plans=sections.plans,
+        further=sections.further,
         pictured=MOST_PICTURED,
         others=[*comparison.order_tables(), comparison.seconds_table()],
         about=_about(comparison),

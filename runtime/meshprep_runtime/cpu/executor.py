@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Slot
 from ..errors import MeshprepError
 from ..kernel.analysis import takes_single
+from ..kernel.bind import Slot
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..loops import Access, Loop
+from ..maps import run_offset
 from ..plan import LoopPlan, Variant
 
 # The first three arrays of a schedule: all that tells one part of it from another.
@@ -97,8 +98,12 @@ def full_permute(plan: LoopPlan, variant: Variant | None) -> Schedule:
 
 def two_step(plan: LoopPlan, variant: Variant | None) -> Schedule:
     """All elements at once into a temporary array; a second step sums at each point."""
-    n = plan.sizes[plan.loop.over]
-    offset = np.append(np.arange(0, n, PIECE, dtype=np.int64), n)
+    return in_pieces(plan.sizes[plan.loop.over], PIECE)
+
+
+def in_pieces(n: int, piece: int) -> Schedule:
+    """All elements in one phase, so many at a time."""
+    offset = run_offset(n, piece)
     every = np.arange(offset.size - 1, dtype=np.int32)
     return Schedule(offset, np.array([0, every.size], np.int64), every)
 

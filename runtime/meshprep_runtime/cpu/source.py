@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..bind import Slot
+from ..kernel.bind import Slot
 from ..loops import Access
 from .elements import COMBINED
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Slot
+from ..kernel.bind import Slot
 from ..kernel.rows import Row
 from ..plan import LoopPlan
 from .source import point_sums

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import ArrayForm, Slot, bound, check_form, check_names, sharing
 from ..errors import MeshprepError
+from ..kernel.bind import ArrayForm, Slot, bound, check_form, check_names, sharing
 from ..loops import Loop
 from .detect import _cupy_pointer, on_device
 from .protocols import Device

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..bind import Slot
 from ..errors import MeshprepError, MissingPackageError
 from ..kernel.analysis import INNER, fresh, reach, takes_single
+from ..kernel.bind import Slot
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row
 from ..plan import LoopPlan

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..bind import Layout, Slot
 from ..errors import MeshprepError
+from ..kernel.bind import Layout, Slot
 from ..plan import LoopPlan
 from ..tuning.choose_gpu import Choice, choose
 from ..tuning.lookup import AUTO
-from .arrays import DeviceBinder
+from .arrays import BoundArray, DeviceBinder
 from .device import current
 from .function import DeviceFunction, name_of
 from .launcher import Launcher
@@ -52,12 +52,15 @@ class DeviceExecutor:
 
     def __call__(self, arrays: Mapping[str, Any]) -> None:
         """Check the arrays and queue the loop on the current stream."""
-        device = current()
-        given = self._binder(arrays, device)
+        device, given = current(), self.bind(arrays)
         launcher = self._launcher(device, True)
         if not launcher.takes(given):
             launcher = self._launcher(device, False)
         launcher(given)
+
+    def bind(self, arrays: Mapping[str, Any]) -> tuple[BoundArray, ...]:
+        """Check the arrays of a call; raises MeshprepError for those that do not fit."""
+        return self._binder(arrays, current())
 
     def choice(self) -> Choice:
         """What the current device runs."""

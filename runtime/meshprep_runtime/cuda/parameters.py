@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernel.rows import Row
+from ..maps import ranges
 from ..plan import Variant
-from .shape import C_TYPES, MOST_THREADS, LoopShape
+from .shape import C_TYPES, LoopShape
+from .strategies import MOST_THREADS
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -178,7 +180,7 @@ def _incidences(shape: LoopShape, v: Variant, slot: int) -> tuple[NDArray[Any], 
     staging = v.staging[shape.sets[shape.set_of(slot)]]
     count = np.diff(v.block_offset)
     start = np.repeat(staging.point_offset[:-1], count)
-    thread = np.arange(start.size) - np.repeat(v.block_offset[:-1], count)
+    thread = ranges(0, count)
     points, places = [], []
     adding = [r for r in shape.rows_to(slot) if r.adds]
     for j, row in enumerate(adding):

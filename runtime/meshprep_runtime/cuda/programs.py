@@ -9,19 +9,19 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import AOS, Layout, Slot, slots
-from ..errors import MeshprepError
+from ..errors import MeshprepError, check_choice
+from ..kernel.bind import AOS, Layout, Slot, slots
 from ..kernel.rows import Row, rows_of
 from ..loops import Loop
-from ..maps import INDEX_LIMIT
+from ..maps import INDEX_LIMIT, offsets_of
 from ..plan import LoopPlan, Variant
 from ..plan.structure import check_loop, check_variant
 from . import second_step, text
 from .element import PythonKernel
 from .function import DeviceFunction
 from .parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
-from .shape import MOST_THREADS, LoopShape
-from .strategies import COMMITS, STRATEGIES, WARP, refusal
+from .shape import LoopShape
+from .strategies import COMMITS, MOST_THREADS, STRATEGIES, WARP, refusal
 
 # Threads of a thread block, for strategies without blocks of the plan.
 USUAL_THREADS = 256
@@ -174,29 +174,39 @@ def program(
         several=blocks is not None and threads < blocks.block_size,
         wide=_wide(plan, wanted),
     )
+    first = _first(shape, element, blocks, options.fastmath)
+    sums = shape.added if shape.strategy.adds == "apart" else ()
+    return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
+
+
+def _first(
+    shape: LoopShape,
+    element: DeviceFunction | PythonKernel,
+    blocks: Variant | None,
+    fastmath: bool,
+) -> CudaProgram:
+    """The program that runs the kernel."""
     order, launches = _launches(shape, blocks)
     arrays = plan_arrays(shape, blocks, order)
     listed = parameters(shape, arrays)
-    first = CudaProgram(
-        loop=plan.loop,
+    return CudaProgram(
+        loop=shape.loop,
         name=text.NAME,
         text=f"{element.text}\n\n{text.text(shape, listed)}",
         parameters=listed,
         arrays=arrays,
         sizes=sizes(shape),
-        slots=wanted,
-        threads=threads,
+        slots=shape.slots,
+        threads=shape.threads,
         shared_bytes=shared_bytes(shape, blocks),
         launches=launches,
         reduced=shape.reduced,
         kernel=element if isinstance(element, PythonKernel) else None,
-        alignment=tuple(s.dtype.itemsize * shape.width(i) for i, s in enumerate(wanted)),
+        alignment=tuple(s.dtype.itemsize * shape.width(i) for i, s in enumerate(shape.slots)),
         scratch=second_step.scratch(shape),
-        fastmath=options.fastmath,
+        fastmath=fastmath,
         narrow=not shape.wide,
     )
-    sums = shape.added if shape.strategy.adds == "apart" else ()
-    return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
 
 
 def _threads(asked: int | None, blocks: Variant | None) -> int:
@@ -265,7 +275,7 @@ def _launches(
     from ..kernel.colouring import colour_elements
 
     colour = colour_elements(shape.plan)
-    ends = np.concatenate([[0], np.cumsum(np.bincount(colour))])
+    ends = offsets_of(np.bincount(colour))
     return np.argsort(colour, kind="stable").astype(np.int32), _nonempty(ends, shape.threads)
 
 
@@ -285,12 +295,8 @@ def _nonempty(ends: NDArray[Any], each: int) -> tuple[Launch, ...]:
 
 def _check(plan: LoopPlan, strategy: str, commit: str, threads: int | None) -> None:
     where = f"loop '{plan.loop.name}'"
-    if strategy not in STRATEGIES:
-        raise MeshprepError(
-            f"{where}: strategy '{strategy}' is unknown: use {', '.join(STRATEGIES)}"
-        )
-    if commit not in COMMITS:
-        raise MeshprepError(f"{where}: commit '{commit}' is unknown: use {', '.join(COMMITS)}")
+    check_choice(f"{where}: strategy", strategy, STRATEGIES)
+    check_choice(f"{where}: commit", commit, COMMITS)
     if threads is not None and not 1 <= threads <= MOST_THREADS:
         raise MeshprepError(f"{where}: threads is {threads}, must be 1 to {MOST_THREADS}")
     if reason := refusal(plan.loop, strategy, commit):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Slot
+from ..kernel.bind import Slot
 from ..loops import Access
 from .shape import LoopShape
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..maps import offsets_of
 from .parameters import Parameter
 from .rows import Lines, add_to_global, indent
 from .shape import C_TYPES, LoopShape
@@ -103,7 +104,7 @@ def sum_arrays(shape: LoopShape, i: int) -> dict[str, NDArray[Any]]:
     # Half the bytes wherever they suffice.
     kind = np.int32 if points.size <= np.iinfo(np.int32).max else np.int64
     return {
-        "point_offset": np.concatenate([[0], np.cumsum(count)]).astype(kind),
+        "point_offset": offsets_of(count).astype(kind),
         "place": np.argsort(points, kind="stable").astype(kind),
     }
 

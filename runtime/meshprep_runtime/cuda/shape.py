@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..bind import Slot
+from ..kernel.bind import Slot
 from ..kernel.rows import Row
 from ..loops import Access, Loop
 from ..plan import LoopPlan
@@ -26,7 +26,6 @@ C_TYPES = {
     "u8": "unsigned long long",
 }
 
-MOST_THREADS = 1024
 LOCAL_TYPE, MAP_TYPE = np.dtype("u2"), np.dtype("i4")
 
 

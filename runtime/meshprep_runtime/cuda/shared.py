@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..bind import Slot
+from ..kernel.bind import Slot
 
 # Values that CUDA moves at once.
 WIDTHS, MOST_BYTES = (2, 4, 8, 16), 16

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..loops import Access, Loop
 
-WARP = 32
+# Threads of a warp, and of a thread block at most.
+WARP, MOST_THREADS = 32, 1024
 
 # Types that CUDA adds to atomically, straight or by its unsigned twin.
 ATOMIC_TYPES = ("f4", "f8", "i4", "i8", "u4", "u8")

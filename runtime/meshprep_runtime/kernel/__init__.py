@@ -1,1 +1,1 @@
-"""What loops on the CPU and on the GPU need to know about a kernel."""
+"""What loops on CPUs and GPUs need to know of a kernel, and of the arrays that it gets."""

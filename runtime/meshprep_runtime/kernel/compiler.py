@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..bind import Slot
 from ..errors import MeshprepError, MissingPackageError
 from ..loops import Loop
+from .bind import Slot
 
 # In the words of numba and of numba-cuda.
 READ_ONLY = ("Cannot modify readonly array", "setitem(readonly array")

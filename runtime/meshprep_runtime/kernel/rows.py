@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bind import Slot
 from ..loops import Access, Loop
+from .bind import Slot
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import MeshprepError
+from ..errors import MeshprepError, check_choice
 from ..loop import ParLoop
 from ..loops import Arg
-from ..maps import INDEX_LIMIT, as_indices, read_only
+from ..maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
 from ..plan import LoopPlan, MatrixPlan
 from .lazy import lazy_places
 from .stores import CsrMatrix, Ellpack, LocalMatrices
@@ -72,8 +72,7 @@ class Assembly:
                 f"loop '{plan.loop.name}' adds to {len(plan.loop.matrices)} matrices: "
                 "an Assembly takes a loop with one"
             )
-        if store not in STORES:
-            raise MeshprepError(f"store '{store}' is unknown: use {', '.join(STORES)}")
+        check_choice("store", store, STORES)
         self._arg = plan.loop.matrices[0]
         if self._arg.name not in plan.matrices:
             raise MeshprepError(f"loop '{plan.loop.name}': its plan has no matrix to assemble")
@@ -191,7 +190,7 @@ def _width(matrix: MatrixPlan) -> int:
 
 def _ellpack_places(matrix: MatrixPlan) -> NDArray[np.int64]:
     """Where each nonzero lies in the flat arrays of an ELLPACK matrix."""
-    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.row_ptr))
+    row = rows_of_entries(matrix.row_ptr)
     within = np.arange(matrix.columns.size) - matrix.row_ptr[row]
     return within * matrix.shape[0] + row
 
@@ -240,7 +239,7 @@ def zero_rows_and_columns(
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < columns:
         raise MeshprepError(f"rows has a number outside 0..{columns - 1}")
     fixed[numbers], known[numbers] = True, values
-    row = np.repeat(np.arange(n, dtype=np.int32), np.diff(matrix.row_ptr))
+    row = rows_of_entries(matrix.row_ptr)
     moved = np.bincount(row, matrix.values * known[matrix.columns], minlength=n)
     diagonal = row == matrix.columns
     if np.count_nonzero(diagonal & fixed[row]) != np.count_nonzero(fixed[:n]):

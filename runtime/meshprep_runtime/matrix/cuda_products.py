@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Slot
 from ..cuda.parameters import Parameter
 from ..cuda.programs import CudaProgram, Launch
 from ..cuda.rows import Lines
-from ..cuda.shape import C_TYPES, MOST_THREADS
+from ..cuda.shape import C_TYPES
+from ..cuda.strategies import MOST_THREADS, WARP
 from ..errors import MeshprepError
+from ..kernel.bind import Slot
 from ..loops import Access, Arg, Loop
 from ..plan import LoopPlan
 from . import cuda_text
 from .kernels import TOTAL
 from .pieces import long_rows
 from .products import Store, check_blocks, check_matrix
-from .rule import MOST_BLOCK, WARP, CsrThreads, fixed_rule
+from .rule import MOST_BLOCK, CsrThreads, fixed_rule
 from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 # A row with more nonzeros a thread is summed by blocks of its own, of LONG_ROW nonzeros each. A

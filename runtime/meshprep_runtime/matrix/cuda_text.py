@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..cuda.rows import Lines, indent
-from .rule import WARP
+from ..cuda.strategies import WARP
 
 
 def whole(name: str, bound: int, parameters: Sequence[str], body: Lines) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..errors import MeshprepError, check_choice
 from ..loop import ParLoop
 from ..loops import Access, Arg
-from ..maps import distinct
+from ..maps import distinct, offsets_of
 from ..plan.parts import LoopPart
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
@@ -95,6 +95,7 @@ class PartAssembly:
             None,
         )
         self._loop = PartLoop(layouts, part, plan.part, plan.messages)
+        self._changed = [n for n in part.plan.loop.written if n != self._arg.name]
         table = part.plan.maps[str(self._arg.map)].table
         free = _free(fixed, plan, self.set)
         self._pattern = _pattern(table, own.owned, free, fixed_rows == "missing")
@@ -117,7 +118,14 @@ class PartAssembly:
             that it owns, then the copies.
         """
         self._values[:] = 0
-        self._loop({**given, self._arg.name: self._values})
+        dats = [given[n] for n in self._changed if isinstance(given.get(n), ProgramDat)]
+        for dat in dats:
+            dat.values(write=True)
+        try:
+            self._loop({**given, self._arg.name: self._values})
+        finally:
+            for dat in dats:
+                dat.touch()
         values, pattern = self._sums(self._values), self._pattern
         values[pattern.identity] = 1
         return CsrMatrix(pattern.row_ptr, pattern.columns, values, pattern.dofs.size)
@@ -195,6 +203,6 @@ def _pattern(
     summed = here & free[table][:, :, None] & free[table][:, None, :]
     place = np.where(summed, np.searchsorted(key, of_entry), -1)
     length = np.bincount(key // max(columns, 1), minlength=rows)
-    row_ptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
+    row_ptr = offsets_of(length).astype(np.int32)
     each = (key % max(columns, 1)).astype(np.int32)
     return RankPattern(dofs, row_ptr, each, place, np.searchsorted(key, diagonal))

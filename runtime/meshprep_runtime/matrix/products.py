@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.schedule import Schedule, elements
+from ..cpu.schedule import Schedule, elements, in_pieces
 from ..errors import MeshprepError, check_integer
 from ..maps import read_only
 from ..plan import LoopPlan, Variant
@@ -176,12 +176,8 @@ def csr_code(
 
 
 def _ellpack(matrix: Ellpack) -> MatrixCode:
-    rows = matrix.shape[0]
-    offset = np.append(np.arange(0, rows, ELLPACK_ROWS), rows).astype(np.int64)
-    every = np.arange(offset.size - 1, dtype=np.int32)
-    made = Schedule(offset, np.array([0, every.size], np.int64), every)
     arrays = {"columns": read_only(matrix.columns), "values": read_only(matrix.values)}
-    return MatrixCode(kernels.ellpack_rows, arrays, made)
+    return MatrixCode(kernels.ellpack_rows, arrays, in_pieces(matrix.shape[0], ELLPACK_ROWS))
 
 
 def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:

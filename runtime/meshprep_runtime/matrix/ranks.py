@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import DistributedError, MeshprepError
-from ..maps import INDEX_LIMIT
+from ..maps import INDEX_LIMIT, offsets_of
 from ..program.vote import together
 from .batch import BatchSums, check_values
 from .stores import CsrMatrix
@@ -65,7 +65,7 @@ class BatchRows:
         own = self._exchanged(row) - first[comm.rank]
         key, place = np.unique(own * self._n_columns + self._exchanged(column), return_inverse=True)
         length = np.bincount(key // self._n_columns, minlength=np.diff(first)[comm.rank])
-        self._row_ptr = np.concatenate([[0], np.cumsum(length)])
+        self._row_ptr = offsets_of(length)
         if self._row_ptr[-1] <= INDEX_LIMIT:
             self._row_ptr = self._row_ptr.astype(np.int32)
         self._columns = (key % self._n_columns).astype(np.int32)

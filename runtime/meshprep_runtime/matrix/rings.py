@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import check_integer
-from ..maps import INDEX_LIMIT, distinct_without
+from ..maps import INDEX_LIMIT, distinct_without, offsets_of, rows_of_entries
 from ..program.distributed import DistributedPlan
 from ..program.row_lists import owner_of, to_each
 from .part_columns import ColumnValues, PartColumns, columns_of
@@ -119,7 +119,7 @@ def _asked(
     own, (columns, values, length) = here
     owner = owner_of(starts, wanted)
     asked = to_each(comm, {int(p): wanted[owner == p] for p in np.unique(owner)})
-    offset = np.concatenate([[0], np.cumsum(length)])
+    offset = offsets_of(length)
     told = {}
     for p, which in asked.items():
         at = np.searchsorted(own, which)
@@ -143,10 +143,9 @@ def _products(
     """The products in their order, each on fewer rings; they share the entries."""
     order = np.argsort(numbers)
     columns = order[np.searchsorted(numbers, rows[0], sorter=order)].astype(np.int32)
-    row = np.repeat(np.arange(rows[2].size), rows[2])
-    sorted_in_rows = np.lexsort((columns, row))
+    offset = offsets_of(rows[2])
+    sorted_in_rows = np.lexsort((columns, rows_of_entries(offset)))
     columns, values = columns[sorted_in_rows], rows[1][sorted_in_rows]
-    offset = np.concatenate([[0], np.cumsum(rows[2])])
     offset = offset.astype(np.int32) if columns.size <= INDEX_LIMIT else offset
     found = []
     for n_rows, n_columns in zip(ends[-2::-1], ends[:0:-1], strict=True):

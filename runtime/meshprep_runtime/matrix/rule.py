@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from ..cuda.strategies import WARP
 from ..errors import MeshprepError, check_integer
 
-WARP = 32
 MOST_BLOCK = 512
 BLOCK_SIZE, BLOCKS_WANTED = 128, 1500
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ..cuda.strategies import WARP
 from ..errors import MeshprepError
-from .rule import MOST_BLOCK, WARP, CsrThreads, fixed_rule
+from .rule import MOST_BLOCK, CsrThreads, fixed_rule
 
 # A change of this share decides that ``repeat`` matters more than ``coop``.
 MATTERS = 0.05

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule
 from ..errors import MeshprepError, check_integer, check_number
-from ..maps import read_only
+from ..maps import read_only, rows_of_entries
 from . import kernels
 from .code import MatrixCode
 from .products import Store, check_matrix, check_vector, csr_arrays
@@ -126,9 +126,9 @@ def _norm(b: Vector, dot: Callable[[Vector, Vector], Any]) -> tuple[float, float
 def diagonal(matrix: Store) -> Vector:
     """The diagonal of a matrix, whatever its store. O(entries); O(elements x n) for local ones."""
     if isinstance(matrix, CsrMatrix):
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.row_ptr))
-        on = matrix.columns == rows
-        rows, found = rows[on], matrix.values[on]
+        row = rows_of_entries(matrix.row_ptr)
+        on = matrix.columns == row
+        rows, found = row[on].astype(np.int64), matrix.values[on]
     elif isinstance(matrix, Ellpack):
         on = matrix.columns == np.arange(matrix.shape[0])
         rows, found = np.nonzero(on)[1], matrix.values[on]
@@ -250,7 +250,7 @@ def _check_colours(matrix: CsrMatrix, colour: NDArray[np.integer]) -> None:
     rows = matrix.shape[0]
     if colour.shape != (rows,):
         raise MeshprepError(f"a matrix of shape {matrix.shape} has {colour.shape} colours")
-    row = np.repeat(np.arange(rows), np.diff(matrix.row_ptr))
+    row = rows_of_entries(matrix.row_ptr)
     clash = (colour[matrix.columns] == colour[row]) & (matrix.columns != row)
     if clash.any():
         at = int(np.argmax(clash))

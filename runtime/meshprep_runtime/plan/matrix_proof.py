@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..loops import Arg
+from ..maps import rows_of_entries
 from .matrices import MatrixPlan
-from .model import LoopPlan, places_of_rows
+from .model import LoopPlan
 from .proof import more
 
 
@@ -28,7 +29,7 @@ def prove_matrix(matrix: MatrixPlan, loops: Mapping[str, LoopPlan]) -> list[str]
     list of str
         One line a broken property, naming the first place and how many more there are.
     """
-    row = places_of_rows(matrix.row_ptr)
+    row = rows_of_entries(matrix.row_ptr)
     used = np.zeros(matrix.columns.size, np.bool_)
     findings = [*_columns(matrix, row)]
     for loop_plan in loops.values():

@@ -11,18 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..loops import Loop, among, cut_by_shell
-from ..maps import SetMap
+from ..maps import SetMap, rows_of_entries
 from ..ordering import Ordering
 from .chains.tiles import ChainPlan
 from .matrices import MatrixPlan
 from .metrics import Metrics
 from .named import UnknownNameError, name_entries
 from .tuned import Tuned
-
-
-def places_of_rows(offset: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The row of every place that an offset cuts: ``[0, 2, 3]`` gives ``[0, 0, 1]``."""
-    return np.repeat(np.arange(offset.size - 1, dtype=np.int32), np.diff(offset))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +126,7 @@ class Variant:
         -------
         (n_from,) int32
         """
-        return places_of_rows(self.block_offset)
+        return rows_of_entries(self.block_offset)
 
     def by_place(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bring values of the elements into the order of the places.
@@ -173,7 +168,7 @@ class Variant:
         (n_blocks,) int32
         """
         colour = np.empty(self.n_blocks, dtype=np.int32)
-        colour[self.block_order] = places_of_rows(self.block_colour_offset)
+        colour[self.block_order] = rows_of_entries(self.block_colour_offset)
         return colour
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..maps import distinct
-from .model import LoopPlan, Variant, places_of_rows
+from ..maps import distinct, rows_of_entries
+from .model import LoopPlan, Variant
 
 # A colour with an entry for so many places has its places counted.
 LARGE = 16
@@ -53,7 +53,7 @@ class Case:
 
     def staged_block(self, to_set: str) -> NDArray[np.int32]:
         """The block of every staged point of a set."""
-        return places_of_rows(self.variant.staging[to_set].point_offset)
+        return rows_of_entries(self.variant.staging[to_set].point_offset)
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,8 +86,17 @@ def check_parts_seal(path: Path) -> tuple[int, int]:
 
 def is_parts(path: Path) -> bool:
     """True for a file that begins as one of parts does; raises OSError where it cannot be read."""
+    return _begins(path, PARTS_FORMAT)
+
+
+def is_plan(path: Path) -> bool:
+    """True for a file that begins as a plan does; raises OSError where it cannot be read."""
+    return _begins(path, FORMAT)
+
+
+def _begins(path: Path, text: str) -> bool:
     with open(path, "rb") as file:
-        return file.read(len(PARTS_FORMAT)) == PARTS_FORMAT.encode()
+        return file.read(len(text)) == text.encode()
 
 
 def _parts_text(digest: str, begin: int, end: int) -> bytes:

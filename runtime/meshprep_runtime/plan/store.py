@@ -32,7 +32,7 @@ def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> Non
     with new_file(path, overwrite=overwrite) as temporary:
         try:
             hdf5.write_tree(tree, temporary, _version(plan))
-        except (OSError, RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError) as error:
             raise MeshprepError(f"cannot write {path}: {_line(error)}") from error
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Slot, bound
 from ..cpu.executor import HostCall, StrategyAndVariant
 from ..cpu.schedule import Ranges, Schedule, elements
 from ..cuda.detect import on_device
 from ..errors import MeshprepError
+from ..kernel.bind import Slot, bound
 from ..loops import Loop
 from ..plan.parts import LoopPart, SetPart
 from .device_part import DevicePart

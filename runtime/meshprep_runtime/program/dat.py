@@ -6,9 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import AOS, DTYPES, SOA
 from ..cuda.detect import on_device
 from ..errors import MeshprepError, check_choice, check_integer
+from ..kernel.bind import AOS, DTYPES, SOA
 from ..tuning.lookup import AUTO
 
 # The lists of copies on a rank; partial lists go by the name of their map.
@@ -61,6 +61,8 @@ class ProgramDat:
         Loops may store it either way.
     settled : bool
         A loop has met it, so that nobody asks again what was tuned.
+    seen : bool
+        The program may hold its array, which nothing but loops on the dat may write to then.
     dropped : bool
         A chain has not stored its values, as it was told.
     version : int
@@ -76,6 +78,7 @@ class ProgramDat:
         self.chain: Queue | None = None
         self.watch: Watch | None = None
         self.stored = array
+        self.seen = True
         self.dropped = False
         self.version = 0
         self.replaced = 0
@@ -90,13 +93,20 @@ class ProgramDat:
         """For copies, which no queue and no checkpoint knows."""
         if self.chain is not None:
             self.chain.flush()
+        self.seen = True
         return {**self.__dict__, "chain": None, "watch": None}
 
-    @property
-    def array(self) -> Any:
-        """The values of all rows, as they are stored; loops that are queued run first.
+    def current(self) -> Any:
+        """As ``array``, for those that do not keep it.
 
-        Another array may take their place, on all ranks; its copies count as stale.
+        Returns
+        -------
+        numpy.ndarray or GPU array
+
+        Raises
+        ------
+        MeshprepError
+            As of ``array``.
         """
         if self.chain is not None:
             self.chain.flush()
@@ -107,6 +117,15 @@ class ProgramDat:
             )
         return self.stored
 
+    @property
+    def array(self) -> Any:
+        """The values of all rows, as they are stored; loops that are queued run first.
+
+        Another array may take their place, on all ranks; its copies count as stale.
+        """
+        self.seen = True
+        return self.current()
+
     @array.setter
     def array(self, values: Any) -> None:
         self._check_like_stored(values)
@@ -114,6 +133,7 @@ class ProgramDat:
         self.replaced += 1
         self.dropped = False
         self.stored = values
+        self.seen = True
         self.touch()
 
     def _check_like_stored(self, values: Any) -> None:
@@ -143,7 +163,7 @@ class ProgramDat:
     @property
     def on_device(self) -> bool:
         """True where the array lies on a GPU."""
-        return on_device(self.array)
+        return on_device(self.current())
 
     def values(self, write: bool = False) -> Any:
         """The rows that this rank owns.
@@ -223,7 +243,7 @@ def _usable(values: NDArray[Any]) -> bool:
 
 def arrays_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays behind the dats of a call."""
-    return {n: v.array if isinstance(v, ProgramDat) else v for n, v in given.items()}
+    return {n: v.current() if isinstance(v, ProgramDat) else v for n, v in given.items()}
 
 
 def make_dat(
@@ -265,10 +285,21 @@ def make_dat(
     complete = values.shape[int(soa)] == rows
     if not complete and on_device(values):
         raise MeshprepError(f"{where}: an array of a GPU must have all its {rows} rows")
+    if complete and rows > owned:
+        check_takes_copies(where, values)
     array = values if complete else _with_copies(values, rows, int(soa))
     made = ProgramDat(set_name, array, dim, layout, owned)
     made.fresh = {EXEC, HALO} if complete else set()
     return made
+
+
+def check_takes_copies(where: str, values: Any) -> None:
+    """Raise MeshprepError for an array of the host that nothing can be received into."""
+    if isinstance(values, np.ndarray) and not values.flags.writeable:
+        raise MeshprepError(
+            f"{where}: the array is read-only, but takes copies of other ranks' elements: pass a "
+            "copy of it"
+        )
 
 
 def _declared(shape: tuple[int, ...], given: np.dtype[Any], rows: tuple[int, int]) -> str:

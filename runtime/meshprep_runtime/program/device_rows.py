@@ -57,7 +57,7 @@ class DeviceRows:
     def _run(self, what: str, dat: ProgramDat) -> None:
         if what not in self._loops:
             self._loops[what] = self._loop(what)
-        self._loops[what](row=dat.array, buffer=self._buffer)
+        self._loops[what](row=dat.current(), buffer=self._buffer)
 
     def _loop(self, what: str) -> ParLoop:
         _, dim, dtype, layout = self._of

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import AOS
 from ..errors import PlanError, check_number
+from ..kernel.bind import AOS
 from ..loops import among
 from ..plan.model import LoopPlan
 from ..plan.named import UnknownNameError
@@ -18,7 +18,7 @@ from ..plan.parts import LoopPart, PartPlan, SetPart, parts_table, read_part
 from ..plan.parts.slices import PartsTable
 from ..plan.seal import SIZE as SEAL_SIZE
 from . import fields
-from .dat import EXEC, HALO, ProgramDat, make_dat
+from .dat import EXEC, HALO, ProgramDat, check_takes_copies, make_dat
 from .exchange import Exchange
 from .mpi import end_all_on_errors, world
 from .vote import from_root, together
@@ -208,6 +208,8 @@ class DistributedPlan:
             one = array.ndim == 1 or array.shape == (own.size, 1)
             dim = 1 if one else array.shape[layout == AOS]
             sizes = (own.size, own.size)
+            if own.size > own.owned:
+                check_takes_copies(f"an array on '{set_name}'", array)
             return make_dat(set_name, sizes, dim, array.dtype.str[1:], array, layout)
 
         self.update(together(self.comm, make))

@@ -48,7 +48,7 @@ class Segment:
         if device not in self.moved:
             run = self.rows
             rows = np.arange(run.start, run.stop, dtype=np.int32) if isinstance(run, slice) else run
-            self.moved[device] = DeviceRows(dat, rows, dat.array.shape[dat.axis])
+            self.moved[device] = DeviceRows(dat, rows, dat.current().shape[dat.axis])
         return self.moved[device]
 
 
@@ -102,7 +102,7 @@ class Exchange:
 
     def clear_copies(self, dat: ProgramDat) -> None:
         """Set all copies to zero, before increments are added to them."""
-        size = int(dat.array.shape[dat.axis])
+        size = int(dat.current().shape[dat.axis])
         if size == dat.owned:
             return
         if not dat.on_device:
@@ -212,7 +212,7 @@ class Transfer:
 
 def matrix(dat: ProgramDat) -> Any:
     """The array of a dat with both axes."""
-    array = dat.array
+    array = dat.current()
     return array if array.ndim == 2 else array.reshape(-1, 1)
 
 

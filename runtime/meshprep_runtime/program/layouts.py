@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..bind import AOS, SOA, Layout
 from ..cuda.function import name_of
+from ..kernel.bind import AOS, SOA, Layout
 from ..kernel.compiler import import_numba
 from ..loop import ParLoop
 from ..plan.model import LoopPlan

@@ -9,10 +9,10 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ..bind import check_names
 from ..cpu.executor import HostCall, StrategyAndVariant
 from ..cuda.detect import on_device
 from ..errors import MeshprepError
+from ..kernel.bind import check_names
 from ..loop import ParLoop
 from ..loops import Access, Loop
 from ..plan.parts import LoopPart, PartPlan

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..bind import AOS, Layout, check_names
 from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError, check_choice
+from ..kernel.bind import AOS, Layout, check_names
 from ..kernel.full_writes import with_full_writes
 from ..loop import ParLoop
 from ..plan.matrices import nonzeros_of, plain_args, with_places

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Slot
+from ..kernel.bind import Slot
 from ..loops import Access
+from ..maps import offsets_of
+from .exchange import ALIGNED
 from .mpi import COMBINE, operation
-
-ALIGNED = 8
 
 
 class Reductions:
@@ -34,7 +34,7 @@ class Reductions:
         self._one_kind = len({(s.access, s.dtype) for s in self._slots.values()}) == 1
         step = 1 if self._one_kind else ALIGNED
         sizes = [-(-s.dim * s.dtype.itemsize // step) * step for s in self._slots.values()]
-        self._ends = np.cumsum([0, *sizes]).tolist()
+        self._ends = offsets_of(sizes).tolist()
         self._own = np.zeros(self._ends[-1], np.uint8)
         self.partial = self._views(self._own)
         self.ignored = self._views(self._own.copy())

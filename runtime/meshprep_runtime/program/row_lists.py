@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..maps import offsets_of
 from ..plan.parts import MapPart, Messages
 from .exchange import Exchange
 
@@ -65,6 +66,6 @@ def exchange_by(plan: "DistributedPlan", lists: Mapping[str, MapPart]) -> Exchan
 
 def _listed(rows: Mapping[int, NDArray[np.integer]]) -> Messages:
     parts = sorted(rows)
-    offset = np.cumsum([0, *(rows[p].size for p in parts)])
+    offset = offsets_of([rows[p].size for p in parts])
     every = np.concatenate([np.zeros(0, np.int64), *(rows[p] for p in parts)])
     return Messages(np.array(parts, np.int32), offset.astype(np.int64), every.astype(np.int32))

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..bind import Slot
 from ..cuda.detect import on_device
 from ..cuda.device import current
 from ..cuda.function import name_of
 from ..errors import MeshprepError
+from ..kernel.bind import Slot
 from ..plan import LoopPlan, Plan
 from ..plan.tuned import Tuned
 from .candidates import TuningCandidate, grid, trial, with_fewer_threads

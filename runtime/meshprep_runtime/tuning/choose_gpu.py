@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..bind import Slot
-from ..cuda.shape import MOST_THREADS
 from ..cuda.shared import shared_row
-from ..cuda.strategies import STRATEGIES, refusal
+from ..cuda.strategies import MOST_THREADS, STRATEGIES, refusal
+from ..kernel.bind import Slot
 from ..loops import Access
 from ..plan import LoopPlan, Variant
 from ..plan.tuned import GPU, Machine

@@ -13,7 +13,7 @@ from ..cuda import STRATEGIES as GPU_STRATEGIES
 from ..cuda import refusal as gpu_refusal
 from ..cuda.device import current, import_cupy
 from ..cuda.protocols import Device
-from ..cuda.shape import MOST_THREADS
+from ..cuda.strategies import MOST_THREADS
 from ..kernel.compiler import import_numba
 from ..plan import LoopPlan
 from ..plan.tuned import CPU, GPU, Machine

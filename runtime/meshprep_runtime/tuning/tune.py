@@ -15,10 +15,10 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import AOS, SOA, slots
 from ..cuda import DeviceFunction
 from ..cuda.function import name_of
 from ..errors import Progress, check_choice, check_integer, check_number
+from ..kernel.bind import AOS, SOA, slots
 from ..loop import ParLoop
 from ..plan import LoopPlan
 from ..plan.tuned import Trial, Tuned

@@ -305,7 +305,7 @@ def test_sets_of_one_size_are_asked_for(tmp_path):
     assert np.load(there).tolist() == order["twins"].new_to_old.tolist()
     for declared, message in (
         ({"*": "nodes"}, "the array has 5 rows, but set 'nodes' that it is declared on has 7"),
-        ({"*": "walls"}, "the plan has no set 'walls'"),
+        ({"*": "walls"}, "the array is declared as walls, but the plan has no set 'walls'"),
         ({"*": "none"}, "nothing in it has as many rows"),
     ):
         with pytest.raises(MeshprepError, match=message):

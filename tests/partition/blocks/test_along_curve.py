@@ -40,6 +40,19 @@ def test_an_order_along_the_curve_is_kept_and_others_are_sorted(edges):
     assert along_curve(nowhere) == (nowhere, None)
 
 
+@pytest.mark.parametrize(("displaced", "kept"), [(0.0, True), (0.3, True), (0.9, False)])
+def test_an_order_that_follows_the_curve_on_the_whole_is_kept(displaced, kept):
+    rng, n = np.random.default_rng(0), 5000
+    table = np.arange(n, dtype=np.int32)[:, None]
+    problem = BlockProblem(table, n, 64, coordinates=rng.random((n, 3)))
+    there, order = along_curve(problem)
+    assert order is not None
+    rows, some = np.arange(n), rng.permutation(n)[: int(displaced * n)]
+    rows[some] = rng.permutation(rows[some])
+    moved = BlockProblem(table, n, 64, coordinates=there.coordinates[rows])
+    assert (along_curve(moved)[1] is None) == kept
+
+
 def test_blocks_come_back_to_the_elements_that_they_hold():
     rng = np.random.default_rng(0)
     block, order = rng.integers(0, 9, 200), rng.permutation(200).astype(np.int32)

@@ -258,6 +258,28 @@ def test_a_width_is_measured_along_and_across():
     assert np.allclose(metric, [1 / 4.5, 1 / 0.5, 0, 0, 0, 0])
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_widths_of_many_blocks_are_those_of_each_on_any_number_of_threads(d):
+    random, n_blocks = np.random.default_rng(d), 200
+    table = random.integers(-1, 500, (3000, 4)).astype(np.int32)
+    position, where = random.normal(size=(500, d)), random.normal(size=(3000, d))
+    example = random.permutation(3000)[:1500].astype(np.int32)
+    block = random.integers(0, n_blocks - 1, 1500).astype(np.int32)
+    found, threads = [], get_num_threads()
+    for count in (threads, 1):
+        set_num_threads(count)
+        found.append(block_metrics(table, position, where, example, block, n_blocks, 1e-6))
+    set_num_threads(threads)
+    assert np.array_equal(*found)
+    assert not found[0][-1].any()
+    for b in range(0, n_blocks - 1, 20):
+        off = [position[t] - where[i] for i in example[block == b] for t in table[i] if t >= 0]
+        width = np.mean([np.outer(v, v) for v in off], axis=0)
+        expected = np.linalg.inv(width + 1e-12 * np.trace(width) * np.eye(d))
+        assert np.allclose(found[0][b, :d], np.diag(expected))
+        assert np.isclose(found[0][b, 3], 2 * expected[0, 1])
+
+
 def test_a_radius_is_that_of_the_elements_about_their_centroid():
     place = np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 0.0], [9.0, 4.0, 0.0]])
     weight, block = np.array([2, 1, 5], dtype=np.int32), np.array([0, 0, 1], dtype=np.int32)

@@ -24,7 +24,7 @@ def geometry_of(table, n_points, where):
     weight, written = np.ones(n_points, dtype=np.int32), np.ones(n_points, dtype=bool)
     rows = distinct_rows(table)
     if where is None:
-        where = stand_in_places(rows, facet_graph(rows, n_points), n_points)
+        where = stand_in_places(facet_graph(rows, n_points))
         return Geometry.of(rows, weight, written, where, known=False)
     return Geometry.of(rows, weight, written, where)
 
@@ -139,7 +139,7 @@ def test_pivot_coordinates_keep_components_apart():
 def test_hubs_do_not_make_everything_near():
     line = np.stack([np.arange(3000), np.arange(1, 3001), np.full(3000, 3001)], axis=1)
     table = line.astype(np.int32)
-    where = stand_in_places(table, facet_graph(table, 3002), 3002)
+    where = stand_in_places(facet_graph(table, 3002))
     step = np.diff(where[:, 0])
     assert (np.sign(step) == np.sign(step[0])).mean() > 0.98
 

@@ -6,6 +6,7 @@ import pytest
 from meshprep.colour import colour_threads
 from meshprep.io.generate import generate
 from meshprep.partition import BlockProblem, partition
+from meshprep.partition.blocks import layers
 from meshprep.partition.blocks.geometry import Geometry
 from meshprep.partition.blocks.layers import (
     GridPlaces,
@@ -146,6 +147,39 @@ def test_a_body_full_of_holes_is_no_grid_to_follow():
     porous = table[(whole.steps // 3).sum(axis=1) % 4 > 0]
     assert len(porous) == 0.75 * len(table)
     assert grid_places(porous, facet_graph(porous, n_points), n_points) == GridPlaces(None, True)
+
+
+def test_few_elements_are_looked_at_as_all_are():
+    table, n_points, _ = hexes(9)
+    graph = facet_graph(table, n_points)
+    whole, _, _ = opposite_neighbours(table, graph.offset, graph.index, n_points)
+    some, _, _ = opposite_neighbours(table, graph.offset, graph.index, n_points, 364, 25)
+    seen = (some >= 0).any(axis=1)
+    assert seen[364]
+    assert 25 <= seen.sum() < 100
+    assert np.array_equal(np.sort(some[seen], axis=1), np.sort(whole[seen], axis=1))
+
+
+def test_patches_tell_that_lines_end_anywhere(monkeypatch):
+    table, n_points, _ = hexes(24)
+    steps = grid_places(table, facet_graph(table, n_points), n_points).steps
+    porous = table[(steps // 3).sum(axis=1) % 4 > 0]
+    half = table[((steps // 3).sum(axis=1) % 4 > 0) | (steps[:, 0] > 15)]
+    monkeypatch.setattr(layers, "LARGE", 0)
+    monkeypatch.setattr(layers, "PATCH", 400)
+    looked_at, find = [], layers.opposite_neighbours
+
+    def noted(*given):
+        looked_at.append(len(given) == 4)
+        return find(*given)
+
+    monkeypatch.setattr(layers, "opposite_neighbours", noted)
+    for cells, ragged, patches in ((porous, True, 3), (half, True, None), (table, False, 1)):
+        looked_at.clear()
+        assert grid_places(cells, facet_graph(cells, n_points), n_points).ragged == ragged
+        # all elements are looked at but where every patch is ragged
+        assert looked_at.count(True) == (cells is not porous)
+        assert patches in (None, looked_at.count(False))
 
 
 def test_ragged_ends_are_those_beside_a_line_that_goes_on():

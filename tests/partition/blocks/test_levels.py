@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
 from meshprep.partition.blocks import levels
-from meshprep.partition.blocks.levels import cluster_sizes, coarsen, element_level, in_space
+from meshprep.partition.blocks.levels import (
+    cluster_sizes,
+    coarsen,
+    element_level,
+    in_other_places,
+    in_space,
+    places_of_clusters,
+    smoothed_places,
+)
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.maps import read_only
@@ -103,3 +111,45 @@ def test_runs_give_the_same_clusters_on_any_number_of_threads(quad_edges, monkey
     assert all((a == b).all() for a, b in zip(level, again, strict=True))
     assert level.weight.sum() == len(table)
     assert level.weight.mean() > 3
+
+
+def test_clusters_stay_where_their_elements_are_moved_to(quad_edges):
+    table, n_points, where = quad_edges(40, 30)
+    weight = np.random.default_rng(0).integers(1, 5, len(table)).astype(np.int32)
+    found = [element_level(table, facet_graph(table, n_points), where, weight)]
+    labels = []
+    for most in (8, 30):
+        level, label = coarsen(found[-1], n_points, most)
+        found.append(level)
+        labels.append(label)
+    other = read_only(np.random.default_rng(1).normal(size=(len(table), 3)))
+    elements = found[0]._replace(place=other)
+    moved = in_other_places(found, labels, elements)
+    cluster = np.arange(len(table))
+    assert moved[0] is elements
+    for level, label in zip(moved[1:], labels, strict=True):
+        cluster = label[cluster]
+        for c in range(0, level.weight.size, 7):
+            own = cluster == c
+            expected = np.average(other[own], axis=0, weights=weight[own])
+            assert np.allclose(level.place[c], expected)
+    for before, level in zip(found, moved, strict=True):
+        assert all(a is b for a, b in zip(before[:6], level[:6], strict=True))
+
+
+@pytest.mark.parametrize("least", [10, 10_000])
+def test_places_of_clusters_tell_their_distances(quad_edges, monkeypatch, least):
+    # of few clusters, distances are taken between these; of many, between clusters of them
+    monkeypatch.setattr(levels, "FEW_CLUSTERS", least)
+    table, n_points, where = quad_edges(40, 30)
+    elements = element_level(table, facet_graph(table, n_points), where)
+    level, label = coarsen(elements, n_points, 8)
+    place = places_of_clusters(level)
+    assert place.shape == (level.weight.size, 3)
+    pairs = np.random.default_rng(0).integers(0, level.weight.size, (2, 500))
+    real, found = (np.linalg.norm(p[pairs[0]] - p[pairs[1]], axis=1) for p in (level.place, place))
+    assert np.corrcoef(real, found)[0, 1] > 0.9
+    everywhere = smoothed_places([elements, level], [label], place)
+    assert everywhere.shape == (len(table), 3)
+    near = np.linalg.norm(everywhere - place[label], axis=1)
+    assert near.mean() < 0.1 * found.mean()

@@ -14,7 +14,7 @@ from meshprep_runtime import (
     SetMap,
     run_ranks,
 )
-from meshprep_runtime.bind import Slot
+from meshprep_runtime.kernel.bind import Slot
 from meshprep_runtime.program.reductions import Reductions
 
 KERNELS = {loop.name: kernel for kernel, loop in LOOPS.items()}

@@ -100,3 +100,34 @@ def advance(q, old):
     for k in range(2):
         q[k] = 2.0 * q[k] + old[k]
         old[k] += 1.0
+
+
+def grow_to(p, limit):
+    if p[0] >= limit[0]:
+        raise ValueError("too large")
+    p[0] += 1.0
+
+
+def test_a_program_that_catches_exceptions_of_its_loops_goes_on_where_it_was(slow, path):
+    """A loop that raised is not in a checkpoint: a new run would hand out the next one for it."""
+    limit = Arg("limit", Access.READ, is_global=True)
+    plan = slow.plan({"cells": 3}, {}, [Loop("grow", "cells", (Arg("p", Access.RW), limit))])
+
+    def steps(stop, checkpoint):
+        program = Program(plan, checkpoint=checkpoint, every=0.0)
+        p = program.dat("cells", values=np.zeros(3))
+        loop = program.loop(grow_to, "grow", strategy="sequential")
+        for n in range(10):
+            if n == stop:
+                return None
+            try:
+                loop(p=p, limit=3.0)
+            except ValueError:
+                p.values(write=True)[:] = 1.0
+        return p.values().tolist()
+
+    expected = steps(None, None)
+    for stop in (2, 6, 9):
+        assert steps(stop, path) is None
+    assert path.exists()
+    assert steps(None, path) == expected

@@ -23,7 +23,15 @@ from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import read
 from meshprep.loops import LoopRequest
-from meshprep_runtime import DistributedPlan, MeshprepError, Program, run_ranks
+from meshprep_runtime import (
+    Access,
+    Arg,
+    DistributedPlan,
+    Loop,
+    MeshprepError,
+    Program,
+    run_ranks,
+)
 from meshprep_runtime.matrix import (
     PartAssembly,
     PartPowers,
@@ -223,3 +231,60 @@ def test_powers_need_a_matrix_of_the_part(path):
             PartPowers(matrix, plan, "cells", 2)
 
     run_ranks(2, main)
+
+
+ENDS = ("cells->nodes", (0, 1, 2))
+SYSTEM = Loop(
+    "system",
+    "cells",
+    (
+        Arg("load", Access.INC, 1, "i8", *ENDS),
+        Arg("K", Access.INC, 3, "i8", *ENDS, columns=ENDS[0]),
+    ),
+)
+SPREAD = Loop(
+    "spread",
+    "cells",
+    (Arg("load", Access.READ, 1, "i8", *ENDS), Arg("sum", Access.INC, 1, "i8", *ENDS)),
+)
+
+
+def system(a, b, c, K):
+    a[0] += 1
+    b[0] += 2
+    c[0] += 3
+    for k in range(9):
+        K[k] += k
+
+
+def spread(a, b, c, sum_a, sum_b, sum_c):
+    sum_a[0] += b[0]
+    sum_b[0] += c[0]
+    sum_c[0] += a[0]
+
+
+def test_copies_of_what_is_assembled_beside_a_matrix_are_stale(path, tmp_path):
+    """The load of a matrix is a dat like any other: a later loop reads it on other ranks."""
+    requests = tuple(LoopRequest(one.name, one.to_dict(), one.name) for one in (SYSTEM, SPREAD))
+    run(SplitJob(path, tmp_path / "system.parts.h5", (3,), requests))
+    cells = read(path).maps["cells->nodes"].table
+    load, expected = np.zeros((2, cells.max() + 1), np.int64)
+    for _ in range(2):
+        for column in range(3):
+            np.add.at(load, cells[:, column], column + 1)
+        for column in range(3):
+            np.add.at(expected, cells[:, column], load[cells[:, (column + 1) % 3]])
+
+    def main(comm):
+        plan = DistributedPlan.load(tmp_path / "system.parts.h5", comm)
+        program = Program(plan)
+        dats = {name: program.dat("nodes", 1, "i8") for name in ("load", "sum")}
+        assemble = PartAssembly(system, plan, "system")
+        loop = program.loop(spread, "spread", strategy="sequential")
+        for _ in range(2):
+            assemble(load=dats["load"])
+            loop(**dats)
+        return plan.fetch(dats["sum"])
+
+    found = run_ranks(3, main)[0]
+    np.testing.assert_array_equal(found.ravel(), expected)

@@ -22,7 +22,8 @@ from test_tile_options import Flow
 from test_tiled_runs import NAMES, TiledCase
 from test_tiles import FAST
 
-from meshprep_runtime import MeshprepError
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, SetMap
+from meshprep_runtime.plan.chains.skewed_proof import prove_skewed
 from meshprep_runtime.program.chains import skewed as module
 from meshprep_runtime.program.chains import threads
 from meshprep_runtime.program.chains.inspect import overlapped
@@ -157,3 +158,18 @@ def test_nothing_is_dropped(slow):
     flow = Flow(slow)
     with pytest.raises(MeshprepError, match="skewed tiles store every dat: leave dropped"):
         flow.tiled(skewed=True, dropped=[flow.old])
+
+
+def test_columns_of_a_matrix_may_be_a_set_that_no_loop_touches():
+    """Who adds to one nonzero reaches one row: columns do not matter."""
+    rng, sizes = np.random.default_rng(0), {"cells": 20, "rows": 9, "columns": 7}
+    maps = {
+        m: SetMap(m, "cells", to, rng.integers(0, sizes[to], (20, 2)).astype(np.int32))
+        for m, to in (("cells->rows", "rows"), ("cells->columns", "columns"))
+    }
+    matrix = Arg("K", Access.INC, 2, "f8", "cells->rows", (0, 1), columns="cells->columns")
+    chain = number([Loop("add", "cells", (matrix,))] * 2, sizes, maps)
+    part = {s: rng.integers(0, 4, sizes[s]).astype(np.int32) for s in chain.sizes}
+    tiles = skewed(chain, part)
+    assert list(prove_skewed(tiles, sizes, maps)) == []
+    assert tiles.runs[0].elements.size == 20

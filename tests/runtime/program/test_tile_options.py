@@ -209,3 +209,17 @@ def test_other_arrays_for_dats_between_runs(flow, slow):
     flow.old.array = flow.res.array
     with pytest.raises(MeshprepError, match="share memory, and tiles write"):
         flow.run(chain)
+
+
+def test_tiles_never_write_to_an_array_that_the_program_has_seen(flow, eager):
+    """It may be what the program starts from again."""
+    chain, start, seen = flow.tiled(), flow.q.array, []
+    for times in (1, 1, 2):
+        seen.append((flow.q.array, flow.q.array.copy()))
+        flow.run(chain, times)
+    for array, before in seen:
+        np.testing.assert_array_equal(array, before)
+    flow.q.array = start
+    flow.res.values(write=True)[:] = 0
+    flow.run(chain)
+    assert flow.result(flow.res)[0] == eager.result(eager.res)[0]

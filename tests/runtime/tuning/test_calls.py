@@ -85,6 +85,22 @@ def test_what_cannot_run_is_passed_over(plans, monkeypatch):
             nothing({})
 
 
+def test_a_call_that_is_wrong_ends_no_trial(plans):
+    """What all ways refuse is no fault of theirs: the next call is right."""
+    loop = ParLoop(add, plans["add"], tune=True)
+    res = np.zeros(plans.sizes["cells"])
+    for wrong in (res[:-1], res.astype("f4"), res[::-1]):
+        with pytest.raises(MeshprepError, match="argument 'res' "):
+            loop(res=wrong)
+    loop(res=res)
+    assert res.sum() == 2 * plans.sizes["edges"]
+
+
+def add(a, b):
+    a[0] += 1.0
+    b[0] += 1.0
+
+
 def test_fewer_threads_come_after_all_others(slow, monkeypatch):
     """Of the fastest way with each of the blocks, on a GPU; what was tuned has them again."""
     grid = slow.quads(9, 9)

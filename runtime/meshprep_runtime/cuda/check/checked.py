@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...bind import Binder
 from ...errors import MeshprepError, MissingPackageError
+from ...kernel.bind import Binder
 from ..parameters import Parameter
 from ..programs import CudaProgram, Launch
 from ..reductions import join

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...loops import Access, Arg, Loop
-from ...maps import SetMap
+from ...maps import SetMap, rows_of_entries
 from .skewed import SkewedPlan
 from .skewed_proof import prove_skewed
 from .structure import home_of_dats
@@ -49,9 +49,9 @@ def prove_chain(
 
 def _owners(tiles: TilePlan, sizes: Mapping[str, int], maps: Mapping[str, SetMap]) -> Iterator[str]:
     home = home_of_dats(tiles.loops, maps)
-    owned = {home[d] for d in tiles.written} | {p.over for p in tiles.loops if _reduced(p)}
+    owned = {home[d] for d in tiles.written} | {p.over for p in tiles.loops if p.reduces}
     for name, one in tiles.sets.items():
-        tile = np.repeat(np.arange(tiles.n_tiles), np.diff(one.offset))
+        tile = rows_of_entries(one.offset)
         key = np.sort(tile * np.int64(max(sizes[name], 1)) + one.elements)
         if (np.diff(key) == 0).any():
             yield f"set '{name}': a tile holds an element twice"
@@ -65,10 +65,6 @@ def _owners(tiles: TilePlan, sizes: Mapping[str, int], maps: Mapping[str, SetMap
         yield f"dat '{name}' is dropped or zero, but no loop writes it"
     for name in sorted(tiles.kept.all & tiles.copies.keys()):
         yield f"dat '{name}' is dropped or zero, and copied"
-
-
-def _reduced(loop: Loop) -> bool:
-    return any(a.is_global and a.access is not Access.READ for a in loop.args)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +124,7 @@ class _Tile:
         tiles = self._state.tiles
         run, held = tiles.runs[k].of_tile(self._t), self._held[loop.over]
         own = int(tiles.sets[loop.over].own[self._t])
-        if _reduced(loop) and np.count_nonzero(run < own) != own:
+        if loop.reduces and np.count_nonzero(run < own) != own:
             yield "reduces, but does not run all own elements"
         points = {}
         for arg in loop.args:

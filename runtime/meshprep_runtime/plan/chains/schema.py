@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import PlanError
 from ...loops import Loop
+from ...maps import offsets_of
 from ..records import to_json
 from ..tree import Tree, loop_of
 from ..tuned import ChainTuned
@@ -74,7 +75,7 @@ def _lists(of: Sequence[LocalSet] | Sequence[LoopTiles]) -> dict[str, NDArray[An
     """Lists of elements one after the other, as few datasets take little time."""
     return {
         "offset": np.stack([one.offset for one in of]),
-        "runs": np.cumsum([0, *(one.first.size for one in of)]).astype(np.int64),
+        "runs": offsets_of([one.first.size for one in of]),
         "first": np.concatenate([one.first for one in of]),
         "length": np.concatenate([one.length for one in of]),
     }

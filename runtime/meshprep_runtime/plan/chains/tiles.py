@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...loops import Loop
+from ...maps import offsets_of
 from ..tuned import ChainTuned
 from .skewed import SkewedPlan, as_runs, from_runs
 
@@ -70,7 +71,7 @@ class LocalSelection:
     @cached_property
     def offset(self) -> NDArray[np.int64]:
         """Where the items of each tile begin."""
-        return np.concatenate([[0], np.cumsum(self.count)])
+        return offsets_of(self.count)
 
     def of_tile(self, tile: int) -> NDArray[np.int32]:
         """The local numbers of one tile."""

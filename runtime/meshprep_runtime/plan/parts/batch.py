@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...loops import Loop
-from ...maps import SetMap
+from ...maps import SetMap, offsets_of, ranges
 from ..model import LoopPlan, Staging, Variant
 from ..tree import Tree, loop_of
 from .arrays import COUNTS, WORDS, Arrays, arrays_of, describe_parts
@@ -29,12 +29,6 @@ def begins(count: Numbers) -> Numbers:
 def spread(values: NDArray[Any], count: Numbers) -> NDArray[Any]:
     """The value of its part for each row; that of a single part alone, as NumPy repeats it."""
     return values if count.size == 1 else np.repeat(values, count)
-
-
-def places(count: Numbers) -> Numbers:
-    """The place of each row among those of its part."""
-    found: Numbers = np.arange(int(count.sum())) - spread(begins(count), count)
-    return found
 
 
 def leading(rows: NDArray[Any], n: Numbers, count: Numbers) -> NDArray[Any]:
@@ -96,7 +90,7 @@ class SetBatch:
     @cached_property
     def number(self) -> Numbers:
         """The number in the split mesh of every local element, part after part."""
-        own = places(self.owned) + spread(self.owned_start, self.owned)
+        own = ranges(self.owned_start, self.owned)
         return alternating(own, self.owned, self.copies, self.n_copies)
 
 
@@ -115,8 +109,7 @@ class MessageBatch:
         """Local numbers of the part, from ``first`` on where they are not listed."""
         if self.listed is not None:
             return self.listed
-        found: Numbers = places(self.row_count) + spread(first, self.row_count)
-        return found
+        return ranges(first, self.row_count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,10 +251,10 @@ class PartBatch:
             return order, offset
         blocks = self.rows[f"{at}/block_order"]
         length = np.delete(np.diff(offset), np.cumsum(count)[:-1] - 1)
-        colour = np.repeat(places(count - 1), length)
+        colour = np.repeat(ranges(0, count - 1), length)
         joined = order + np.repeat(begins(blocks).astype(np.int32), blocks)
         size = np.bincount(colour, minlength=int(count.max()) - 1)
-        return joined[np.argsort(colour, kind="stable")], np.append(0, np.cumsum(size))
+        return joined[np.argsort(colour, kind="stable")], offsets_of(size)
 
     def _joined_staging(self, at: str, to: str) -> Staging:
         points, count = self.array(f"{at}/points", "<i4"), self.rows[f"{at}/points"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...maps import distinct_without
+from ...maps import distinct_without, ranges
 from .batch import (
     MessageBatch,
     Numbers,
@@ -21,7 +21,6 @@ from .batch import (
     batch_of,
     begins,
     leading,
-    places,
     spread,
     trailing,
 )
@@ -158,7 +157,7 @@ class PartsProof:
             text = f"{where}: original numbers outside 0..{n - 1}"
             self._wrong_rows(outside, one.owned, batch, text)
             return
-        number = places(one.owned) + spread(one.owned_start, one.owned)
+        number = ranges(one.owned_start, one.owned)
         at = one.original - share.start
         if not self._all:
             mine = np.flatnonzero((at >= 0) & (one.original < share.stop))
@@ -173,7 +172,7 @@ class PartsProof:
             return slice(None)
         one = batch.sets[name]
         receive = batch.messages(f"sets/{name}/receive_exec")
-        source, rows = np.full(int(one.exec.sum()), -1, np.int64), places(receive.row_count)
+        source, rows = np.full(int(one.exec.sum()), -1, np.int64), ranges(0, receive.row_count)
         inside = rows < spread(one.exec, receive.row_count)
         at = rows + spread(begins(one.exec), receive.row_count)
         source[at[inside]] = np.repeat(receive.other, receive.length)[inside]
@@ -204,7 +203,7 @@ class PartsProof:
             kept.append(own)
             border = trailing(leading(table, rows.owned, count), rows.core, rows.owned)
             row, column = np.nonzero(border >= spread(points.owned, n_border)[:, None])
-            element = places(n_border) + spread(rows.owned_start + rows.core, n_border)
+            element = ranges(rows.owned_start + rows.core, n_border)
             point = trailing(own, rows.core, rows.owned)[row, column]
             crossing = element[row], column, point.astype(np.int64)
             self._crossing.setdefault(name, []).append(crossing)

@@ -12,7 +12,7 @@ from ...loops import Access, Loop
 from ...maps import SetMap, distinct, distinct_without
 from ...plan.parts import PartPlan
 from ..row_lists import owner_of, to_each
-from .numbers import READS, reduces
+from .numbers import READS
 
 Numbers = NDArray[np.int64]
 Rows = tuple[Numbers, dict[str, Numbers]]
@@ -87,7 +87,7 @@ class _Grown:
         need = {s: own[s] if s in wanted else NONE for s in self.sets}
         for loop in reversed(self.loops):
             # all owned elements of a loop that reduces count
-            reducing = [own[loop.over]] if reduces(loop) else []
+            reducing = [own[loop.over]] if loop.reduces else []
             run = distinct(np.concatenate([*self._writers(loop, need), *reducing]))
             if loop.maps:
                 known = self.rows[loop.over][0]

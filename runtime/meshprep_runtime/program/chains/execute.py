@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...bind import SOA
 from ...errors import MeshprepError
+from ...kernel.bind import SOA
 from ...kernel.compiler import import_numba
 from ...plan.chains.tiles import TilePlan
 from ..dat import ProgramDat
@@ -29,7 +29,8 @@ class TiledRun:
     """A chain on its tiles, compiled when it first runs.
 
     Every dat that the chain stores and reads has a second copy: tiles read the old values and store
-    new ones, then the copies change places.
+    new ones, then the copies change places. An array that the program has seen becomes no second
+    copy.
 
     Parameters
     ----------
@@ -73,9 +74,17 @@ class TiledRun:
         )
         if self._call is None:
             self._call = self._compiled(calls, arrays)
-        self._fixed["state"][:] = 0
-        launch(self._call, [*arrays.values()], self.tiles.n_tiles, self._fixed["state"], records)
-        self._check_still_zero()
+        state = self._fixed["state"]
+        state[:] = 0
+        try:
+            launch(self._call, [*arrays.values()], self.tiles.n_tiles, state, records)
+            self._check_still_zero()
+        except BaseException:
+            # what is stored without a second copy may have changed
+            for name, code in self._codes.items():
+                if code.stored:
+                    self._dats[name].touch()
+            raise
         self._swap()
         reduce_into(records, self._executors, self._combined(arrays))
 
@@ -102,7 +111,7 @@ class TiledRun:
         arrays: Arrays = {}
         for name, code in self._codes.items():
             if code.copied:
-                old = self._dats[name].array.reshape(-1).view()
+                old = self._dats[name].current().reshape(-1).view()
                 old.flags.writeable = False
                 arrays[f"d_{code.name}"] = old
             if code.stored:
@@ -147,7 +156,10 @@ class TiledRun:
         for name, dat in self._dats.items():
             code = self._codes[name]
             if code.stored and code.copied:
-                dat.stored, self._second[name] = self._second[name], dat.stored
+                old, dat.stored = dat.stored, self._second.pop(name)
+                if not dat.seen:
+                    self._second[name] = old
+                dat.seen = False
             if name in self.tiles.kept.dropped:
                 dat.dropped = True
             if code.stored:
@@ -159,7 +171,7 @@ class TiledRun:
         for name in self.tiles.kept.zero:
             dat = self._dats[name]
             if self._zero.get(name) != dat.version:
-                if np.any(dat.array):
+                if np.any(dat.current()):
                     raise _not_zero(name, "before")
                 self._zero[name] = dat.version
 

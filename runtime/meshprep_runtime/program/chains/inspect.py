@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError
-from ...maps import SetMap
+from ...maps import SetMap, offsets_of
 from ...plan.chains.tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
 from .numbers import ChainArrays, ChainNumbers, MapArrays, chain_arrays
 from .threads import on_threads
@@ -61,7 +61,7 @@ def schedule(
 
     def of_one(i: int, name: str) -> tuple[LocalSet, NDArray[np.uint64], NDArray[np.uint64]]:
         elements, run_bits, copy_bits = of_set(whole, count, i, arrays.set_start[i])
-        offset = np.concatenate([[0], np.cumsum(count[:, i])])
+        offset = offsets_of(count[:, i])
         tile = part.get(name, np.zeros(0, np.int32))
         owned = np.bincount(tile[tile >= 0], minlength=own_offset.size - 1).astype(np.int64)
         return LocalSet.of_elements(offset, elements, owned), run_bits, copy_bits
@@ -152,7 +152,7 @@ def _local_map(tiles: TilePlan, m: SetMap, n_points: int) -> LocalMap:
     from .compiled import local_table
 
     of_from, of_to = tiles.sets[m.from_set], tiles.sets[m.to_set]
-    offset = np.concatenate([[0], np.cumsum(tiles.rows_of(m.name))])
+    offset = offsets_of(tiles.rows_of(m.name))
     offsets = (offset, of_from.offset, of_to.offset)
     table = local_table(offsets, (of_from.elements, of_to.elements), m.table, n_points)
     return LocalMap(offset, table.astype(tiles.index_type(m.to_set), copy=False))

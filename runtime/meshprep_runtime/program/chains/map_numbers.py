@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...maps import SetMap
+from ...maps import SetMap, offsets_of
 from .compiled import transpose
 from .numbers import ChainArrays, ChainNumbers, MapArrays
 from .threads import on_threads
@@ -22,14 +22,14 @@ def map_arrays(chain: ChainNumbers, arrays: ChainArrays) -> MapArrays:
     through = list(dict.fromkeys(writes))
     up = dict(zip(through, on_threads(lambda key: _up(chain, maps, *key), through), strict=True))
     starts = dict(zip(up, [0, *np.cumsum([o.size for o, _ in up.values()])], strict=False))
-    named = np.cumsum([0, *(elements.size for _, elements in up.values())])
+    named = offsets_of([elements.size for _, elements in up.values()])
     none: list[NDArray[Any]] = [np.zeros(0, np.int32)]
     offsets = [o + n for (o, _), n in zip(up.values(), named, strict=False)]
     return MapArrays(
         np.array([m.arity for m in maps], np.int64),
         np.array([arrays.set_start[set_number[m.from_set]] for m in maps], np.int64),
         np.array([set_number[m.to_set] for m in maps], np.int64),
-        np.cumsum([0, *(t.size for t in flat)]).astype(np.int64),
+        offsets_of([t.size for t in flat]),
         np.concatenate([*none, *flat]).astype(np.int32, copy=False),
         np.array([starts[k] if k in writes else -1 for k in where], np.int64),
         np.concatenate([np.zeros(0, np.int64), *offsets]),

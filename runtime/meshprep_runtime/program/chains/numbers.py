@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError
 from ...loops import Access, Loop
-from ...maps import SetMap
+from ...maps import SetMap, offsets_of
 
 MOST = 64
 READS = (Access.READ, Access.RW)
@@ -73,7 +73,7 @@ class ChainNumbers:
     def owned_sets(self) -> list[str]:
         """Sets whose elements need an owner: dats on them change, or loops over them reduce."""
         wanted = {self.dats[d] for d in self.written}
-        wanted |= {loop.over for loop in self.loops if reduces(loop)}
+        wanted |= {loop.over for loop in self.loops if loop.reduces}
         return [s for s in self.sizes if s in wanted]
 
 
@@ -116,7 +116,8 @@ def number(
     Raises MeshprepError for a chain of more than 64 loops or dats, and a dat on two sets. A matrix
     counts as a dat on the set of its rows: who adds to one nonzero reaches one row.
     """
-    used = {m: maps[m] for loop in loops for m in loop.maps}
+    # maps to the columns of matrices lead to no data
+    used = {a.map: maps[a.map] for loop in loops for a in loop.args if a.map is not None}
     dats: dict[str, str] = {}
     for loop in loops:
         for arg in loop.args:
@@ -146,11 +147,6 @@ def refuse_matrices(loops: Iterable[Loop], instead: str) -> None:
         )
 
 
-def reduces(loop: Loop) -> bool:
-    """True when a loop reduces a global."""
-    return any(a.is_global and a.access is not Access.READ for a in loop.args)
-
-
 def chain_arrays(chain: ChainNumbers) -> ChainArrays:
     """The loops in numbers."""
     map_number = {None: -1} | {m: i for i, m in enumerate(chain.maps)}
@@ -172,9 +168,9 @@ def chain_arrays(chain: ChainNumbers) -> ChainArrays:
     bits = np.array([masks for _, masks in accesses], np.uint64).reshape(-1, 3)
     where = np.array([place for place, _ in accesses], np.int64).reshape(-1, 2)
     return ChainArrays(
-        np.concatenate([[0], np.cumsum([*chain.sizes.values()])]).astype(np.int64),
+        offsets_of([*chain.sizes.values()]),
         np.array([set_number[loop.over] for loop in chain.loops], np.int64),
-        np.array([reduces(loop) for loop in chain.loops], np.bool_),
+        np.array([loop.reduces for loop in chain.loops], np.bool_),
         np.array(first, np.int64),
         *(where[:, 0].copy(), where[:, 1].copy()),
         *(bits[:, 0].copy(), bits[:, 1].copy(), bits[:, 2].copy()),

@@ -42,15 +42,21 @@ class DeepDat:
     def begin(self, zero: bool) -> None:
         """Let tiles see the values of the program; copies of what is zero are zero."""
         self.deep.dropped, self.deep.version = self.given.dropped, self.given.version
-        if self.deep.axis or not np.may_share_memory(self.given.stored, self.deep.stored):
+        if self.deep.axis:
             self._first_rows()[...] = self.given.stored
+        elif not np.may_share_memory(self.given.stored, self.deep.stored):
+            # the program may hold the array that was the dat's before another chain ran
+            self.deep.stored = self.deep.stored.copy()
+            self._first_rows()[...] = self.given.stored
+        else:
+            self.deep.seen = self.given.seen
         if zero:
             self.deep.stored[(slice(None),) * self.deep.axis + (slice(self.deep.owned, None),)] = 0
 
     def end(self, changed: bool) -> None:
         """Let the program see the values of the tiles."""
         if not self.deep.axis:
-            self.given.stored = self._first_rows()
+            self.given.stored, self.given.seen = self._first_rows(), self.deep.seen
         elif changed:
             self.given.stored[...] = self._first_rows()
         if changed:
@@ -100,7 +106,12 @@ class RankTiledRun:
         self._exchange.start([(self._dats[n].deep, (n,)) for n in stale]).finish()
         self._seen |= {name: self._dats[name].given.version for name in stale}
         deep = {id(of.given): of.deep for of in self._dats.values()}
-        self._run([_on_deep(record, deep) for record in records])
+        try:
+            self._run([_on_deep(record, deep) for record in records])
+        except BaseException:
+            for name in self._written - zero:
+                self._dats[name].given.touch()
+            raise
         for name, of in self._dats.items():
             of.end(name in self._written - zero)
 

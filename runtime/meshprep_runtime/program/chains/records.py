@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...bind import bound
+from ...kernel.bind import bound
 from ...loop import ParLoop
 from ...loops import Access, Loop
 from ..dat import ProgramDat

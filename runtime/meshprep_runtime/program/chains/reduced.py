@@ -5,8 +5,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ...bind import DTYPES, holds
 from ...errors import MeshprepError, check_choice, check_integer
+from ...kernel.bind import DTYPES, holds
 from ..dat import Queue, name_of_dtype
 
 

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from ...maps import offsets_of
 from ...plan.chains.skewed import LoopTiles, SkewedPlan
 from .dependence import Numbers, conflicts, last_tiles, pairs_apart, raise_values, reaches_of
 from .numbers import ChainNumbers
@@ -53,7 +54,7 @@ def skewed(chain: ChainNumbers, part: Mapping[str, NDArray[np.int32]]) -> Skewed
             break
         for a, b in pairs:
             _join(near, int(order[a]), int(order[b]))
-    ends = np.concatenate([[0], np.cumsum(np.bincount(colour))])
+    ends = offsets_of(np.bincount(colour))
     lists = on_threads(partial(_list, n_tiles), skew.tiles)
     return SkewedPlan(chain.loops, tuple(lists), ends)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...bind import Slot
+from ...kernel.bind import Slot
 from ...kernel.compiler import import_numba
 from ...maps import read_only
 from ...plan.chains.skewed import SkewedPlan
@@ -90,7 +90,7 @@ class SkewedRun:
     def _arrays_of_dats(self) -> Arrays:
         arrays: Arrays = {}
         for i, (name, dat) in enumerate(self._dats.items()):
-            values = (dat.stored if self._full[name] else dat.array).reshape(-1).view()
+            values = (dat.stored if self._full[name] else dat.current()).reshape(-1).view()
             values.flags.writeable = name in self._changed
             arrays[f"d_{i}"] = values
         return arrays

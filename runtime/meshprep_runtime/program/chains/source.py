@@ -8,8 +8,8 @@ the dats of one tile, small enough to stay in its cache.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...bind import Slot
 from ...cpu.elements import ElementCode, can_chunk
+from ...kernel.bind import Slot
 from ...kernel.rows import rows_of
 from ...loops import Loop
 

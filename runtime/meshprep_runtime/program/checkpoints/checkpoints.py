@@ -64,7 +64,7 @@ class Checkpoints:
         self._pending: Decisions[int] | None = None
         self._entry = 0
         self._saved: dict[int, NDArray[Any]] = {}
-        self._asked = self._inside = self._held = False
+        self._asked = self._inside = self._held = self._failed = False
         self._recent: deque[tuple[str, Mapping[int, bool]]] = deque(maxlen=RECENT)
         self._begin_at: int | None = None
 
@@ -109,7 +109,8 @@ class Checkpoints:
     def run(self, step: Step, work: Callable[[], None]) -> None:
         """Run a step by ``work``; while the program goes on from a file, hand out its globals.
 
-        A loop that runs as part of a step is none of its own.
+        A loop that runs as part of a step is none of its own. After a step that raised nothing is
+        saved: a new run goes on from before it, and meets the exception again.
         """
         if self._inside:
             work()
@@ -123,14 +124,22 @@ class Checkpoints:
         self._inside = True
         try:
             work()
+        except BaseException:
+            self._failed = True
+            raise
         finally:
             self._inside = False
         self._note(step, b"".join(values.tobytes() for values in step.globals))
 
     def _before(self, step: Step) -> None:
         if self._pending is None and not self._held and self._is_due(step):
-            self._pending, self._entry = Decisions(self._modified), len(self._calls)
-            self._saved, self._asked, self._begin_at = {}, False, None
+            self._asked, self._begin_at = False, None
+            self._failed = any(self._comm.allgather(self._failed))
+            if self._failed:
+                self._clock.restart()
+            else:
+                self._pending, self._entry = Decisions(self._modified), len(self._calls)
+                self._saved = {}
         if self._pending is not None:
             self._save(self._pending, step)
         self._recent.append((step.name, step.full))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import MeshprepError
-from .loops import Access, Arg, Loop
-from .plan import LoopPlan
+from ..errors import MeshprepError
+from ..loops import Access, Arg, Loop
+from ..plan import LoopPlan
 
 AOS, SOA = "aos", "soa"
 Layout = str | Mapping[str, str]

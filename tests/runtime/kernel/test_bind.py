@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
-from meshprep_runtime.bind import holds
+from meshprep_runtime.kernel.bind import holds
 
 READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
 
