@@ -72,6 +72,25 @@ def test_numbers_and_names_are_kept(tmp_path):
     assert lists == {"the top": ([12, 8], 7), "node set 3": ([0, 1], 3)}
 
 
+def test_coordinates_and_values_of_nodes_in_one_variable_each(tmp_path):
+    """As small files had them first: all coordinates, and all values, beside each other."""
+    points, values = POINTS[:, ::-1] + 7, np.random.default_rng(0).random((2, len(POINTS)))
+    mesh = blocked()
+    more = [Dat(name, "nodes", np.zeros(len(POINTS))) for name in ("T", "p")]
+    io.write(mesh.with_(dats=more), tmp_path / "a.e")
+    with netCDF4.Dataset(tmp_path / "a.e", "a") as file:
+        file.createVariable("coord", "f8", ("num_dim", "num_nodes"))[:] = points.T
+        file.createVariable("vals_nod_var", "f8", ("time_step", "num_nod_var", "num_nodes"))[0] = (
+            values
+        )
+        for i in (1, 2):
+            file.renameVariable(f"vals_nod_var{i}", f"vals_nod_var{i + 7}")
+    made = io.read(tmp_path / "a.e")
+    assert np.array_equal(made.coordinates, points)
+    for i, name in enumerate(("T", "p")):
+        assert np.array_equal(made.dat(name, "nodes").values, values[i])
+
+
 def test_blocks_of_one_and_two_stay_so(tmp_path):
     """They were counted from 0, which Exodus does not allow, and nobody was told."""
     mesh = plain_meshes()["mixed solid"]

@@ -1,6 +1,7 @@
 """MED: what a file says of its fields, numbers of nodes and cells, and polygons."""
 
 import h5py
+import meshio
 import numpy as np
 import other_readers
 import pytest
@@ -227,3 +228,17 @@ def test_names_that_med_has_no_place_for(path, name):
     more = mesh.with_(dats=[Dat(name, "cells", np.arange(5) + 0.5)])
     with pytest.raises(MeshprepError, match="a name the format cannot hold"):
         io.write(more, path.with_name("b.med"))
+
+
+@pytest.mark.parametrize(("kind", "n"), [("tetra", 4), ("hexahedron", 8)])
+def test_values_at_the_nodes_of_cells_follow_the_nodes(tmp_path, kind, n):
+    """MED has the nodes of these cells in an order of its own, and meshio leaves it as it is."""
+    points = np.random.default_rng(0).random((n + 1, 3))
+    cells = np.array([np.arange(n), np.arange(1, n + 1)])
+    values = points[cells][:, :, :2]
+    given = meshio.Mesh(points, [(kind, cells)], cell_data={"q": [values]})
+    meshio.write(tmp_path / "a.med", given, file_format="med")
+    made = io.read(tmp_path / "a.med")
+    table = made.map("cells->nodes").table
+    assert table.tolist() != cells.tolist()
+    assert np.array_equal(made.dat("q", "cells").values, made.coordinates[table][:, :, :2])

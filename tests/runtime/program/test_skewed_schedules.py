@@ -29,8 +29,22 @@ from meshprep_runtime.plan.chains.skewed import LoopTiles, SkewedPlan
 from meshprep_runtime.plan.chains.structure import check_chain
 from meshprep_runtime.plan.chains.tiles import ChainPlan
 from meshprep_runtime.program.chains import tiling
+from meshprep_runtime.program.chains.compiled_skew import replaced
 from meshprep_runtime.program.chains.numbers import number
 from meshprep_runtime.program.chains.skewed import skewed
+
+
+def test_who_was_at_a_colour_and_point_before():
+    """Against a dict; -1 stands for nobody, and tile 0 is somebody."""
+    rng = np.random.default_rng(0)
+    last, before = np.full((2, 4), -1, np.int32), {}
+    for _ in range(3):
+        own, points = (rng.integers(low, 4, 20).astype(np.int32) for low in (0, -1))
+        colour, wanted = own.astype(np.int64) % 2, []
+        for tile, c, p in zip(own.tolist(), colour.tolist(), points.tolist(), strict=True):
+            wanted.append(before.get((c, p), tile))
+            before |= {(c, p): tile} if p >= 0 else {}
+        assert replaced(last, colour, points, own).tolist() == wanted
 
 
 def moved(tiles, rng):
