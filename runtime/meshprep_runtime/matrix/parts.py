@@ -1,6 +1,6 @@
 """Matrices on a mesh in parts: each rank assembles the rows of the dofs that it owns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,6 +117,7 @@ class PartAssembly:
             A row for each dof in ``free`` that this rank owns, and a column for each one: those
             that it owns, then the copies.
         """
+        self._check_sets(given)
         self._values[:] = 0
         dats = [given[n] for n in self._changed if isinstance(given.get(n), ProgramDat)]
         for dat in dats:
@@ -129,6 +130,17 @@ class PartAssembly:
         values, pattern = self._sums(self._values), self._pattern
         values[pattern.identity] = 1
         return CsrMatrix(pattern.row_ptr, pattern.columns, values, pattern.dofs.size)
+
+    def _check_sets(self, given: Mapping[str, Any]) -> None:
+        """Refuse a dat on another set on all ranks: on some it may have as many rows."""
+        loop = self._loop.layouts.par_loop
+        for slot in loop.slots:
+            value = given.get(slot.name)
+            if isinstance(value, ProgramDat) and value.set != slot.rows:
+                raise MeshprepError(
+                    f"loop '{loop.loop.name}': argument '{slot.name}' is a dat on '{value.set}', "
+                    f"must be one on '{slot.rows}'"
+                )
 
 
 def dot_on(plan: DistributedPlan) -> Callable[[Vector, Vector], float]:

@@ -127,6 +127,8 @@ def test_what_ranks_cannot_have_is_refused(path, tmp_path):
             PartAssembly(stiffness, plan, "stiffness", fixed=plan.dat("cells"))
         with pytest.raises(MeshprepError, match="fixed_rows 'none' is unknown: use zeroed, missi"):
             PartAssembly(stiffness, plan, "stiffness", fixed_rows="none")
+        with pytest.raises(MeshprepError, match="'x' is a dat on 'cells', must be one on 'nodes'"):
+            PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("cells", 2))
         matrix = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
         with pytest.raises(MeshprepError, match=r"a matrix on 'cells' has shape .* must be"):
             PartProduct(matrix, plan, "cells")
@@ -224,6 +226,8 @@ def test_rows_without_copies_run_while_messages_travel(path, monkeypatch):
 def test_powers_need_a_matrix_of_the_part(path):
     def main(comm):
         plan = DistributedPlan.load(parts_of(path), comm)
+        with pytest.raises(MeshprepError, match="'x' is a dat on 'cells', must be one on 'nodes'"):
+            PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("cells", 2))
         matrix = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
         with pytest.raises(MeshprepError, match="count is 0, must be a whole number from 1"):
             PartPowers(matrix, plan, "nodes", 0)
