@@ -56,9 +56,9 @@ PLANE_EDGES = replace(PLANE_ELEMENTS, sweeps=56, temperature=(0.33, 0.12))
 # Of more blocks than these a plane gets more sweeps, by this power, up to so many times as many.
 PLANE_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.33, 2.25
 # A long search goes on gaining in space, and less so in a plane: its sweeps grow with these powers
-# of the effort.
-PLANE_POWER, SPACE_POWER = 0.95, 1.2
-# Blocks so small that there are fewer levels have smaller clusters: by how much cooler each is then.
+# of the effort, the second ones for all but elements and the smallest clusters.
+PLANE_POWERS, SPACE_POWERS = (0.95, 0.95), (1.36, 0.9)
+# Blocks so small that there are fewer levels have smaller clusters: how much cooler, a level.
 COOLER = 0.75
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
@@ -80,18 +80,20 @@ def phases(
     their size: the temperature rises with it.
     """
     elements, clusters = ELEMENTS, CLUSTERS
-    times = max(1.0, effort) ** ((SPACE_POWER if d > 2 else PLANE_POWER) - 1.0)
+    powers = SPACE_POWERS if d > 2 else PLANE_POWERS
+    times = [max(1.0, effort) ** (power - 1.0) for power in powers]
     if d == 2:
         elements, clusters = PLANE_ELEMENTS, PLANE_CLUSTERS
         if _between_cells(levels[0]):
             elements = PLANE_EDGES
-        times *= min(MOST_TIMES, max(1.0, n_blocks / PLANE_BLOCKS) ** BLOCKS_POWER)
+        many = min(MOST_TIMES, max(1.0, n_blocks / PLANE_BLOCKS) ** BLOCKS_POWER)
+        times = [many * more for more in times]
     top = min(len(levels) - 1, len(clusters))
     usual, fewer = levels[top].weight.size, COOLER ** (len(clusters) - top)
-    found = [(levels[0], elements.longer(times))]
+    found = [(levels[0], elements.longer(times[0]))]
     for k, level in enumerate(levels[1:], start=1):
         growth = fewer * max(1.0, usual / level.weight.size) ** ((d - 1) / d)
-        found.append((level, clusters[max(0, top - k)].hotter(growth).longer(times)))
+        found.append((level, clusters[max(0, top - k)].hotter(growth).longer(times[k > 1])))
     return found[::-1]
 
 
