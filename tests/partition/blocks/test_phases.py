@@ -57,10 +57,12 @@ def test_fewer_levels_of_clusters_are_annealed_cooler(count, cooler):
     assert np.array(found) == pytest.approx(cooler * np.array(wanted))
 
 
-def test_a_long_search_in_space_sweeps_elements_and_the_smallest_clusters_more():
+@pytest.mark.parametrize(("n_blocks", "power"), [(100, 1.27), (4000, 1.27 + 0.067 * np.log(10))])
+def test_a_long_search_in_space_sweeps_small_clusters_more(n_blocks, power):
     level = elements_of("delaunay3d", "cells->nodes")
     usual, long = (
-        np.array([phase.sweeps for _, phase in phases([level] * 4, 3, effort, 100)])
+        np.array([phase.sweeps for _, phase in phases([level] * 4, 3, effort, n_blocks)])
         for effort in (1.0, 8.0)
     )
-    assert long / usual == pytest.approx([8**-0.1, 8**-0.1, 8**0.36, 8**0.36])
+    wanted = 8.0 ** (np.array([0.9, 0.9, power, power]) - 1.0)
+    assert long / usual == pytest.approx(wanted)
