@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -54,11 +55,12 @@ PLANE_CLUSTERS = (CLUSTERS[0], replace(CLUSTERS[1], sweeps=40), CLUSTERS[2])
 EDGE_NEIGHBOURS = 6
 PLANE_EDGES = replace(PLANE_ELEMENTS, sweeps=56, temperature=(0.33, 0.12))
 # Of more blocks than these a plane gets more sweeps, by this power, up to so many times as many.
-PLANE_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.33, 2.25
+MANY_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.33, 2.25
 # A long search goes on gaining in space, and less so in a plane: its sweeps grow with these powers
-# of the effort.
-PLANE_POWER, SPACE_POWER = 0.95, 1.2
-# Blocks so small that there are fewer levels have smaller clusters: so much cooler is each then.
+# of the effort, the second ones for all but elements and the smallest clusters. The first one is
+# higher where there are many blocks in space, by so much for each e times as many.
+PLANE_POWER, SPACE_POWERS, HIGHER = 0.95, (1.27, 0.9), 0.067
+# Blocks so small that there are fewer levels have smaller clusters: how much cooler, a level.
 COOLER = 0.75
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
@@ -79,19 +81,21 @@ def phases(
     A move of larger clusters changes more of a border, which grows with the power (d - 1) / d of
     their size: the temperature rises with it.
     """
-    elements, clusters = ELEMENTS, CLUSTERS
-    times = max(1.0, effort) ** ((SPACE_POWER if d > 2 else PLANE_POWER) - 1.0)
+    elements, clusters, more = ELEMENTS, CLUSTERS, 1.0
+    many = max(1.0, n_blocks / MANY_BLOCKS)
+    powers = SPACE_POWERS[0] + HIGHER * math.log(many), SPACE_POWERS[1]
     if d == 2:
         elements, clusters = PLANE_ELEMENTS, PLANE_CLUSTERS
         if _between_cells(levels[0]):
             elements = PLANE_EDGES
-        times *= min(MOST_TIMES, max(1.0, n_blocks / PLANE_BLOCKS) ** BLOCKS_POWER)
+        powers, more = (PLANE_POWER, PLANE_POWER), min(MOST_TIMES, many**BLOCKS_POWER)
+    times = [more * max(1.0, effort) ** (power - 1.0) for power in powers]
     top = min(len(levels) - 1, len(clusters))
     usual, fewer = levels[top].weight.size, COOLER ** (len(clusters) - top)
-    found = [(levels[0], elements.longer(times))]
+    found = [(levels[0], elements.longer(times[0]))]
     for k, level in enumerate(levels[1:], start=1):
         growth = fewer * max(1.0, usual / level.weight.size) ** ((d - 1) / d)
-        found.append((level, clusters[max(0, top - k)].hotter(growth).longer(times)))
+        found.append((level, clusters[max(0, top - k)].hotter(growth).longer(times[k > 1])))
     return found[::-1]
 
 

@@ -3,7 +3,13 @@ import pytest
 
 from meshprep.io.generate import generate
 from meshprep.partition.blocks.levels import element_level
-from meshprep.partition.blocks.phases import ELEMENTS, PLANE_EDGES, PLANE_ELEMENTS, phases
+from meshprep.partition.blocks.phases import (
+    CLUSTERS,
+    ELEMENTS,
+    PLANE_EDGES,
+    PLANE_ELEMENTS,
+    phases,
+)
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.topology import derive
 
@@ -41,3 +47,22 @@ def test_many_blocks_of_a_plane_get_more_sweeps_up_to_a_limit(d, n_blocks, times
         [phase.sweeps for _, phase in phases([level] * 4, d, 1.0, n)] for n in (400, n_blocks)
     )
     assert more == pytest.approx([times * sweeps for sweeps in usual])
+
+
+@pytest.mark.parametrize(("count", "cooler"), [(1, 0.75**2), (2, 0.75), (3, 1.0)])
+def test_fewer_levels_of_clusters_are_annealed_cooler(count, cooler):
+    level = elements_of("delaunay3d", "cells->nodes")
+    found = [phase.temperature for _, phase in phases([level] * (count + 1), 3, 1.0, 100)][:-1]
+    wanted = [phase.temperature for phase in CLUSTERS[:count]]
+    assert np.array(found) == pytest.approx(cooler * np.array(wanted))
+
+
+@pytest.mark.parametrize(("n_blocks", "power"), [(100, 1.27), (4000, 1.27 + 0.067 * np.log(10))])
+def test_a_long_search_in_space_sweeps_small_clusters_more(n_blocks, power):
+    level = elements_of("delaunay3d", "cells->nodes")
+    usual, long = (
+        np.array([phase.sweeps for _, phase in phases([level] * 4, 3, effort, n_blocks)])
+        for effort in (1.0, 8.0)
+    )
+    wanted = 8.0 ** (np.array([0.9, 0.9, power, power]) - 1.0)
+    assert long / usual == pytest.approx(wanted)
