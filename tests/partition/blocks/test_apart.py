@@ -109,7 +109,8 @@ def test_bodies_in_the_same_place_have_the_blocks_of_bodies_apart(check_blocks):
     many = np.concatenate([table + k * n_points for k in range(bodies)]).astype(np.int32)
     loads = []
     for distance in (0.0, 2.0):
-        places = np.concatenate([where + [distance * k, 0, 0] for k in range(bodies)])
+        moved = [where + distance * np.array([k, 0, 0]) for k in range(bodies)]
+        places = np.concatenate(moved)
         found = partition(BlockProblem(many, bodies * n_points, 256, coordinates=places), "blocks")
         check_blocks(found, len(many), 256)
         loads.append(found.notes["loads"])
