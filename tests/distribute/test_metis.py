@@ -47,6 +47,7 @@ def small(monkeypatch):
     """Small meshes are cut by sections, too, whatever their borders."""
     monkeypatch.setattr(metis, "LEAST_ELEMENTS", 1000)
     monkeypatch.setattr(metis, "BORDERS", 0.3)
+    monkeypatch.setattr(metis, "LEAST_OVERFILL", 10)
 
 
 def cut_faces(subject, owner):
