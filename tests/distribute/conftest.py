@@ -7,6 +7,7 @@ import pytest
 
 from meshprep.distribute import copies
 from meshprep.distribute.job import run
+from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
 
@@ -37,5 +38,5 @@ def partly(mesh_file):
     output = mesh_file.with_name("partly.parts.h5")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copies, "PARTIAL", 10)
-        run(job(mesh_file, output, (3,)))
+        run(job(mesh_file, output, (3,), how=SplitOptions("rcb")))
     return output
