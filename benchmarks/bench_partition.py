@@ -28,7 +28,8 @@ from meshprep.partition.blocks.components import count_components
 
 # A run shorter than this is repeated.
 SHORT = 5.0
-# Past so many elements the strong effort, which takes minutes, has a row with all threads only.
+# Past so many elements the strong effort, which takes minutes, has a row with all threads only; with
+# `main` it never has another one.
 LARGE = 1_000_000
 
 Row = dict[str, Any]
@@ -82,13 +83,13 @@ def _main_rows(case: Case) -> Iterator[Row]:
     for peer in peers(case, start):
         if peer.label in METIS:
             yield _row(case, start.problem, peer)
-    yield from _block_rows(case, start.problem)
+    yield from _block_rows(case, start.problem, long=0)
 
 
-def _block_rows(case: Case, problem: BlockProblem) -> Iterator[Row]:
+def _block_rows(case: Case, problem: BlockProblem, long: int = LARGE) -> Iterator[Row]:
     for effort in ("fast", "default", "strong"):
-        long = effort == "strong" and problem.n > LARGE
-        for threads in THREADS[-1:] if long else THREADS:
+        alone = effort == "strong" and problem.n > long
+        for threads in THREADS[-1:] if alone else THREADS:
             cut = cut_by(problem, "blocks", {"effort": effort}, threads)
             yield _row(case, problem, Peer(f"blocks {effort}", threads, cut))
 

@@ -55,11 +55,11 @@ PLANE_CLUSTERS = (CLUSTERS[0], replace(CLUSTERS[1], sweeps=40), CLUSTERS[2])
 EDGE_NEIGHBOURS = 6
 PLANE_EDGES = replace(PLANE_ELEMENTS, sweeps=56, temperature=(0.33, 0.12))
 # Of more blocks than these a plane gets more sweeps, by this power, up to so many times as many.
-MANY_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.33, 2.25
+MANY_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.3, 2.0
 # A long search goes on gaining in space, and less so in a plane: its sweeps grow with these powers
 # of the effort, the second ones for all but elements and the smallest clusters. The first one is
-# higher where there are many blocks in space, by so much for each e times as many.
-PLANE_POWER, SPACE_POWERS, HIGHER = 0.95, (1.27, 0.9), 0.067
+# higher where there are many blocks in space, by so much for each e times as many, up to a bound.
+PLANE_POWER, SPACE_POWERS, HIGHER, HIGHEST = 0.85, (1.27, 0.9), 0.067, 1.4
 # Blocks so small that there are fewer levels have smaller clusters: how much cooler, a level.
 COOLER = 0.75
 # From blocks of another partitioner.
@@ -83,7 +83,7 @@ def phases(
     """
     elements, clusters, more = ELEMENTS, CLUSTERS, 1.0
     many = max(1.0, n_blocks / MANY_BLOCKS)
-    powers = SPACE_POWERS[0] + HIGHER * math.log(many), SPACE_POWERS[1]
+    powers = min(HIGHEST, SPACE_POWERS[0] + HIGHER * math.log(many)), SPACE_POWERS[1]
     if d == 2:
         elements, clusters = PLANE_ELEMENTS, PLANE_CLUSTERS
         if _between_cells(levels[0]):
