@@ -28,8 +28,8 @@ from meshprep.partition.blocks.components import count_components
 
 # A run shorter than this is repeated.
 SHORT = 5.0
-# Past so many elements the strong effort, which takes minutes, has a row with all threads only; with
-# `main` it never has another one.
+# Past so many elements, and with `main` always, the strong effort, which takes minutes, has a row
+# with all threads only.
 LARGE = 1_000_000
 
 Row = dict[str, Any]
