@@ -58,8 +58,10 @@ PLANE_EDGES = replace(PLANE_ELEMENTS, sweeps=56, temperature=(0.33, 0.12))
 MANY_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.3, 2.0
 # A long search goes on gaining in space, and less so in a plane: its sweeps grow with these powers
 # of the effort, the second ones for all but elements and the smallest clusters. The first one is
-# higher where there are many blocks in space, by so much for each e times as many, up to a bound.
+# higher where there are many blocks in space, by so much for each e times as many, up to a bound;
+# all are lower where a sweep takes longer, by so much for each e times as many points as four.
 PLANE_POWER, SPACE_POWERS, HIGHER, HIGHEST = 0.85, (1.27, 0.9), 0.067, 1.4
+LOWER, LOWEST = 0.48, 0.5
 # Blocks so small that there are fewer levels have smaller clusters: how much cooler, a level.
 COOLER = 0.75
 # From blocks of another partitioner.
@@ -83,7 +85,10 @@ def phases(
     """
     elements, clusters, more = ELEMENTS, CLUSTERS, 1.0
     many = max(1.0, n_blocks / MANY_BLOCKS)
-    powers = min(HIGHEST, SPACE_POWERS[0] + HIGHER * math.log(many)), SPACE_POWERS[1]
+    arity = levels[0].points.size / max(1, levels[0].weight.size)
+    lower = LOWER * math.log(max(1.0, arity / 4.0))
+    highest = min(HIGHEST, SPACE_POWERS[0] + HIGHER * math.log(many))
+    powers = tuple(max(LOWEST, power - lower) for power in (highest, SPACE_POWERS[1]))
     if d == 2:
         elements, clusters = PLANE_ELEMENTS, PLANE_CLUSTERS
         if _between_cells(levels[0]):

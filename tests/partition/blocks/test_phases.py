@@ -58,13 +58,21 @@ def test_fewer_levels_of_clusters_are_annealed_cooler(count, cooler):
 
 
 @pytest.mark.parametrize(
-    ("n_blocks", "power"), [(100, 1.27), (800, 1.27 + 0.067 * np.log(2)), (10**6, 1.4)]
+    ("n_blocks", "points", "powers"),
+    [
+        (100, 4, (0.9, 1.27)),
+        (800, 4, (0.9, 1.27 + 0.067 * np.log(2))),
+        (10**6, 4, (0.9, 1.4)),
+        (100, 2, (0.9, 1.27)),
+        (100, 8, (0.9 - 0.48 * np.log(2), 1.27 - 0.48 * np.log(2))),
+        (100, 64, (0.5, 0.5)),
+    ],
 )
-def test_a_long_search_in_space_sweeps_small_clusters_more(n_blocks, power):
+def test_a_long_search_in_space_sweeps_more_where_that_gains_and_is_cheap(n_blocks, points, powers):
     level = elements_of("delaunay3d", "cells->nodes")
+    level = level._replace(points=np.resize(level.points, points * level.weight.size))
     usual, long = (
         np.array([phase.sweeps for _, phase in phases([level] * 4, 3, effort, n_blocks)])
         for effort in (1.0, 8.0)
     )
-    wanted = 8.0 ** (np.array([0.9, 0.9, power, power]) - 1.0)
-    assert long / usual == pytest.approx(wanted)
+    assert long / usual == pytest.approx(8.0 ** (np.repeat(powers, 2) - 1.0))
