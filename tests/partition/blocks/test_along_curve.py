@@ -53,6 +53,16 @@ def test_an_order_that_follows_the_curve_on_the_whole_is_kept(displaced, kept):
     assert (along_curve(moved)[1] is None) == kept
 
 
+def test_one_element_far_from_the_others_does_not_hide_the_order(edges):
+    """The curve is that of all places, not of those that are looked at."""
+    table, cells, where = edges
+    far = np.concatenate([where, [[3.7, 2.3]]])
+    problem = BlockProblem(np.concatenate([table, table[:1]]), len(cells), 64, coordinates=far)
+    found, order = along_curve(problem)
+    assert order is not None
+    assert along_curve(found) == (found, None)
+
+
 def test_blocks_come_back_to_the_elements_that_they_hold():
     rng = np.random.default_rng(0)
     block, order = rng.integers(0, 9, 200), rng.permutation(200).astype(np.int32)
