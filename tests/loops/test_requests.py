@@ -81,6 +81,14 @@ def test_default_loops(types, expected):
     assert default_request(made).name == expected
 
 
+def changed_file(folder, before, after):
+    """The loops.toml with one text in place of another, or without its last bracket."""
+    assert before in TOML
+    path = folder / "loops.toml"
+    path.write_text(TOML.replace(before, after) if after else TOML.rstrip().rstrip("]"))
+    return path
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
@@ -106,9 +114,7 @@ def test_default_loops(types, expected):
     ],
 )
 def test_what_is_wrong_is_said_before_a_mesh_is_read(tmp_path, before, after, message):
-    assert before in TOML
-    path = tmp_path / "loops.toml"
-    path.write_text(TOML.replace(before, after) if after else TOML.rstrip().rstrip("]"))
+    path = changed_file(tmp_path, before, after)
     with pytest.raises(MeshprepError, match=message) as error:
         read_requests(path)
     assert "loops.toml" in str(error.value)
@@ -131,10 +137,7 @@ def test_an_access_in_words_is_the_member(access):
     ],
 )
 def test_what_does_not_fit_the_mesh_is_said(tmp_path, before, after, message):
-    assert before in TOML
-    path = tmp_path / "loops.toml"
-    path.write_text(TOML.replace(before, after))
-    requests = read_requests(path)
+    requests = read_requests(changed_file(tmp_path, before, after))
     with pytest.raises(MeshprepError, match=message) as error:
         resolve(requests, mesh())
     assert "loops.toml" in str(error.value)

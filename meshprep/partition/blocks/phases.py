@@ -85,15 +85,13 @@ def phases(
     """
     elements, clusters, more = ELEMENTS, CLUSTERS, 1.0
     many = max(1.0, n_blocks / MANY_BLOCKS)
-    arity = levels[0].points.size / max(1, levels[0].weight.size)
-    lower = LOWER * math.log(max(1.0, arity / 4.0))
-    highest = min(HIGHEST, SPACE_POWERS[0] + HIGHER * math.log(many))
-    powers = tuple(max(LOWEST, power - lower) for power in (highest, SPACE_POWERS[1]))
     if d == 2:
         elements, clusters = PLANE_ELEMENTS, PLANE_CLUSTERS
         if _between_cells(levels[0]):
             elements = PLANE_EDGES
         powers, more = (PLANE_POWER, PLANE_POWER), min(MOST_TIMES, many**BLOCKS_POWER)
+    else:
+        powers = _space_powers(levels[0], many)
     times = [more * max(1.0, effort) ** (power - 1.0) for power in powers]
     top = min(len(levels) - 1, len(clusters))
     usual, fewer = levels[top].weight.size, COOLER ** (len(clusters) - top)
@@ -102,6 +100,14 @@ def phases(
         growth = fewer * max(1.0, usual / level.weight.size) ** ((d - 1) / d)
         found.append((level, clusters[max(0, top - k)].hotter(growth).longer(times[k > 1])))
     return found[::-1]
+
+
+def _space_powers(elements: Level, many: float) -> tuple[float, float]:
+    """By which the sweeps of small and of larger clusters grow with a long effort."""
+    arity = elements.points.size / max(1, elements.weight.size)
+    lower = LOWER * math.log(max(1.0, arity / 4.0))
+    highest = min(HIGHEST, SPACE_POWERS[0] + HIGHER * math.log(many))
+    return max(LOWEST, highest - lower), max(LOWEST, SPACE_POWERS[1] - lower)
 
 
 def _between_cells(elements: Level) -> bool:
