@@ -65,6 +65,13 @@ class LoopRequest:
         return tuple(dict.fromkeys(str(a[k]) for a in args for k in _MAPS if k in a))
 
 
+    @property
+    def dats(self) -> set[str]:
+        """The dats and matrices of the loop."""
+        args = [a for a in self.values["args"] if isinstance(a, dict)]
+        return {str(a[k]) for a in args for k in ("dat", "mat") if k in a}
+
+
 @dataclass(frozen=True)
 class LoopSpec:
     """A loop that fits the mesh, and the options that its table gives (block_size, ...).

@@ -9,7 +9,7 @@ from meshprep_runtime.program.chains.numbers import ChainNumbers, number, with_c
 from meshprep_runtime.program.chains.owners import tile_in_cache
 from meshprep_runtime.program.chains.tiling import cut
 
-from ..loops.chains import ChainRequest
+from ..loops.chains import ChainRequest, dats_of
 
 
 def plan_chains(
@@ -32,7 +32,7 @@ def plan_chains(
 
 
 def _plan_chain(plan: Plan, request: ChainRequest, tile: int | None) -> ChainPlan:
-    request.check(p.loop for p in plan.loops.values())
+    request.check(dats_of(p.loop for p in plan.loops.values()))
     plans = [plan.loops[call.loop] for call in request.calls]
     given = [
         {a.name: call.dats.get(a.name, a.name) for a in p.loop.args if not a.is_global}

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.function import name_of
 from meshprep_runtime.errors import MeshprepError, Progress
+from meshprep_runtime.loop import ParLoop
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.tuned import Tuned
@@ -29,6 +30,8 @@ SIZES = {
 # Where loops are timed, on this machine.
 HERE = {"cpu": this_cpu, "gpu": this_gpu}
 Kernel = Callable[..., None] | DeviceFunction
+# Elements on which the kernel's accesses are checked.
+CHECKED = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +41,7 @@ class Tuning:
     plan: Plan  # the plan with the entry, and with the variants that are best in some layout
     loop: str
     tuned: Tuned
-    notes: list[str]  # block sizes that could not be tried, and why
+    notes: list[str]  # what could not be tried, such as block sizes, and why
 
 
 def tune_plan(
@@ -56,7 +59,7 @@ def tune_plan(
     """Find the strategy, block size and layout with which a loop runs fastest.
 
     Raises MeshprepError for unknown names, a kernel that is missing, and loops that nothing can
-    run. Raises ProofError when the plan that came out is wrong, which is a fault of meshprep.
+    run, also for a kernel that does not what its accesses say. Raises ProofError when the plan that came out is wrong, which is a fault of meshprep.
     Blocks that are best in no layout are left out of the plan again, so that it stays small.
 
     Parameters
@@ -95,6 +98,8 @@ def tune_plan(
             )
         given = synthetic(own) if values is None else values
         _check_values(own.loop, given)
+        if not isinstance(kernel, DeviceFunction):
+            notes += check_kernel(ParLoop(kernel, own), given)
         tuned = tune(kernel, widened, given, backend=backend, progress=progress, **search)
     else:
         asked = TuningSearch(**search)
@@ -143,6 +148,18 @@ def _with_sizes(
     n = plan.sizes[plan.loop.over]
     wanted = sizes if sizes is not None else [s for s in SIZES[target] if s < n]
     return with_sizes(plan, wanted, target)
+
+
+def check_kernel(loop: ParLoop, arrays: Mapping[str, Any]) -> list[str]:
+    """Refuse a kernel that does not what its accesses say; why it could not be checked."""
+    try:
+        loop.check_access(CHECKED, **arrays)
+    except MeshprepError as error:
+        # Compiled it gives nan where Python raises, for a root say.
+        if error.__cause__ is None:
+            raise
+        return [f"the accesses of the kernel: {error}"]
+    return []
 
 
 def _check_values(loop: Loop, values: Mapping[str, NDArray[Any]]) -> None:

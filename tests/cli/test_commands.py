@@ -343,6 +343,20 @@ def test_values_that_meshio_cannot_read_are_left_out_and_said_so(cli, tmp_path):
     assert "no original_id" not in cli("reorder", tmp_path / "b.msh")[2]
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--cells", 100, "--option", "cells=50"), "--cells and --option cells say the same"),
+        (("--seed", 1, "--option", "seed=2"), "--seed and --option seed say the same"),
+        (("--option", "cells=100", "--option", "cells=50"), "cells is given twice: 100 and 50"),
+    ],
+)
+def test_generate_takes_each_option_once(cli, tmp_path, words, message):
+    code, out, err = cli("generate", "delaunay2d", *words, "-o", tmp_path / "a.msh")
+    assert (code, out, [*tmp_path.iterdir()]) == (2, "", [])
+    assert message in err
+
+
 def test_generate_in_json(cli, tmp_path):
     target = tmp_path / "a.msh"
     code, out, err = cli("generate", "mixed2d", "--option", "nx=2", "-o", target, "--json", "-q")

@@ -12,6 +12,8 @@ from meshprep_runtime import Plan
 from meshprep_runtime.plan.tuned import Machine, Trial, Tuned
 
 KERNEL = """
+import math
+
 def value(a, b):
     a[0] += 1.0
     b[0] += 2.0
@@ -22,6 +24,15 @@ def arrays(plan):
 
 def nothing(plan):
     return 3
+
+def sets(a, b):
+    a[0] = 1.0
+    b[0] += 2.0
+
+def raises(a, b):
+    f = math.sqrt(-1.0 - a[0] * a[0])
+    a[0] += f
+    b[0] += 2.0
 """
 SHORT = ("--runs", 1, "--layouts", "aos", "--strategies", "sequential,hierarchical", "-q")
 
@@ -110,6 +121,18 @@ def test_values_of_the_user(cli, plan):
     code, _, err = cli("tune", plan, *words, f"{where}:nothing", *SHORT)
     assert code == 2
     assert "gave a int: give arrays by name" in err
+
+
+def test_a_kernel_that_sets_what_it_should_add_to_is_refused(cli, plan):
+    before, where = plan.read_bytes(), plan.with_name("value_kernels.py")
+    words = ("--loop", "edges:cells", *SHORT)
+    code, out, err = cli("tune", plan, "--kernel", f"{where}:sets", *words)
+    assert (code, out, plan.read_bytes() == before) == (2, "", True)
+    assert "argument 'value', index 0, component 0: what is added depends on its value" in err
+    # Python raises where machine code gives nan: it is timed, and nobody knows what it does
+    code, out, _ = cli("tune", plan, "--kernel", f"{where}:raises", *words)
+    assert code == 0
+    assert "not tried: the accesses of the kernel: loop 'edges->cells', element 0: the" in out
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,11 @@ def test_what_is_refused_before_anything_is_written(folder, capsys):
     for more in ((), ("--dry-run",)):
         code, _, err = call(capsys, *words, "--plan", folder / "new.plan.h5", "-q", *more)
         assert (code, "chain 'step': there is no loop 'fluxes'" in err) == (2, True)
+    # names are looked up before the mesh is read
+    cut = folder / "cut.msh"
+    cut.write_bytes((folder / "square.msh").read_bytes()[:200])
+    code, _, err = call(capsys, "plan", cut, "--loops", wrong, "--plan", folder / "new.plan.h5")
+    assert (code, "chain 'step': there is no loop 'fluxes'" in err) == (2, True)
     assert not (folder / "new.msh").exists()
     code, _, err = call(capsys, "plan", folder / "square.msh", "--tile", 0)
     assert code == 2
