@@ -148,7 +148,8 @@ class Program:
         Raises
         ------
         MeshprepError
-            For a program without a file for checkpoints.
+            For a program without a file for checkpoints, and after a loop that raised an
+            exception: nothing is saved any more.
         """
         if self.checkpoints is None:
             raise MeshprepError("the program has no file for checkpoints: Program(checkpoint=...)")

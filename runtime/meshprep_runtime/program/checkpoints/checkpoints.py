@@ -94,8 +94,19 @@ class Checkpoints:
             self._pending, self._asked = None, True
 
     def here(self) -> None:
-        """Let the next checkpoint begin before the next loop, whatever the clock says."""
+        """Let the next checkpoint begin before the next loop, whatever the clock says.
+
+        Raises MeshprepError on all ranks after a step that raised on one.
+        """
+        together(self._comm, self._refuse_after_failure)
         self._asked = self._replay is None
+
+    def _refuse_after_failure(self) -> None:
+        if self._failed:
+            raise MeshprepError(
+                "no checkpoint can begin after a loop that raised an exception, as a new run would "
+                "not meet it: end this run and start it again"
+            )
 
     @contextmanager
     def held(self) -> Iterator[None]:
