@@ -100,7 +100,8 @@ class Program:
         Raises
         ------
         MeshprepError
-            For an unknown set, layout or dtype, and for values of another shape or dtype.
+            For an unknown set, layout or dtype, and for values of another shape or dtype; with
+            checkpoints or on ranks for values that are those of another dat.
         """
         if isinstance(self.plan, DistributedPlan):
             made = self.plan.dat(set_name, dim, dtype, values=values, layout=layout)

@@ -363,6 +363,14 @@ def test_no_checkpoint_is_promised_after_a_loop_that_raised(path):
     assert not path.exists()
 
 
+def test_dats_that_a_checkpoint_could_not_tell_apart_are_refused(plan, path):
+    program, values = Program(plan, checkpoint=path), np.zeros(2 * plan.sizes["cells"])
+    dat = program.dat("cells", values=values[: plan.sizes["cells"]])
+    program.dat("cells", values=values[plan.sizes["cells"] :])
+    with pytest.raises(MeshprepError, match="its values share memory with another dat: pass a"):
+        program.dat("cells", values=dat.array[::1])
+
+
 def killed(plan, folder, steps, times, *kind):
     plan.save(folder / "plan.h5")
     longest = 0.3 if kind else 0.05

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError, check_number
 from ...plan.model import PlanContent
-from ..dat import ProgramDat
+from ..dat import ProgramDat, check_own_memory
 from ..distributed import DistributedPlan
 from ..vote import ALONE, together
 from .clock import Clock
@@ -69,7 +69,8 @@ class Checkpoints:
         self._begin_at: int | None = None
 
     def keep(self, dat: ProgramDat) -> None:
-        """Save a dat from now on, which the program has just made."""
+        """Save a dat from now on, which the program has just made, with an array of its own."""
+        check_own_memory(dat, self._dats)
         self._dats.append(dat)
         dat.watch = self
 
