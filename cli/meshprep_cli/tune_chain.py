@@ -49,8 +49,8 @@ def run(path: Path, chosen: ChainOptions, dry_run: bool, as_json: bool, quiet: b
     if not dry_run:
         done.plan.save(path, overwrite=True)
     if as_json:
-        told = {"chain": done.chain, **to_json(done.tuned), "fastest": str(done.tuned.best), "notes": done.notes}
-        console.show_json(told)
+        more = {"fastest": str(done.tuned.best), "notes": done.notes}
+        console.show_json({"chain": done.chain, **to_json(done.tuned), **more})
     else:
         _show(done, path, dry_run)
 

@@ -64,7 +64,6 @@ class LoopRequest:
         args = [a for a in self.values["args"] if isinstance(a, dict)]
         return tuple(dict.fromkeys(str(a[k]) for a in args for k in _MAPS if k in a))
 
-
     @property
     def dats(self) -> set[str]:
         """The dats and matrices of the loop."""

@@ -53,9 +53,10 @@ def tune_chain(
 ) -> ChainTuning:
     """Time a chain loop by loop and in tiles, and put the fastest tiles into the plan.
 
-    Raises MeshprepError for unknown names, kernels or values that are missing, and chains that
-    cannot run, also for kernels that do not what their accesses say. Raises ProofError when the plan that came out is wrong, which is a fault of
-    meshprep. Overlapped tiles but for matrices, and skewed ones where nothing is dropped or zero.
+    Raises MeshprepError for unknown names, kernels or values that are missing, chains that cannot
+    run, and kernels that do not do what their accesses say. Raises ProofError when the plan that
+    came out is wrong, which is a fault of meshprep. Overlapped tiles but for matrices, and skewed
+    ones where nothing is dropped or zero.
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ class _TimedChain:
         ]
 
     def check(self) -> list[str]:
-        """Refuse kernels that do not what their accesses say; why some could not be checked."""
+        """Refuse kernels that do not do what their accesses say; why some could not be checked."""
         calls = {loop.loop.name: (loop, given) for loop, given in self._calls}
         return [
             text

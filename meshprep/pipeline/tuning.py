@@ -58,8 +58,9 @@ def tune_plan(
 ) -> Tuning:
     """Find the strategy, block size and layout with which a loop runs fastest.
 
-    Raises MeshprepError for unknown names, a kernel that is missing, and loops that nothing can
-    run, also for a kernel that does not what its accesses say. Raises ProofError when the plan that came out is wrong, which is a fault of meshprep.
+    Raises MeshprepError for unknown names, a kernel that is missing, loops that nothing can run,
+    and a kernel that does not do what its accesses say. Raises ProofError when the plan that came
+    out is wrong, which is a fault of meshprep.
     Blocks that are best in no layout are left out of the plan again, so that it stays small.
 
     Parameters
@@ -151,7 +152,7 @@ def _with_sizes(
 
 
 def check_kernel(loop: ParLoop, arrays: Mapping[str, Any]) -> list[str]:
-    """Refuse a kernel that does not what its accesses say; why it could not be checked."""
+    """Refuse a kernel that does not do what its accesses say; why it could not be checked."""
     try:
         loop.check_access(CHECKED, **arrays)
     except MeshprepError as error:

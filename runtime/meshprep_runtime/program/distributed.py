@@ -19,7 +19,15 @@ from ..plan.parts import LoopPart, PartPlan, SetPart, parts_table, read_part
 from ..plan.parts.slices import PartsTable
 from ..plan.seal import SIZE as SEAL_SIZE
 from . import fields
-from .dat import EXEC, HALO, ProgramDat, check_own_memory, check_takes_copies, make_dat, shares_memory
+from .dat import (
+    EXEC,
+    HALO,
+    ProgramDat,
+    check_own_memory,
+    check_takes_copies,
+    make_dat,
+    shares_memory,
+)
 from .exchange import Exchange
 from .mpi import end_all_on_errors, world
 from .vote import from_root, together

@@ -119,11 +119,15 @@ def test_globals_keep_what_the_program_gave_them_before_a_loop_failed(slow, tile
     good, bad = (program.dat("cells", 1, "i8", values=np.full(5, n)) for n in (1, -1))
     some = program.loop(sum_of_some, "some", strategy="sequential")
     one, other = (program.reduced(n, 1, "i8") for n in (1, 2))
-    with program.chain(3, **tiles), pytest.raises(ValueError, match="negative"):
+
+    def steps():
         some(v=good, total=other)
         other.set(20)
         some(v=bad, total=one)
         one.set(10)
         some(v=good, total=other)
+
+    with program.chain(3, **tiles), pytest.raises(ValueError, match="negative"):
+        steps()
     # without a chain the program had not come to the last one
     assert [g.value[0] for g in (one, other)] == [1, 20]
