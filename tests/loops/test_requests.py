@@ -44,6 +44,16 @@ def test_a_file_of_loops(tmp_path):
     assert spec.loop.leading_map == "edges->nodes"
 
 
+def test_a_dat_that_is_read_and_added_to_is_refused_before_the_mesh_is_read(tmp_path):
+    (tmp_path / "loops.toml").write_text(TOML.replace('"r", map', '"x", map'))
+    with pytest.raises(MeshprepError, match="'x' stands twice, with different dtypes or dims"):
+        read_requests(tmp_path / "loops.toml")
+    alike = TOML.replace('"r", map = "edges->nodes", dim = 4, dtype = "f4"', '"x", map = "edges:p"')
+    (tmp_path / "loops.toml").write_text(alike.replace("dim = 2, ", ""))
+    with pytest.raises(MeshprepError, match=r"loop 'res': .*conflict \(read and inc\): use an"):
+        read_requests(tmp_path / "loops.toml")
+
+
 def test_a_colon_stands_for_the_arrow(tmp_path):
     (tmp_path / "loops.toml").write_text(TOML.replace("edges->nodes", "edges:nodes"))
     (spec,) = resolve(read_requests(tmp_path / "loops.toml"), mesh())
