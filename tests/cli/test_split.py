@@ -19,6 +19,14 @@ def parts_file(cli, mesh_file):
     return mesh_file.with_name("wing.parts.h5")
 
 
+def test_info_knows_plans_and_parts_of_any_name(cli, parts_file):
+    assert cli("plan", parts_file.with_name("wing.msh"), "-q")[0] == 0
+    for kind in ("plan", "parts"):
+        other = parts_file.with_name(f"wing.{kind}.h5").rename(parts_file.with_name(f"{kind}.h5"))
+        code, out, _ = cli("info", other, "--json")
+        assert (code, json.loads(out)["kind"]) == (0, kind)
+
+
 def test_split_prints_the_halo_table_and_writes_one_file(cli, mesh_file):
     code, out, _ = cli("split", mesh_file, "--parts", "2,3", "--full")
     assert code == 0
