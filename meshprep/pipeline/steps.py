@@ -369,6 +369,7 @@ def _assemble(
         about=about(),
         tags=numbering.tags(ordered.mesh),
         matrices=matrices,
+        group_names=numbering.group_names(ordered.mesh),
     )
 
 

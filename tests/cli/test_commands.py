@@ -240,6 +240,7 @@ def test_info_on_meshes_and_plans(cli, mesh_file):
     found = json.loads(cli("info", plan, "--json")[1])["tags"]
     physical = [(t["group"], t["elements"]) for t in found if t["tag"] == "physical"]
     assert physical == wanted
+    assert {t["name"] for t in found} >= {"left", "right", "bottom", "top"}
     args = [{"global": "sum", "access": "inc"}, {"dat": "v", "access": "read"}]
     loops = mesh_file.with_name("loops.toml")
     words = [", ".join(f'{k} = "{v}"' for k, v in arg.items()) for arg in args]
