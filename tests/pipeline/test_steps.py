@@ -131,7 +131,7 @@ def test_groups_of_the_boundary_go_by_name(tmp_path):
     assert plan.group("boundary_faces", "no such face").size == 0
     with pytest.raises(PlanError, match=r"^set 'boundary_faces' has no group 'Inlet': .* inlet, "):
         plan.group("boundary_faces", "Inlet")
-    with pytest.raises(PlanError, match="its groups with names are none$"):
+    with pytest.raises(PlanError, match=r"its groups with names are none$"):
         plan.group("faces", "inlet")
 
 
