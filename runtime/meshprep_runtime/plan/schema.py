@@ -84,10 +84,10 @@ def _put_sets(tree: Tree, plan: PlanContent) -> None:
         path = tree.group(f"/tags/{_name(name)}")
         for tag, values in tags.items():
             tree.datasets[f"{path}/{_name(tag)}"] = values
-    for name, tags in plan.group_names.items():
+    for name, named in plan.group_names.items():
         tree.group(GROUP_NAMES)
         path = tree.group(f"{GROUP_NAMES}/{_name(name)}")
-        for tag, names in tags.items():
+        for tag, names in named.items():
             lines = [f"{number} {own}" for number, own in names.items()]
             tree.datasets[f"{path}/{_name(tag)}"] = "\n".join(lines)
 
