@@ -116,7 +116,8 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for on, tags in plan.tags.items()
             for name, values in tags.items()
             if name != "label"
-            for record in _tag(Tag.from_ids(name, on, values))
+            for names in [plan.group_names.get(on, {}).get(name)]
+            for record in _tag(Tag.from_ids(name, on, values, names))
         ],
         "matrices": [matrix_record(plan, m) for m in plan.matrices.values()],
         "stores": [record for m in plan.matrices.values() for record in store_records(plan, m)],

@@ -240,6 +240,7 @@ def test_info_on_meshes_and_plans(cli, mesh_file):
     found = json.loads(cli("info", plan, "--json")[1])["tags"]
     physical = [(t["group"], t["elements"]) for t in found if t["tag"] == "physical"]
     assert physical == wanted
+    assert {t["name"] for t in found} >= {"left", "right", "bottom", "top"}
     args = [{"global": "sum", "access": "inc"}, {"dat": "v", "access": "read"}]
     loops = mesh_file.with_name("loops.toml")
     words = [", ".join(f'{k} = "{v}"' for k, v in arg.items()) for arg in args]
@@ -295,6 +296,22 @@ def test_sentences_fit_a_terminal(monkeypatch):
     shown = console._for_terminal(line).splitlines()
     assert max(map(len, shown)) <= 60
     assert " ".join(" ".join(shown).split()) == line.strip()
+
+
+def test_a_wide_table_continues_below_on_a_terminal(monkeypatch, capsys):
+    header = ("loop", "elements", "blocks", "of which", "colours")
+    rows = [("flux", "29,898", "118", "7", "4"), ("update", "20,000", "79", "8", "1")]
+    monkeypatch.setenv("COLUMNS", "32")
+    console.show_table("", header, rows)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
+    console.show_table("", header, rows)
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line[1:] for line in shown[1:3]] == [list(row[1:3]) for row in rows]
+    assert shown[4] == ["flux", "7", "4"]
+    monkeypatch.setenv("COLUMNS", "5")
+    console.show_table("", header, rows)
+    assert len(capsys.readouterr().out.splitlines()) == 3 * 4
 
 
 @pytest.fixture

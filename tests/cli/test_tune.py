@@ -52,6 +52,9 @@ def test_it_writes_what_is_fastest_into_the_plan(cli, plan):
     (tuned,) = Plan.load(plan)["edges->cells"].tuned
     assert f"fastest: {tuned.best.strategy}" in out
     assert "written into wing.plan.h5" in out
+    hint = re.search(r'report \S+ --measured "(edges->cells=[\d.]+:[\d.]+)"', out)
+    report = cli("report", plan, "--measured", hint[1], "-q")
+    assert (report[0], ", as measured" in report[1]) == (0, True)
     assert {t.variant for t in tuned.trials} == {"", "s32", "s64", "s128"}
     assert cli("check", plan, "-q")[0] == 0
     code, out, _ = cli("tune", plan, "--kernel", kernel, "--json", *words)
@@ -59,6 +62,7 @@ def test_it_writes_what_is_fastest_into_the_plan(cli, plan):
     assert code == 0
     assert values["loop"] == "edges->cells"
     assert len(values["trials"]) == 4
+    assert values["input_order"]["strategy"] == "sequential"
     # Once more on the same machine: the entry is replaced.
     assert len(Plan.load(plan)["edges->cells"].tuned) == 1
 

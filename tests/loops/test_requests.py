@@ -1,3 +1,5 @@
+import tomllib
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,14 @@ def test_a_dat_that_is_read_and_added_to_is_refused_before_the_mesh_is_read(tmp_
     (tmp_path / "loops.toml").write_text(alike.replace("dim = 2, ", ""))
     with pytest.raises(MeshprepError, match=r"loop 'res': .*conflict \(read and inc\): use an"):
         read_requests(tmp_path / "loops.toml")
+def test_a_dict_of_loops_is_the_file_of_them(tmp_path):
+    (tmp_path / "loops.toml").write_text(TOML)
+    (of_file,) = resolve(read_requests(tmp_path / "loops.toml"), mesh())
+    (spec,) = resolve(as_requests(tomllib.loads(TOML)["loop"], mesh()), mesh())
+    assert (spec.loop, spec.options) == (of_file.loop, of_file.options)
+    with pytest.raises(MeshprepError, match=r"^loop 'res': needs over = "):
+        prepare(mesh(), {"res": "edges->nodes"})
+    assert as_requests({}, mesh()) == [default_request(mesh())]
 
 
 def test_a_colon_stands_for_the_arrow(tmp_path):
