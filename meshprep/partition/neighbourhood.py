@@ -32,18 +32,10 @@ LEAST_SHARED = 1 << 14
 def facet_graph(table: Int32s, n_points: int) -> Csr:
     """Each element's neighbours: those that share most points with it.
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-        Points of the elements, with -1 where a row names a point again.
-
-    Returns
-    -------
-    Csr
-        Symmetric, without loops or repeats. An element with no neighbour that shares enough has
-        those that share most; one that shares no point has none.
-
-    O(n * arity * elements at a point), which are at most 128 for each point.
+    ``table`` has -1 where a row names a point again. The graph is symmetric, without loops or
+    repeats. An element with no neighbour that shares enough has those that share most; one that
+    shares no point has none. O(n * arity * elements at a point), which are at most 128 for each
+    point.
     """
     n, table = table.shape[0], read_only(table)
     entries = _entries(table, n_points)

@@ -111,19 +111,8 @@ def pattern(
     """The nonzeros of a matrix, row after row, ascending in each. Linear in the entries.
 
     Columns are visited in ascending order, and each is put behind the rows that it meets, so that
-    nothing is sorted.
-
-    Parameters
-    ----------
-    rows, columns : (n, local rows), (n, local columns) int32
-        The points of each element.
-    row_of, column_of : (n_points,) int32
-        -1 for those without a number; the others count up from 0.
-
-    Returns
-    -------
-    row_ptr : (rows + 1,) int64
-    columns : (nonzeros,) int32
+    nothing is sorted. ``row_of`` and ``column_of`` are -1 for points without a number; the others
+    count up from 0. Gives row_ptr (rows + 1,) and the columns (nonzeros,).
     """
     touching = transpose(columns, column_of.size)
     offset, elements = read_only(touching.offset), read_only(touching.index)
