@@ -130,4 +130,4 @@ def _scaled(
 
 
 def _predicted(times: RankTimes, weights: NDArray[np.float64]) -> float:
-    return times.model(weights / weights.sum()).seconds()
+    return times.seconds(weights / weights.sum())
