@@ -3,9 +3,6 @@
 import json
 import re
 import shutil
-from dataclasses import replace
-
-import numpy as np
 
 from meshprep_runtime import Plan
 
@@ -49,20 +46,3 @@ def test_a_plan_with_a_matrix(cli, shows, fails, mesh_file):
     assert re.search(r"^other\.plan\.h5 +K +dofs2 ", out, re.MULTILINE)
     err = fails("split", mesh_file, "--loops", loops, "--parts", 2, "-q")
     assert "matrix 'K' has fixed dofs, which a mesh in parts does not keep" in err
-
-
-def test_check_finds_a_wrong_place(cli, mesh_file):
-    loops, path = mesh_file.with_name("loops.toml"), mesh_file.with_name("wing.plan.h5")
-    loops.write_text(TOML)
-    assert cli("plan", mesh_file, "--loops", loops, "-q")[0] == 0
-    plan = Plan.load(path)
-    matrix = plan.matrices["K"]
-    place = matrix.place["stiffness"].copy()
-    place[0, [0, 1]] = place[0, [1, 0]]
-    assert not np.array_equal(place, matrix.place["stiffness"])
-    matrices = {"K": replace(matrix, place={"stiffness": place})}
-    loops = {name: replace(loop, matrices=matrices) for name, loop in plan.loops.items()}
-    replace(plan, loops=loops, matrices=matrices).save(path, overwrite=True)
-    code, out, _ = cli("check", path, "-q")
-    assert code == 1
-    assert "wrong: loop 'stiffness', matrix 'K': element 0, local row 0, column 0 is added" in out
