@@ -36,7 +36,7 @@ def with_type_order(mesh: Mesh, names: Iterable[str]) -> Mesh:
     """The mesh with its cells numbered type by type in this order.
 
     Formats that keep cells by type, such as MED and Exodus, have an order of their own. ``names``
-    are sets, those of the cell types among them; others do not matter. It is ``mesh`` itself where
+    are sets, those of the cell types among them; others do not matter. Gives ``mesh`` itself where
     nothing moves, or where ``names`` lacks a type.
     """
     before = cell_types(mesh)

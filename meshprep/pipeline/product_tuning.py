@@ -64,9 +64,9 @@ class ProductTuning:
 def read_matrix(path: Path, loop: str | None = None) -> tuple[CsrMatrix, LoopPlan | None]:
     """The matrix of a Matrix Market file, or the pattern of one in a plan.
 
-    ``loop`` adds to the matrix that is meant, of a plan with several. Of a plan, a loop comes with
-    it that adds to this matrix, and to no other, if there is one. Raises MeshprepError for a file
-    with another content, and where there are several matrices or none.
+    ``loop`` adds to the matrix that is meant, of a plan with several. Of a plan, also gives a loop
+    that adds to this matrix and to no other, if there is one. Raises MeshprepError for a file with
+    another content, and where there are several matrices or none.
     """
     if path.suffix.lower() not in PLAN_SUFFIXES:
         if loop is not None:

@@ -29,8 +29,8 @@ def subject_of_slices(
     """What these loops use of a mesh, as far as it is at home here.
 
     Sizes are those of the mesh; tables and centroids have the rows of this rank. Without
-    ``requests`` it is the default loop. Raises MeshprepError for loops that do not fit, and indices
-    out of range; on every rank the same.
+    ``requests`` the loop is the default one. Raises MeshprepError for loops that do not fit, and
+    indices out of range; on every rank the same.
     """
     shape = mesh.shape()
     full, specs = agreed(
