@@ -10,7 +10,8 @@ from meshprep_runtime.loops import Arg
 from meshprep_runtime.maps import INDEX_LIMIT, SetMap, offsets_of, read_only
 from meshprep_runtime.plan import MatrixPlan
 
-from ..kernels import helper, kernel
+from ..kernels import kernel
+from ..kernels.arrays import first_not_below
 from ..kernels.parallel import each, pieces
 from ..loops import LoopSpec
 from ..mesh.incidence import transpose
@@ -188,17 +189,4 @@ def _fill_places(
                 if r < 0 or c < 0:
                     place[e, k] = -1
                 else:
-                    place[e, k] = _find(nonzeros, row_ptr[r], row_ptr[r + 1], c)
-
-
-@helper
-def _find(values: NDArray[np.int32], start: int, stop: int, wanted: int) -> int:
-    """Where ``wanted`` stands in ``values[start:stop]``, which ascends and has it."""
-    low, high = start, stop
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+                    place[e, k] = first_not_below(nonzeros, row_ptr[r], row_ptr[r + 1], c)
