@@ -17,16 +17,10 @@ def plan_chains(
 ) -> dict[str, ChainPlan]:
     """Cut chains into tiles.
 
-    Raises MeshprepError for unknown loops and dats, chains that cannot be cut, and loops that add
-    to matrices in tiles that overlap.
-
-    Parameters
-    ----------
-    plan : Plan
-        With the loops of the chains.
-    tile : int, optional
-        Elements of the last loop's set in a tile, for chains that do not say so; default: what
-        fits into a second-level cache.
+    The plan has the loops of the chains. ``tile`` is for chains that do not say how many elements
+    of the last loop's set a tile has; by default what fits into a second-level cache. Raises
+    MeshprepError for unknown loops and dats, chains that cannot be cut, and loops that add to
+    matrices in tiles that overlap.
     """
     return {one.name: _plan_chain(plan, one, tile) for one in requests}
 

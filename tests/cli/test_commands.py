@@ -95,13 +95,12 @@ def test_what_the_shell_leaves_of_a_loop_is_explained(cli, mesh_file, monkeypatc
     assert "the shell took > for its own and has made a file" in err
 
 
-def test_a_dry_run_writes_nothing(cli, mesh_file):
-    code, out, _ = cli("reorder", mesh_file, "--dry-run")
-    assert code == 0
+def test_a_dry_run_writes_nothing(cli, shows, mesh_file):
+    out = shows("reorder", mesh_file, "--dry-run")
     assert "would order the mesh by gps\n" in out
     assert "would write" in out
     assert os.listdir(mesh_file.parent) == ["wing.msh"]
-    code, out, _ = cli("reorder", mesh_file, "--dry-run", "--json", "-q")
+    out = shows("reorder", mesh_file, "--dry-run", "--json", "-q")
     assert json.loads(out)["loops"][0]["name"] == "edges->cells"
 
 
@@ -116,7 +115,7 @@ def test_plan_keeps_the_order_of_the_mesh(cli, mesh_file):
     assert sorted(os.listdir(mesh_file.parent)) == ["wing.msh", "wing.plan.h5"]
 
 
-def test_plan_takes_any_partitioner(cli, mesh_file):
+def test_plan_takes_any_partitioner(cli, shows, mesh_file):
     """Cells keep their numbers, and their blocks are those of a partitioner."""
     words = ("--loop", "cells->nodes", "--partition", "metis", "--block-size", 32)
     assert cli("plan", mesh_file, *words, "-q")[0] == 0
@@ -126,16 +125,7 @@ def test_plan_takes_any_partitioner(cli, mesh_file):
     assert plan.ordering["cells"].is_identity
     assert (variant.partitioner, variant.elements is None) == ("metis", False)
     assert cli("check", path, "--mesh", mesh_file)[0] == 0
-    code, out, _ = cli("tune", path, "--device", "H200", "-q")
-    assert code == 0
-    assert "s32" in out
-    twice = np.array(variant.elements)
-    twice[0] = twice[1]
-    loop = replace(plan["cells->nodes"], variants={"s32": replace(variant, elements=twice)})
-    replace(plan, loops={"cells->nodes": loop}).save(path, overwrite=True)
-    code, out, _ = cli("check", path)
-    assert code == 1
-    assert "elements is no permutation" in out
+    assert "s32" in shows("tune", path, "--device", "H200", "-q")
 
 
 def test_second_loops_get_blocks_of_their_own(cli, mesh_file):
@@ -166,17 +156,14 @@ def test_loops_from_a_file(cli, mesh_file):
 
 
 @pytest.mark.parametrize("which", ["wing.msh", "wing-reordered.msh"])
-def test_check_proves_a_plan_against_either_mesh(cli, mesh_file, which):
+def test_check_proves_a_plan_against_either_mesh(cli, shows, mesh_file, which):
     cli("reorder", mesh_file, "--loop", "edges->cells", "--loop", "cells->nodes", "-q")
     plan = mesh_file.with_name("wing.plan.h5")
-    code, out, _ = cli("check", plan, "--mesh", mesh_file.with_name(which), "-q")
-    assert code == 0
-    assert "right and fits" in out
-    code, out, _ = cli("check", plan, "--json", "-q")
-    assert json.loads(out)["ok"] is True
+    assert "right and fits" in shows("check", plan, "--mesh", mesh_file.with_name(which), "-q")
+    assert json.loads(shows("check", plan, "--json", "-q"))["ok"] is True
 
 
-def test_loops_through_maps_of_maps_are_planned_split_and_checked(cli, mesh_file):
+def test_loops_through_maps_of_maps_are_planned_split_and_checked(cli, shows, mesh_file):
     loops = mesh_file.with_name("loops.toml")
     loops.write_text(
         '[loop.flux]\nover = "edges"\nargs = [\n'
@@ -188,13 +175,10 @@ def test_loops_through_maps_of_maps_are_planned_split_and_checked(cli, mesh_file
     plan, parts = mesh_file.with_name("wing.plan.h5"), mesh_file.with_name("wing.parts.h5")
     assert Plan.load(plan)["flux"].maps["edges->cells->nodes"].arity == 6
     for path, mesh in ((plan, "wing.msh"), (plan, "wing-reordered.msh"), (parts, "wing.msh")):
-        code, out, _ = cli("check", path, "--mesh", mesh_file.with_name(mesh), "-q")
-        assert (code, "right and fits" in out) == (0, True)
+        assert "right and fits" in shows("check", path, "--mesh", mesh_file.with_name(mesh), "-q")
 
 
 def test_check_finds_a_wrong_plan(cli, mesh_file):
-    from dataclasses import replace
-
     cli("reorder", mesh_file, "-q")
     path = mesh_file.with_name("wing.plan.h5")
     plan = Plan.load(path)
@@ -209,12 +193,11 @@ def test_check_finds_a_wrong_plan(cli, mesh_file):
     assert "colour" in out
 
 
-def test_report_puts_plans_side_by_side(cli, mesh_file):
+def test_report_puts_plans_side_by_side(cli, shows, mesh_file):
     a, b = mesh_file.with_name("a.plan.h5"), mesh_file.with_name("b.plan.h5")
     cli("plan", mesh_file, "-o", a, "--block-size", 32, "-q")
     cli("plan", mesh_file, "--plan", b, "--block-size", 128, "--partition", "contiguous", "-q")
-    code, out, _ = cli("report", a, b)
-    assert code == 0
+    out = shows("report", a, b)
     assert "a.plan.h5" in out
     assert "b.plan.h5" in out
     assert "a.plan.h5, loop edges->cells s32: reuse " in out
@@ -250,25 +233,21 @@ def test_info_on_meshes_and_plans(cli, mesh_file):
     assert [a["through"] for a in found["arguments"]] == ["global", "direct"]
 
 
-def test_generate_lists_its_kinds(cli):
-    code, out, _ = cli("generate")
-    assert code == 0
+def test_generate_lists_its_kinds(shows):
+    out = shows("generate")
     assert "delaunay2d" in out
     assert "airfoil" in out
 
 
-def test_force_overwrites(cli, mesh_file):
+def test_force_overwrites(cli, fails, mesh_file):
     assert cli("reorder", mesh_file, "-q")[0] == 0
-    code, _, err = cli("reorder", mesh_file, "-q")
-    assert code == 2
-    assert "use --force" in err
+    assert "use --force" in fails("reorder", mesh_file, "-q")
     assert cli("reorder", mesh_file, "-q", "--force")[0] == 0
 
 
-def test_version_and_help(cli):
+def test_version_and_help(cli, shows):
     assert cli("--version")[1].startswith("meshprep ")
-    code, out, _ = cli("--help")
-    assert code == 0
+    out = shows("--help")
     assert "reorder" in out
     assert cli()[:2] == (0, out)
 

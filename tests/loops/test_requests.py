@@ -54,6 +54,8 @@ def test_a_dat_that_is_read_and_added_to_is_refused_before_the_mesh_is_read(tmp_
     (tmp_path / "loops.toml").write_text(alike.replace("dim = 2, ", ""))
     with pytest.raises(MeshprepError, match=r"loop 'res': .*conflict \(read and inc\): use an"):
         read_requests(tmp_path / "loops.toml")
+
+
 def test_a_dict_of_loops_is_the_file_of_them(tmp_path):
     (tmp_path / "loops.toml").write_text(TOML)
     (of_file,) = resolve(read_requests(tmp_path / "loops.toml"), mesh())

@@ -82,29 +82,15 @@ OPTIONS: Mapping[str, Option] = {
 def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """Blocks of at most S elements that load as few points as we can find.
 
-    Parameters
-    ----------
-    problem : BlockProblem
-        Without coordinates, graph distances stand in for them.
-    options : mapping
-        Every name of :data:`OPTIONS`. With a time limit, the result depends on the machine;
-        otherwise only on the seed.
+    Blocks are numbered along the bisection tree, so that neighbouring numbers are neighbouring
+    blocks; there are at most 1 % over ceil(n/S), or one if that is less, unless ``staged_bytes`` or
+    ``colour_weight`` asks for more. Without coordinates, graph distances stand in for them.
+    ``options`` has every name of :data:`OPTIONS`. With a time limit, the result depends on the
+    machine; otherwise only on the seed. ``notes`` have the weighted loads before and after the
+    moves, the start chosen, how many blocks are fragmented, and what each cap cost.
 
-    Returns
-    -------
-    Blocks
-        Numbered along the bisection tree, so that neighbouring numbers are neighbouring blocks;
-        at most 1 % over ceil(n/S), or one if that is less, unless ``staged_bytes`` or
-        ``colour_weight`` asks for more.
-        ``notes``: weighted loads before and after the moves, the start chosen, how many blocks
-        are fragmented, and what each cap cost.
-
-    Raises
-    ------
-    MeshprepError
-        When one element alone stages more than ``staged_bytes``.
-
-    O(n (log n_blocks + sweeps * arity)); the same result for a seed whatever the number of threads.
+    Raises MeshprepError when one element alone stages more than ``staged_bytes``. O(n (log n_blocks
+    + sweeps * arity)); the same result for a seed whatever the number of threads.
     """
     begin = clock()
     if not problem.n or not problem.table.size:

@@ -29,23 +29,11 @@ RECENT = 256
 class Checkpoints:
     """Saves the state of a program now and then, and brings a new run of it there.
 
-    Raises MeshprepError on all ranks, for files of another plan or number of ranks, or that are
-    damaged with those before them.
-
-    Parameters
-    ----------
-    path : Path
-        Of the file. Where it exists, the program goes on from it: until its entry, calls of loops
-        do nothing but hand out the globals that were logged.
-    every : float
-        Seconds between checkpoints.
-    comm : communicator
-        Of the ranks that save and go on together.
-
-    Attributes
-    ----------
-    steps : Steps
-        Has the dats of the program.
+    Where the file ``path`` exists, the program goes on from it: until its entry, calls of loops do
+    nothing but hand out the globals that were logged. ``every`` are the seconds between
+    checkpoints, ``comm`` the ranks that save and go on together, and ``steps`` has the dats of the
+    program. Raises MeshprepError on all ranks, for files of another plan or number of ranks, or
+    that are damaged with those before them.
     """
 
     def __init__(
