@@ -94,11 +94,11 @@ def test_thread_blocks_give_what_loops_give(flow, slow, shared, kept):
 
 
 WIDE = """\
-__device__ void gather(const int* x1, const int* x0, const long long* q0, const long long* q1,
-                       long long* res0, long long* res1, const long long* scale) {
+__device__ void gather(const int* x1, const int* x0, long long* res0, long long* res1,
+                       const long long* q0, const long long* q1, const long long* scale) {
   for (int k = 0; k < 2; ++k) {
     res0[k] += x1[k] * scale[1 - k] + q1[1 - k];
-    res1[k] += x0[1 - k] + q0[k];
+    res1[k] += x0[2 - k] + q0[k];
   }
 }
 
@@ -118,14 +118,29 @@ def wide_steps(values, nodes, cells):
     x, q, res, scale = (values[name].copy() for name in ("x", "q", "res", "scale@0"))
     totals, leasts = [], []
     for _ in range(2):
-        to_first = x[nodes[:, 1]] * scale[::-1] + q[cells[:, 1], ::-1]
-        to_second = x[nodes[:, 0], ::-1] + q[cells[:, 0]]
+        to_first = x[nodes[:, 1], :2] * scale[::-1] + q[cells[:, 1], ::-1]
+        to_second = x[nodes[:, 0], :0:-1] + q[cells[:, 0]]
         np.add.at(res, cells[:, 0], to_first)
         np.add.at(res, cells[:, 1], to_second)
         q, res = (q + res) % 101, np.tile([0, 1], (len(q), 1))
         totals.append(q.sum(axis=0) * [1, 2])
         leasts.append((q[:, 0] - q[:, 1]).min())
     return {"q": q, "res": res}, totals, leasts
+
+
+def slow_sectors(tiles):
+    """Those of a dat that a tile moves, each once; and all of the maps and lists of the tiles."""
+    home = {"x": ("nodes", 12), "q": ("cells", 16), "res": ("cells", 16)}
+    moved = 0
+    for t in range(tiles.n_tiles):
+        for name, (home_set, nbytes) in home.items():
+            of_set = tiles.sets[home_set]
+            held = of_set.elements[of_set.offset[t] : of_set.offset[t + 1]].tolist()
+            own = held[: of_set.own[t]] if name != "x" else []
+            for rows in ([held[i] for i in tiles.copies[name].of_tile(t)], own):
+                moved += len({(e * nbytes + b) // 32 for e in rows for b in range(nbytes)})
+    entries = sum(2 * m.table.size for m in tiles.maps.values())
+    return moved + (entries + sum(4 * s.elements.size for s in tiles.sets.values())) // 32
 
 
 @pytest.mark.usefixtures("needs_gxx")
@@ -137,9 +152,9 @@ def test_rows_of_several_values(slow):
             "gather",
             "edges",
             (
-                Arg("x", Access.READ, 2, "i4", "edges->nodes", (1, 0)),
-                Arg("q", Access.READ, 2, "i8", "edges->cells", (0, 1)),
+                Arg("x", Access.READ, 3, "i4", "edges->nodes", (1, 0)),
                 Arg("res", Access.INC, 2, "i8", "edges->cells", (0, 1)),
+                Arg("q", Access.READ, 2, "i8", "edges->cells", (0, 1)),
                 Arg("scale", Access.READ, 2, "i8", is_global=True),
             ),
         ),
@@ -160,15 +175,16 @@ def test_rows_of_several_values(slow):
     functions = {name: DeviceFunction(name, WIDE) for name in ("gather", "take")}
     program = tiled_program(tiles, functions, plan.maps, threads=32, shared_bytes=16 * largest)
     assert (program.shared_bytes, program.sizes) == (16 * largest, {"size2": 2 * largest})
+    assert sectors(tiles, plan.maps) == slow_sectors(tiles)
     rng = np.random.default_rng(2)
     given = {name: rng.integers(0, 90, (grid.sizes["cells"], 2)) for name in ("q", "res")}
-    given["x"] = rng.integers(0, 90, (grid.sizes["nodes"], 2)).astype("i4")
+    given["x"] = rng.integers(0, 90, (grid.sizes["nodes"], 3)).astype("i4")
     given |= dict.fromkeys(("scale@0", "scale@2"), np.array([3, 5]))
     found = run(program, tiles, given)
     after, totals, leasts = wide_steps(
         given, *(plan.maps[f"edges->{s}"].table for s in ("nodes", "cells"))
     )
-    for number, name in enumerate(("x", "q", "res")):
+    for number, name in enumerate(("x", "res", "q")):
         if name in after:
             np.testing.assert_array_equal(found[f"n{number}"], after[name].ravel(), err_msg=name)
     for step in range(2):
