@@ -174,6 +174,12 @@ def test_how_to_read_a_mesh_without_a_mesh(fails, mesh_file):
     assert "--format says how to read a mesh: name one with --mesh" in line
 
 
+def test_a_plan_has_no_parts_to_choose(cli, fails, mesh_file):
+    cli("plan", mesh_file, "-q")
+    line = fails("check", mesh_file.with_name("wing.plan.h5"), "--parts", 2)
+    assert "wing.plan.h5 is no file of parts: leave --parts out" in line
+
+
 def test_files_that_are_no_plans(fails, mesh_file, tmp_path):
     fake = tmp_path / "fake.plan.h5"
     for content in (b"", b"text", mesh_file.read_bytes(), b"\x89HDF\r\n\x1a\n" + bytes(100)):

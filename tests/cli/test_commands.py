@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numba import get_num_threads
 
 from meshprep import io
 from meshprep.io.generate import generate
@@ -237,6 +238,19 @@ def test_generate_lists_its_kinds(shows):
     out = shows("generate")
     assert "delaunay2d" in out
     assert "airfoil" in out
+
+
+def test_generate_says_what_it_wrote(cli, tmp_path):
+    target = tmp_path / "a.msh"
+    code, out, err = cli("generate", "box", "--option", "nx=1", "-o", target)
+    sets = ", ".join(f"{s.size} {name}" for name, s in io.read(target).sets.items())
+    assert (code, out) == (0, "")
+    assert err.splitlines()[-1].startswith(f"meshprep: {target}: {sets}, in ")
+
+
+def test_threads_are_limited(cli, mesh_file):
+    assert cli("plan", mesh_file, "--threads", 1, "--dry-run", "-q")[0] == 0
+    assert get_num_threads() == 1
 
 
 def test_force_overwrites(cli, fails, mesh_file):

@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 from meshprep_cli.main import main
+from meshprep_cli.messages import shortened
 from meshprep_runtime import Plan
 from meshprep_runtime.plan.records import to_json
 
@@ -110,7 +111,9 @@ def test_sweep_for_scripts(cli, mesh_file):
 
 def test_sweep_as_a_page(cli, mesh_file):
     page = mesh_file.with_name("s.html")
-    assert cli("sweep", mesh_file, *SWEEP, "--html", page)[0] == 0
+    code, _, err = cli("sweep", mesh_file, *SWEEP[:-1], "--html", page)
+    assert code == 0
+    assert re.fullmatch(r"meshprep: 4 plans in [\d.]+ s, wrote .*/s\.html", err.splitlines()[-1])
     text = page.read_text()
     assert "4 plans of wing.msh" in text
     assert re.search(r"Best by predicted time: <b>gps (blocks|contiguous) s\d+</b>", text)
@@ -261,3 +264,4 @@ def test_long_names_are_shortened(cli, shows, fails, plan):
     _, _, err = cli("report", plan, "--measured", f"{'y' * 5000}=1:2")
     assert "yyy...(5,002 letters)...yyy" in err
     assert len(err) < 600
+    assert shortened("a" * 999 + "z" * 999, 24) == "aa...(1,998 letters)...z"

@@ -225,6 +225,7 @@ def test_tune_times_a_chain_and_writes_the_fastest_tiles(folder, capsys):
     before = path.read_bytes()
     code, out, _ = call(capsys, *words, "--tile-sizes", "40", "--dry-run")
     assert (code, "taken by tile_size='auto' on that machine: " in out) == (0, True)
+    assert out.splitlines()[2].endswith("  1.00")
     assert path.read_bytes() == before
     assert call(capsys, *words, "--tile-sizes", "40")[0] == 0
     assert [t.tiles.tile_size for t in Plan.load(path).chains["step"].tuned] == [40]
