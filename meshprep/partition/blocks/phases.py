@@ -37,6 +37,18 @@ class Phase:
         """The same in more sweeps."""
         return replace(self, sweeps=times * self.sweeps)
 
+    def end(self, share: float) -> Phase:
+        """The last share of it, with the values that it has come to by then."""
+
+        def end(values: tuple[float, float]) -> tuple[float, float]:
+            first, last = values
+            return last + share * (first - last), last
+
+        return replace(
+            self.longer(share), groupings=1, temperature=end(self.temperature),
+            excess=end(self.excess), pull=end(self.pull), over=end(self.over),
+        )  # fmt: skip
+
 
 # What pressure rises by in a sweep of the default effort where a block is over the mean by its cap.
 RATE = 0.4
@@ -64,6 +76,8 @@ PLANE_POWER, SPACE_POWERS, HIGHER, HIGHEST = 0.85, (1.27, 0.9), 0.067, 1.4
 LOWER, LOWEST = 0.48, 0.5
 # Blocks so small that there are fewer levels have smaller clusters: how much cooler, a level.
 COOLER = 0.75
+# Elements with corners have these shares of their sweeps with the corners alone and at the end.
+WITH_CORNERS, WITH_ALL = 0.6, 0.3
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that were brought under the cap by moves that nobody weighed against others.
@@ -100,6 +114,11 @@ def phases(
         growth = fewer * max(1.0, usual / level.weight.size) ** ((d - 1) / d)
         found.append((level, clusters[max(0, top - k)].hotter(growth).longer(times[k > 1])))
     return found[::-1]
+
+
+def in_two(corners: Level, phase: Phase, elements: Level) -> list[tuple[Level, Phase]]:
+    """The phase of elements, first with their corners alone, and in the end with all points."""
+    return [(corners, phase.longer(WITH_CORNERS)), (elements, phase.end(WITH_ALL))]
 
 
 def _space_powers(elements: Level, many: float) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from .bisection import bisect, bisect_places
 from .budget import FOREVER, Budget
 from .caps import within_cap
 from .centroids import block_metrics, middles, squared_radius
+from .corners import Corners, corners_of
 from .geometry import Geometry, frames
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
 from .levels import (
@@ -36,7 +37,7 @@ from .levels import (
     rows_of,
     smoothed_places,
 )
-from .phases import ELEMENTS, Phase, phases
+from .phases import ELEMENTS, Phase, in_two, phases
 from .sizes import Sizes
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
@@ -96,6 +97,8 @@ class Search:
     sweeps: int = field(default=0, init=False)
     loads_at_start: int = field(default=0, init=False)
     fragmented: int = field(default=-1, init=False)
+    _corners: Corners | None = field(default=None, init=False)
+    _loaded_corners: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self._unit = unit_of(self.geometry.weight)
@@ -146,7 +149,8 @@ class Search:
         if guessed is not None:
             self.geometry = guessed
             self._prepare()
-            levels = in_other_places(levels, labels, self._elements)
+            first = levels[0]._replace(place=self._elements.place)
+            levels = in_other_places(levels, labels, first)
             blocks = self._starts(levels, labels, rotation)
         if self.lean:
             self._let_go()
@@ -154,6 +158,9 @@ class Search:
             levels = moved_together(levels, labels, blocks[0])
         d = min(3, self.geometry.coordinates.shape[1])
         todo = phases(levels, d, self.effort, self.n_blocks)
+        if self._corners:
+            elements = self._elements._replace(place=levels[0].place)
+            todo[-1:] = in_two(*todo[-1], elements)
         del levels
         self._tidy()
         return todo, labels, blocks
@@ -163,12 +170,15 @@ class Search:
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
         blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
-        self.loads_at_start = self.geometry.loads(refined(blocks[0], labels), self.n_blocks)
+        start = refined(blocks[0], labels)
+        self.loads_at_start = self.geometry.loads(start, self.n_blocks)
+        if self._corners:
+            self._loaded_corners = self._corners.loaded(start, self.n_blocks)
         return blocks
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
-        levels, labels = [self._elements], list[Int32s]()
+        levels, labels = [self._first_level()], list[Int32s]()
         arity, one = self.geometry.table.shape[1], self._sizes.mean_weight
         if self.lean:
             self._let_go()
@@ -189,6 +199,15 @@ class Search:
             elements = distinct(np.concatenate([*examples, levels[-1].example]))
             self._looked_at = _Sample(self.geometry.sample(elements), elements)
         return levels, labels
+
+    def _first_level(self) -> Level:
+        """Elements, with their corners alone where these tell where blocks should be."""
+        whole = self.lean or self.colour
+        self._corners = None if whole else corners_of(self.geometry, self.graph)
+        if self._corners is None:
+            return self._elements
+        g = self._corners.geometry
+        return element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
 
     def _let_go(self) -> None:
         """Go on without the table, whose points the level of elements has, too."""
@@ -295,7 +314,7 @@ class Search:
             end = begin + round((total - begin) / (parts - part))
             cold = COLD_SWEEPS if last and part == parts - 1 else 0
             number = 100 * len(todo) + part
-            schedule = self._schedule(phase, total)._replace(begin=begin, end=end + cold)
+            schedule = self._schedule(phase, total, last)._replace(begin=begin, end=end + cold)
             tasks: list[tuple[Any, ...]] = []
             for start, block in enumerate(blocks):
                 grouping = Grouping.of(block, self._groups(level, block, number))
@@ -320,9 +339,11 @@ class Search:
         # what fits into the time is found out on the way
         return min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
 
-    def _schedule(self, phase: Phase, total: int) -> AnnealingSchedule:
+    def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
         """The whole schedule of a level."""
-        loaded = self.loads_at_start / self._unit / max(1, self._elements.weight.size)
+        unit, loaded = self._unit, self.loads_at_start / self._unit / self._elements.weight.size
+        if self._corners and not last:
+            unit, loaded = self._corners.unit, self._loaded_corners
         heat = max(1.0, HEAT_PRICE * loaded)
         first, final = phase.temperature
         one = self._sizes.mean_weight
@@ -337,7 +358,7 @@ class Search:
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
             rate, HALVED, float(self.colour),
-            1.0 / self._unit, 0,
+            1.0 / unit, 0,
         )  # fmt: skip
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
