@@ -5,14 +5,15 @@ border of a block corners, edges and facets are as many in proportion, by Euler'
 few corners are shared, few of the other points are.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from meshprep_runtime.maps import read_only
+
 from ...kernels import Bools, Int32s
 from ...mesh.incidence import Csr
-from .geometry import Geometry
+from ..loads import weighted_loads_of
 from .groups import unit_of
 
 # Elements of fewer points are read whole. Corners are at most this share of the columns.
@@ -25,25 +26,25 @@ SAMPLE = 500
 
 
 class Corners(NamedTuple):
-    """Elements with their corners alone, and what a typical one of these points weighs."""
+    """The corners of elements, (n, corners), and what a typical one of these points weighs."""
 
-    geometry: Geometry
+    table: Int32s
     unit: float
 
-    def loaded(self, block: Int32s, n_blocks: int) -> float:
-        """How many corners blocks load for each element."""
-        return self.geometry.loads(block, n_blocks) / self.unit / block.size
+    def loaded(self, weight: Int32s, block: Int32s, n_blocks: int) -> float:
+        """How many corners blocks load for each element; ``weight`` has that of all points."""
+        return weighted_loads_of(self.table, weight, block, n_blocks) / self.unit / block.size
 
 
-def corners_of(geometry: Geometry, graph: Csr) -> Corners | None:
-    """The elements with their corners alone; None where all points are needed.
+def corners_of(table: Int32s, weight: Int32s | None, graph: Csr) -> Corners | None:
+    """The corners of the elements; None where all points are needed.
 
-    ``graph`` has the neighbours of each element. Corners are columns of the table: an element
-    shares a corner with the neighbours at two or three facets, the middle of an edge or a facet
-    with one less. O(n), and O(arity^2) for each element of a sample of bounded size.
+    ``weight`` is that of the points, None where all weigh the same; ``graph`` has the neighbours of
+    each element. Corners are columns of the table: an element shares a corner with the neighbours
+    at two or three facets, the middle of an edge or a facet with one less. O(n), and O(arity^2) for
+    each element of a sample of bounded size.
     """
-    table, arity = geometry.table, geometry.table.shape[1]
-    if arity < LEAST_ARITY or not graph.index.size:
+    if table.shape[1] < LEAST_ARITY or not graph.index.size:
         return None
     sample = np.arange(0, len(table), max(1, len(table) // SAMPLE)).astype(np.int32)
     common = _in_common(table, graph, sample)
@@ -53,10 +54,9 @@ def corners_of(geometry: Geometry, graph: Csr) -> Corners | None:
         columns = np.sort(order[:k])
         near = (common[:, columns].sum(axis=1) >= IN_COMMON).mean() >= NEARLY_ALL
         points = table[np.ix_(sample, columns)]
-        weight = geometry.weight[points[points >= 0]]
-        if k <= MOST_CORNERS * arity and near and weight.all():
-            narrow = np.ascontiguousarray(table[:, columns])
-            return Corners(replace(geometry, table=narrow), unit_of(weight))
+        weights = np.ones(1, np.int32) if weight is None else weight[points[points >= 0]]
+        if k <= MOST_CORNERS * table.shape[1] and near and weights.all():
+            return Corners(read_only(np.ascontiguousarray(table[:, columns])), unit_of(weights))
     return None
 
 

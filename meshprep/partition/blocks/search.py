@@ -20,7 +20,7 @@ from .bisection import bisect, bisect_places
 from .budget import FOREVER, Budget
 from .caps import within_cap
 from .centroids import block_metrics, middles, squared_radius
-from .corners import Corners, corners_of
+from .corners import Corners
 from .geometry import Geometry, frames
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
 from .levels import (
@@ -78,7 +78,8 @@ class Search:
     ``colour`` is the price of one more thread colour in a block, in points. ``progress`` is told
     the share that is done. ``sizes`` stands in for ``cap`` where blocks differ. The best of so many
     ``starts`` is gone on with. A ``lean`` search of few blocks takes less memory and a little more
-    time; its geometry has no table when :meth:`multilevel` returns. ``sweeps`` counts those over
+    time; its geometry has no table when :meth:`multilevel` returns. Without a price of colours,
+    elements may be annealed with their ``corners`` first. ``sweeps`` counts those over
     single elements, ``fragmented`` the blocks in several pieces, where that is known.
     """
 
@@ -94,10 +95,10 @@ class Search:
     sizes: Sizes | None = None
     starts: int = 1
     lean: bool = False
+    corners: Corners | None = None
     sweeps: int = field(default=0, init=False)
     loads_at_start: int = field(default=0, init=False)
     fragmented: int = field(default=-1, init=False)
-    _corners: Corners | None = field(default=None, init=False)
     _loaded_corners: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
@@ -110,7 +111,7 @@ class Search:
     def _prepare(self) -> None:
         g = self.geometry
         self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
-        self._looked_at = _Sample(g)
+        self._looked_at = _Sample(replace(g, table=self.corners.table) if self.corners else g)
 
     @property
     def small(self) -> bool:
@@ -158,7 +159,7 @@ class Search:
             levels = moved_together(levels, labels, blocks[0])
         d = min(3, self.geometry.coordinates.shape[1])
         todo = phases(levels, d, self.effort, self.n_blocks)
-        if self._corners:
+        if self.corners:
             elements = self._elements._replace(place=levels[0].place)
             todo[-1:] = in_two(*todo[-1], elements)
         del levels
@@ -172,8 +173,8 @@ class Search:
         blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
         start = refined(blocks[0], labels)
         self.loads_at_start = self.geometry.loads(start, self.n_blocks)
-        if self._corners:
-            self._loaded_corners = self._corners.loaded(start, self.n_blocks)
+        if self.corners:
+            self._loaded_corners = self.corners.loaded(self.geometry.weight, start, self.n_blocks)
         return blocks
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
@@ -201,13 +202,11 @@ class Search:
         return levels, labels
 
     def _first_level(self) -> Level:
-        """Elements, with their corners alone where these tell where blocks should be."""
-        whole = self.lean or self.colour
-        self._corners = None if whole else corners_of(self.geometry, self.graph)
-        if self._corners is None:
+        """Elements, with their corners alone where these are known."""
+        if not self.corners:
             return self._elements
-        g = self._corners.geometry
-        return element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
+        known = self.corners.table, self.graph, self.geometry.coordinates
+        return element_level(*known, self._sizes.weight)
 
     def _let_go(self) -> None:
         """Go on without the table, whose points the level of elements has, too."""
@@ -342,8 +341,8 @@ class Search:
     def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
         """The whole schedule of a level."""
         unit, loaded = self._unit, self.loads_at_start / self._unit / self._elements.weight.size
-        if self._corners and not last:
-            unit, loaded = self._corners.unit, self._loaded_corners
+        if self.corners and not last:
+            unit, loaded = self.corners.unit, self._loaded_corners
         heat = max(1.0, HEAT_PRICE * loaded)
         first, final = phase.temperature
         one = self._sizes.mean_weight
