@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import distinct, read_only
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, inlined, kernel
 from ...kernels.parallel import each, pieces, take
@@ -138,9 +138,9 @@ def smoothed_places(levels: list[Level], labels: list[Int32s], place: Float64s) 
     return place
 
 
-def in_other_places(levels: list[Level], labels: list[Int32s], elements: Level) -> list[Level]:
+def in_other_places(levels: list[Level], labels: list[Int32s], places: Float64s) -> list[Level]:
     """Levels of the same clusters where their elements have other places. Linear."""
-    found = [elements]
+    found = [levels[0]._replace(place=places)]
     for level, label in zip(levels[1:], labels, strict=True):
         below, n = found[-1], level.weight.size
         sums = [np.bincount(label, below.weight * axis, n) for axis in below.place.T]
@@ -187,6 +187,17 @@ def refined(block: Int32s, labels: list[Int32s]) -> Int32s:
     for label in reversed(labels):
         block = take(block, label)
     return block
+
+
+def cost_of_clusters(level: Level, block: Int32s, weight: Int32s, facet: float) -> float:
+    """The weighted loads and the price of the cut facets, less what no move can change."""
+    rows, n_blocks = np.repeat(np.arange(block.size), np.diff(level.point_offset)), block.max() + 1
+    pairs = distinct(level.points.astype(np.int64) * n_blocks + block[rows])
+    loads = weight[pairs // n_blocks].sum(dtype=np.int64)
+    rows = np.repeat(np.arange(block.size), np.diff(level.offset))
+    apart = block[rows] != block[level.neighbours]
+    facets = level.facets[apart].sum(dtype=np.int64) if level.facets.size else apart.sum()
+    return float(loads + facet * facets / 2)
 
 
 def hollow(level: Level) -> Level:

@@ -37,6 +37,7 @@ from .apart import components, more_pieces
 from .bricks import brick_blocks
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
+from .corners import Corners, corners_of
 from .geometry import Geometry, block_count
 from .layers import GridPlaces, distinct_places, grid_places, layered_blocks
 from .levels import stand_in_places
@@ -97,7 +98,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         return blocks_of(np.arange(problem.n) // problem.block_size, problem.n)
     problem, order = along_curve(problem)
     table = read_only(distinct_rows(problem.table))
-    graph, geometry, grid = _neighbours_and_places(problem, table)
+    graph, corners, geometry, grid = _neighbours_and_places(problem, table)
     cap, limit = problem.block_size, int(options["staged_bytes"])
     cap = room_for_bytes(geometry, cap, limit) if limit else cap
     n_blocks = block_count(problem.n, cap)
@@ -109,6 +110,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         lambda: Search(
             geometry, graph, n_blocks, cap, problem.seed, options["effort"],
             options["colour_weight"], begin + options["time_limit"], problem.progress,
+            corners=None if options["colour_weight"] else corners,
         ),
     )  # fmt: skip
     searches = [search]
@@ -267,8 +269,8 @@ def _numbers(block: Int32s) -> Float64s:
 
 def _neighbours_and_places(
     problem: BlockProblem, table: Int32s
-) -> tuple[Csr, Geometry, GridPlaces]:
-    """The neighbours of the elements, and where they are; of a grid in steps along its lines.
+) -> tuple[Csr, Corners | None, Geometry, GridPlaces]:
+    """The neighbours of the elements, their corners and places; of a grid in steps along its lines.
 
     Those are the last result: blocks of a bent or stretched grid are those of a straight one.
     """
@@ -276,14 +278,15 @@ def _neighbours_and_places(
         lambda: facet_graph(table, problem.n_points),
         lambda: None if problem.coordinates is None else _geometry(problem, table, None),
     )
-    grid = grid_places(table, graph, problem.n_points)
+    corners = corners_of(table, problem.point_bytes, graph)
+    grid = grid_places(corners.table if corners else table, graph, problem.n_points)
     apart = grid.steps is not None and distinct_places(grid.steps)
     if grid.steps is not None and (apart or geometry is None):
         straight = replace(problem, coordinates=grid.steps.astype(np.float64))
-        return graph, _geometry(straight, table, None), grid if apart else GridPlaces()
+        return graph, corners, _geometry(straight, table, None), grid if apart else GridPlaces()
     if geometry is None:
         geometry = _geometry(problem, table, graph)
-    return graph, geometry, grid._replace(steps=None)
+    return graph, corners, geometry, grid._replace(steps=None)
 
 
 def _geometry(problem: BlockProblem, table: Int32s, graph: Csr | None) -> Geometry:

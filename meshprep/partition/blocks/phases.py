@@ -37,6 +37,18 @@ class Phase:
         """The same in more sweeps."""
         return replace(self, sweeps=times * self.sweeps)
 
+    def end(self, share: float) -> Phase:
+        """The last share of it, with the values that it has come to by then."""
+
+        def end(values: tuple[float, float]) -> tuple[float, float]:
+            first, last = values
+            return last + share * (first - last), last
+
+        return replace(
+            self.longer(share), groupings=1, temperature=end(self.temperature),
+            excess=end(self.excess), pull=end(self.pull), over=end(self.over),
+        )  # fmt: skip
+
 
 # What pressure rises by in a sweep of the default effort where a block is over the mean by its cap.
 RATE = 0.4
@@ -59,11 +71,14 @@ MANY_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.3, 2.0
 # A long search goes on gaining in space, and less so in a plane: its sweeps grow with these powers
 # of the effort, the second ones for all but elements and the smallest clusters. The first one is
 # higher where there are many blocks in space, by so much for each e times as many, up to a bound;
-# all are lower where a sweep takes longer, by so much for each e times as many points as four.
+# all are lower where a sweep takes longer, by so much for each e times as many points as four. In a
+# plane and in space they are lower for blocks larger than USUAL, which METIS cuts in less time.
 PLANE_POWER, SPACE_POWERS, HIGHER, HIGHEST = 0.85, (1.27, 0.9), 0.067, 1.4
-LOWER, LOWEST = 0.48, 0.5
+LOWER, LOWEST, USUAL, LOWER_IF_LARGE = 0.48, 0.5, 256, (0.1, 0.2)
 # Blocks so small that there are fewer levels have smaller clusters: how much cooler, a level.
 COOLER = 0.75
+# Elements with corners have these shares of their sweeps with the corners alone and at the end.
+WITH_CORNERS, WITH_ALL = 0.6, 0.3
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that were brought under the cap by moves that nobody weighed against others.
@@ -89,9 +104,8 @@ def phases(
         elements, clusters = PLANE_ELEMENTS, PLANE_CLUSTERS
         if _between_cells(levels[0]):
             elements = PLANE_EDGES
-        powers, more = (PLANE_POWER, PLANE_POWER), min(MOST_TIMES, many**BLOCKS_POWER)
-    else:
-        powers = _space_powers(levels[0], many)
+        more = min(MOST_TIMES, many**BLOCKS_POWER)
+    powers = _powers(levels[0], d, n_blocks)
     times = [more * max(1.0, effort) ** (power - 1.0) for power in powers]
     top = min(len(levels) - 1, len(clusters))
     usual, fewer = levels[top].weight.size, COOLER ** (len(clusters) - top)
@@ -102,12 +116,21 @@ def phases(
     return found[::-1]
 
 
-def _space_powers(elements: Level, many: float) -> tuple[float, float]:
+def in_two(corners: Level, phase: Phase, elements: Level) -> list[tuple[Level, Phase]]:
+    """The phase of elements, first with their corners alone, and in the end with all points."""
+    return [(corners, phase.longer(WITH_CORNERS)), (elements, phase.end(WITH_ALL))]
+
+
+def _powers(elements: Level, d: int, n_blocks: int) -> tuple[float, float]:
     """By which the sweeps of small and of larger clusters grow with a long effort."""
-    arity = elements.points.size / max(1, elements.weight.size)
-    lower = LOWER * math.log(max(1.0, arity / 4.0))
-    highest = min(HIGHEST, SPACE_POWERS[0] + HIGHER * math.log(many))
-    return max(LOWEST, highest - lower), max(LOWEST, SPACE_POWERS[1] - lower)
+    n = max(1, elements.weight.size)
+    lower = LOWER_IF_LARGE[d > 2] * math.log(max(1.0, n / n_blocks / USUAL))
+    powers = PLANE_POWER, PLANE_POWER
+    if d != 2:
+        lower += LOWER * math.log(max(1.0, elements.points.size / n / 4.0))
+        higher = HIGHER * math.log(max(1.0, n_blocks / MANY_BLOCKS))
+        powers = min(HIGHEST, SPACE_POWERS[0] + higher), SPACE_POWERS[1]
+    return max(LOWEST, powers[0] - lower), max(LOWEST, powers[1] - lower)
 
 
 def _between_cells(elements: Level) -> bool:

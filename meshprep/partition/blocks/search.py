@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +20,15 @@ from .bisection import bisect, bisect_places
 from .budget import FOREVER, Budget
 from .caps import within_cap
 from .centroids import block_metrics, middles, squared_radius
-from .geometry import Geometry, frames
+from .corners import Corners
+from .geometry import Geometry, Sample, frames
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
 from .levels import (
     Level,
     cluster_sizes,
     coarsen,
     contract,
+    cost_of_clusters,
     element_level,
     hollow,
     in_other_places,
@@ -36,7 +38,7 @@ from .levels import (
     rows_of,
     smoothed_places,
 )
-from .phases import ELEMENTS, Phase, phases
+from .phases import ELEMENTS, Phase, in_two, phases
 from .sizes import Sizes
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
@@ -48,6 +50,8 @@ LONE_GROUP = 40_000
 LONG_SEARCH, LONG_LONE_GROUP, MORE_GROUPINGS = 4.0, 8_000, 2
 # Blocks of a group at least: of fewer, most would be at its rim.
 GROUP_BLOCKS = 16
+# So many sweeps of elements are worth a second level, of their corners.
+WORTH_CORNERS = 16
 # Several starts are annealed on levels of at most so many clusters, then the best alone.
 START_CLUSTERS = 3000
 # Clusters of a block that tell where it is and how wide its elements are.
@@ -77,8 +81,9 @@ class Search:
     ``colour`` is the price of one more thread colour in a block, in points. ``progress`` is told
     the share that is done. ``sizes`` stands in for ``cap`` where blocks differ. The best of so many
     ``starts`` is gone on with. A ``lean`` search of few blocks takes less memory and a little more
-    time; its geometry has no table when :meth:`multilevel` returns. ``sweeps`` counts those over
-    single elements, ``fragmented`` the blocks in several pieces, where that is known.
+    time; its geometry has no table when :meth:`multilevel` returns. Known ``corners`` are annealed
+    first; colours need all points. ``sweeps`` counts those over single elements, ``fragmented`` the
+    blocks in several pieces, where that is known.
     """
 
     geometry: Geometry
@@ -93,9 +98,11 @@ class Search:
     sizes: Sizes | None = None
     starts: int = 1
     lean: bool = False
+    corners: Corners | None = None
     sweeps: int = field(default=0, init=False)
     loads_at_start: int = field(default=0, init=False)
     fragmented: int = field(default=-1, init=False)
+    _loaded_corners: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self._unit = unit_of(self.geometry.weight)
@@ -107,7 +114,7 @@ class Search:
     def _prepare(self) -> None:
         g = self.geometry
         self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
-        self._looked_at = _Sample(g)
+        self._looked_at = Sample(replace(g, table=self.corners.table) if self.corners else g)
 
     @property
     def small(self) -> bool:
@@ -130,7 +137,8 @@ class Search:
                 self._bring_back(todo, k + 1, labels)
             if k + 1 == few and len(blocks) > 1:
                 next_level = todo[min(few, len(labels))]
-                costs = [self._cost_of_clusters(next_level[0], block) for block in blocks]
+                prices = self.geometry.weight, ELEMENTS.facet * self._unit
+                costs = [cost_of_clusters(next_level[0], block, *prices) for block in blocks]
                 del next_level
                 best = int(np.argmin(costs))
                 blocks, pressure = [blocks[best]], pressure[best:]
@@ -146,7 +154,7 @@ class Search:
         if guessed is not None:
             self.geometry = guessed
             self._prepare()
-            levels = in_other_places(levels, labels, self._elements)
+            levels = in_other_places(levels, labels, self._elements.place)
             blocks = self._starts(levels, labels, rotation)
         if self.lean:
             self._let_go()
@@ -154,6 +162,7 @@ class Search:
             levels = moved_together(levels, labels, blocks[0])
         d = min(3, self.geometry.coordinates.shape[1])
         todo = phases(levels, d, self.effort, self.n_blocks)
+        todo[-1:] = self._of_elements(*todo[-1])
         del levels
         self._tidy()
         return todo, labels, blocks
@@ -163,16 +172,23 @@ class Search:
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
         blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
-        self.loads_at_start = self.geometry.loads(refined(blocks[0], labels), self.n_blocks)
+        self._start_from(refined(blocks[0], labels))
         return blocks
+
+    def _start_from(self, block: Int32s) -> None:
+        """Count what blocks of elements load."""
+        known = block, self.n_blocks
+        self.loads_at_start = self.geometry.loads(*known)
+        if self.corners:
+            self._loaded_corners = self.corners.loaded(self.geometry.weight, *known)
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
-        levels, labels = [self._elements], list[Int32s]()
+        levels, labels = [self._first_level()], list[Int32s]()
         arity, one = self.geometry.table.shape[1], self._sizes.mean_weight
         if self.lean:
             self._let_go()
-            self._looked_at = _Sample(self.geometry)
+            self._looked_at = Sample(self.geometry)
         examples = [self._examples(self._elements)]
         for size in cluster_sizes(int(self._sizes.cap.mean() / one)):
             level, label = coarsen(levels[-1], self.geometry.weight.size, round(size * one))
@@ -187,8 +203,20 @@ class Search:
             self.geometry = replace(self.geometry, table=rows_of(self._elements, arity))
             # of the last one, all are bisected
             elements = distinct(np.concatenate([*examples, levels[-1].example]))
-            self._looked_at = _Sample(self.geometry.sample(elements), elements)
+            self._looked_at = Sample(self.geometry.sample(elements), elements)
         return levels, labels
+
+    def _first_level(self) -> Level:
+        """Elements, with their corners alone where these are known."""
+        known = self.graph, self.geometry.coordinates, self._sizes.weight
+        return element_level(self.corners.table, *known) if self.corners else self._elements
+
+    def _of_elements(self, first: Level, phase: Phase) -> list[tuple[Level, Phase]]:
+        """A phase of elements: a long one with their corners first, where these are known."""
+        elements = self._elements._replace(place=first.place)
+        if self.corners and phase.sweeps >= WORTH_CORNERS:
+            return in_two(first, phase, elements)
+        return [(elements, phase)]
 
     def _let_go(self) -> None:
         """Go on without the table, whose points the level of elements has, too."""
@@ -231,26 +259,16 @@ class Search:
         place = smoothed_places(levels, labels, place)
         return Geometry.of(g.table, g.weight, g.written, place, known=False).placed()
 
-    def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
-        """The weighted loads and the price of the cut facets, less what no move can change."""
-        rows = np.repeat(np.arange(block.size), np.diff(level.point_offset))
-        pairs = distinct(level.points.astype(np.int64) * self.n_blocks + block[rows])
-        loads = self.geometry.weight[pairs // self.n_blocks].sum(dtype=np.int64)
-        rows = np.repeat(np.arange(block.size), np.diff(level.offset))
-        apart = block[rows] != block[level.neighbours]
-        facets = level.facets[apart].sum(dtype=np.int64) if level.facets.size else apart.sum()
-        return float(loads + ELEMENTS.facet * self._unit * facets / 2)
-
     def improve(self, block: Int32s, phase: Phase) -> Int32s:
         """Blocks within the cap, annealed element by element from those given; no worse."""
-        self.loads_at_start = self.geometry.loads(block, self.n_blocks)
-        found = block.copy()
-        groupings = self._groupings(
-            [(self._elements, phase)], [found], np.zeros((1, self.n_blocks))
-        )
-        gained = sum(sum(each(anneal_groups, tasks)) for tasks in groupings)
+        self._start_from(block)
+        found, pressure, gained = block.copy(), np.zeros((1, self.n_blocks)), 0
+        todo = self._of_elements(self._first_level(), phase)
+        for k in range(len(todo)):
+            for tasks in self._groupings(todo[k:], [found], pressure):
+                gained += sum(each(anneal_groups, tasks))
         moved = self.within_cap(found)
-        if moved or self.colour:
+        if moved or self.colour or len(todo) > 1:
             before = self.cost(block, self.loads_at_start)
             return found if self.cost(found) <= before else block.copy()
         return found if gained >= 0 else block.copy()
@@ -295,7 +313,7 @@ class Search:
             end = begin + round((total - begin) / (parts - part))
             cold = COLD_SWEEPS if last and part == parts - 1 else 0
             number = 100 * len(todo) + part
-            schedule = self._schedule(phase, total)._replace(begin=begin, end=end + cold)
+            schedule = self._schedule(phase, total, last)._replace(begin=begin, end=end + cold)
             tasks: list[tuple[Any, ...]] = []
             for start, block in enumerate(blocks):
                 grouping = Grouping.of(block, self._groups(level, block, number))
@@ -309,8 +327,7 @@ class Search:
             begin = end
             if self.until < FOREVER and part < parts - 1:
                 total = begin + self._budget.sweeps(todo, begin / total)
-        if last:
-            self.sweeps += total
+        self.sweeps += total if last else 0
 
     def _parts(self, phase: Phase, total: int) -> int:
         """How often a level is grouped for so many sweeps."""
@@ -320,12 +337,14 @@ class Search:
         # what fits into the time is found out on the way
         return min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
 
-    def _schedule(self, phase: Phase, total: int) -> AnnealingSchedule:
+    def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
         """The whole schedule of a level."""
-        loaded = self.loads_at_start / self._unit / max(1, self._elements.weight.size)
+        unit, n = self._unit, max(1, self._elements.weight.size)
+        loaded = self.loads_at_start / unit / n
+        if self.corners and not last:
+            unit, loaded = self.corners.unit, self._loaded_corners
         heat = max(1.0, HEAT_PRICE * loaded)
-        first, final = phase.temperature
-        one = self._sizes.mean_weight
+        (first, final), one = phase.temperature, self._sizes.mean_weight
         drawn = 1.0 if self.geometry.known or self.sizes else PULL_GUESSED
         # parts of unlike sizes have shares to keep to instead
         rate = 0.0 if self.sizes else phase.rate / self.effort**0.5
@@ -337,7 +356,7 @@ class Search:
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
             rate, HALVED, float(self.colour),
-            1.0 / self._unit, 0,
+            1.0 / unit, 0,
         )  # fmt: skip
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
@@ -379,16 +398,3 @@ class Search:
         )  # fmt: skip
         directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
         return bisect_places(where, min(self.n_blocks, 2 * n_pairs), directions=directions)
-
-
-class _Sample(NamedTuple):
-    """Elements that tell where blocks are and how wide their elements: all, or some, ascending."""
-
-    geometry: Geometry
-    elements: Int32s | None = None
-
-    def rows(self, example: Int32s) -> Int32s:
-        """The places of elements in the geometry."""
-        if self.elements is None:
-            return example
-        return np.searchsorted(self.elements, example).astype(np.int32)
