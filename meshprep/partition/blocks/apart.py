@@ -7,6 +7,9 @@ from meshprep_runtime.maps import distinct, read_only
 from ...kernels import Bools, Float64s, Int32s, Int64s, kernel
 from .levels import Level
 
+# How long a component is along the axis of components, by what it is along the longest other one.
+WITHIN = 1e-3
+
 
 def components(offset: Int64s, neighbours: Int32s) -> Int32s:
     """The component of each vertex of a graph, numbered as they appear. Linear."""
@@ -33,15 +36,20 @@ def apart_first(
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Places of elements and points, and directions, with one more axis: the components.
 
-    Along it elements have no width, so that bisection cuts across it first: few blocks hold some
-    of two components. Nothing is added where there is but one.
+    Along it elements have hardly any width, so that bisection cuts across it first: few blocks hold
+    some of two components. A cut inside one runs across the longest axis. Nothing is added where
+    there is but one.
     """
     component = components(top.offset, top.neighbours)
     if not component.any():
         return where, position, frame
-    place = component * max(1.0, float(np.ptp(where, axis=0).max()))
+    widths = np.ptp(where, axis=0)
+    longest = int(np.argmax(widths))
+    wide = max(1.0, float(widths[longest]))
+    place = component * wide
     of_points, known = np.zeros(len(position)), table >= 0
     of_points[table[known]] = np.broadcast_to(place[:, None], table.shape)[known]
+    place += WITHIN * (where[:, longest] - where[:, longest].min())
     directions = np.eye(len(frame) + 1)
     directions[:-1, :-1] = frame
     return np.column_stack([where, place]), np.column_stack([position, of_points]), directions

@@ -9,13 +9,19 @@ from dataclasses import dataclass, replace
 from .levels import Level
 
 
+# Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
+# phase; smaller ones fit a cache. Their number is even, for machines with few cores. Those of a
+# short search in space, which groups a level once, are larger: half of its blocks would be at a rim.
+GROUP_ELEMENTS, SHORT_SPACE_GROUP = 120_000, 250_000
+
+
 @dataclass(frozen=True)
 class Phase:
     """How one level is annealed: sweeps, in how many groupings; first and last values.
 
     As of :class:`groups.AnnealingSchedule`; ``over`` counts the points that an element loads.
     ``rate`` is in points an element; of more sweeps, each counts less. Blocks that begin well, of
-    unequal sizes, have no pressure to be equal.
+    unequal sizes, have no pressure to be equal. A ``group`` has about so many elements.
     """
 
     sweeps: float
@@ -27,6 +33,7 @@ class Phase:
     pull: tuple[float, float]
     over: tuple[float, float]
     rate: float = 0.0
+    group: int = GROUP_ELEMENTS
 
     def hotter(self, times: float) -> Phase:
         """The same at other temperatures."""
@@ -92,6 +99,9 @@ def phases(
         powers, more = (PLANE_POWER, PLANE_POWER), min(MOST_TIMES, many**BLOCKS_POWER)
     else:
         powers = _space_powers(levels[0], many)
+        if effort < 1.0:
+            elements = replace(elements, group=SHORT_SPACE_GROUP)
+            clusters = tuple(replace(phase, group=SHORT_SPACE_GROUP) for phase in clusters)
     times = [more * max(1.0, effort) ** (power - 1.0) for power in powers]
     top = min(len(levels) - 1, len(clusters))
     usual, fewer = levels[top].weight.size, COOLER ** (len(clusters) - top)

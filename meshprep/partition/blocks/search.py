@@ -36,12 +36,9 @@ from .levels import (
     rows_of,
     smoothed_places,
 )
-from .phases import ELEMENTS, Phase, phases
+from .phases import ELEMENTS, GROUP_ELEMENTS, Phase, phases
 from .sizes import Sizes
 
-# Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
-# phase; smaller ones fit a cache. Their number is even, for machines with few cores.
-GROUP_ELEMENTS = 120_000
 LONE_GROUP = 40_000
 # In a long search fewer elements are one group, so that two threads take half of the time. What
 # lies between is grouped more often, for the blocks at rims.
@@ -140,6 +137,8 @@ class Search:
         self, rotation: float
     ) -> tuple[list[tuple[Level, Phase]], list[Int32s], list[Int32s]]:
         """The levels to anneal, their labels, and the blocks of the largest clusters."""
+        # a plane is one wherever its elements are said to be
+        d = min(3, self.geometry.coordinates.shape[1])
         levels, labels = self._levels()
         blocks = self._starts(levels, labels, rotation)
         guessed = self._by_distances(levels, labels, blocks[0])
@@ -152,7 +151,6 @@ class Search:
             self._let_go()
         else:
             levels = moved_together(levels, labels, blocks[0])
-        d = min(3, self.geometry.coordinates.shape[1])
         todo = phases(levels, d, self.effort, self.n_blocks)
         del levels
         self._tidy()
@@ -298,7 +296,7 @@ class Search:
             schedule = self._schedule(phase, total)._replace(begin=begin, end=end + cold)
             tasks: list[tuple[Any, ...]] = []
             for start, block in enumerate(blocks):
-                grouping = Grouping.of(block, self._groups(level, block, number))
+                grouping = Grouping.of(block, self._groups(level, block, number, phase.group))
                 own = schedule._replace(seed=(self.seed + start + 1_000_003 * number) % 2**31)
                 tasks += [
                     (level, points, metrics[start], block, grouping, share, own, pressure[start])
@@ -366,9 +364,11 @@ class Search:
             return np.zeros(self.n_blocks, np.int32)
         return self._groups(self._elements, block, number)
 
-    def _groups(self, level: Level, block: Int32s, number: int) -> Int32s:
+    def _groups(
+        self, level: Level, block: Int32s, number: int, most: int = GROUP_ELEMENTS
+    ) -> Int32s:
         """Groups of neighbouring blocks, cut in directions that differ from time to time."""
-        n_pairs = -(-self._elements.weight.size // (2 * GROUP_ELEMENTS))
+        n_pairs = -(-self._elements.weight.size // (2 * most))
         n_pairs = min(n_pairs, self.n_blocks // (2 * GROUP_BLOCKS))
         if self.small or n_pairs == 0:
             return np.zeros(self.n_blocks, np.int32)
