@@ -22,6 +22,13 @@ def more_pieces(pieces: Int64s, component: Int32s, block: Int32s) -> Bools:
     return pieces > np.bincount(pairs % pieces.size, minlength=pieces.size)
 
 
+def of_several(top: Level, block: Int32s) -> Bools:
+    """The blocks that have elements of several components."""
+    component, n_blocks = components(top.offset, top.neighbours), int(block.max()) + 1
+    pairs = distinct(component.astype(np.int64) * n_blocks + block)
+    return np.bincount(pairs % n_blocks, minlength=n_blocks) > 1
+
+
 def torn_share(top: Level, block: Int32s, n_blocks: int) -> float:
     """The share of the blocks that are in several pieces of one component of the mesh."""
     piece = _components_within(top.offset, top.neighbours, block)

@@ -15,7 +15,7 @@ from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
-from .apart import apart_first, moved_together, torn_share
+from .apart import apart_first, moved_together, of_several, torn_share
 from .bisection import bisect, bisect_places
 from .budget import FOREVER, Budget
 from .caps import within_cap
@@ -62,6 +62,7 @@ HALVED = 0.3
 # A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
 # where the start that they give has less than this share of its loads.
 TORN, WORTH_GUESSING = 0.2, 0.99
+LEAST = 0.9
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
 
@@ -151,6 +152,10 @@ class Search:
             self._let_go()
         else:
             levels = moved_together(levels, labels, blocks[0])
+            several = of_several(levels[-1], blocks[0])
+            if several.any() and self.sizes is None:
+                least = np.where(several, int(LEAST * self.cap), 0)
+                self._sizes = replace(self._sizes, least=least)
         todo = phases(levels, d, self.effort, self.n_blocks)
         del levels
         self._tidy()
