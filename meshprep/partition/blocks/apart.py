@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct, read_only
+from meshprep_runtime.maps import distinct, ranges, read_only
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, kernel
 from .levels import Level
@@ -36,6 +36,38 @@ def torn_share(top: Level, block: Int32s, n_blocks: int) -> float:
     pieces = np.bincount(owner, minlength=n_blocks)
     torn = more_pieces(pieces, components(top.offset, top.neighbours), block)
     return float(torn.mean())
+
+
+def reunited(level: Level, block: Int32s) -> Int32s:
+    """Blocks of clusters without fragments, but for those that have no neighbour elsewhere.
+
+    Of what a block has of a component, all but the largest piece go to the block that they share
+    most facets with, whatever its size: annealing sees to that. Linear.
+    """
+    offset, neighbours, n_blocks = level.offset, level.neighbours, int(block.max(initial=-1)) + 1
+    piece = _components_within(offset, neighbours, block)
+    if piece.max(initial=-1) + 1 == n_blocks:
+        return block
+    example = np.unique(piece, return_index=True)[1]
+    component = components(offset, neighbours)[example]
+    whole = component.astype(np.int64) * n_blocks + block[example]
+    order = np.lexsort((-np.bincount(piece, level.weight), whole))
+    moves = np.ones(example.size, np.bool_)
+    moves[order[np.unique(whole[order], return_index=True)[1]]] = False
+    rows = np.flatnonzero(moves[piece])
+    count = offset[rows + 1] - offset[rows]
+    beside = ranges(offset[rows], count)
+    source, target = np.repeat(piece[rows], count), block[neighbours[beside]]
+    outside = target != block[example[source]]
+    facets = level.facets[beside] if level.facets.size else np.ones(beside.size, np.int32)
+    pairs, inverse = np.unique(
+        source[outside].astype(np.int64) * n_blocks + target[outside], return_inverse=True
+    )
+    best = block[example]
+    order = np.argsort(np.bincount(inverse, facets[outside], pairs.size), kind="stable")
+    # the last one written is that of most facets
+    best[pairs[order] // n_blocks] = pairs[order] % n_blocks
+    return best[piece]
 
 
 def apart_first(

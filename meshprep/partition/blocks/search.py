@@ -15,7 +15,7 @@ from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
-from .apart import apart_first, moved_together, of_several, torn_share
+from .apart import apart_first, moved_together, of_several, reunited, torn_share
 from .bisection import bisect, bisect_places
 from .budget import FOREVER, Budget
 from .caps import within_cap
@@ -121,6 +121,8 @@ class Search:
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], blocks, pressure):
                 each(anneal_groups, tasks)
+            if k < len(labels) and not self.lean:
+                blocks = [reunited(todo[k][0], block) for block in blocks]
             # memory of a level that is done is for those of more clusters
             todo[k], tasks = todo[-1], []
             if k < len(labels):
@@ -151,6 +153,7 @@ class Search:
         if self.lean:
             self._let_go()
         else:
+            blocks = [reunited(levels[-1], block) for block in blocks]
             levels = moved_together(levels, labels, blocks[0])
             several = of_several(levels[-1], blocks[0])
             if several.any() and self.sizes is None:
