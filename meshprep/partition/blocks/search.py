@@ -65,6 +65,8 @@ TORN, WORTH_GUESSING = 0.2, 0.99
 LEAST = 0.9
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
+# What an element over the cap costs is in points that one loads, or in temperatures where less.
+MOST_OVER = 0.5
 
 
 @dataclass(eq=False)
@@ -336,7 +338,7 @@ class Search:
         # parts of unlike sizes have shares to keep to instead
         rate = 0.0 if self.sizes else phase.rate / self.effort**0.5
         # in a long search, whole regions would fill
-        over = loaded * min(2.0, max(1.0, self.effort**0.5)) / one
+        over = min(loaded, MOST_OVER * heat) * min(2.0, max(1.0, self.effort**0.5)) / one
         return AnnealingSchedule(
             0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
             (heat * first, heat * final), phase.excess,
