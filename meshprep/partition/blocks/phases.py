@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 from .levels import Level
 
-
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
-# phase; smaller ones fit a cache. Their number is even, for machines with few cores. Those of a
-# short search in space, which groups a level once, are larger: half of its blocks would be at a rim.
+# phase; smaller ones fit a cache. Their number is even, for machines with few cores. A short search
+# groups a level once: in space half of its blocks would be at a rim, so its groups are larger.
 GROUP_ELEMENTS, SHORT_SPACE_GROUP = 120_000, 250_000
 
 

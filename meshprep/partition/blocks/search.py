@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +15,19 @@ from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
-from .apart import apart_first, moved_together, of_several, reunited, torn_share
+from .apart import (
+    apart_first,
+    components_of,
+    moved_together,
+    of_several,
+    reunited,
+    torn_share,
+)
 from .bisection import bisect, bisect_places
 from .budget import FOREVER, Budget
 from .caps import within_cap
 from .centroids import block_metrics, middles, squared_radius
-from .geometry import Geometry, frames
+from .geometry import Geometry, Sample, frames
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
 from .levels import (
     Level,
@@ -62,7 +69,6 @@ HALVED = 0.3
 # A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
 # where the start that they give has less than this share of its loads.
 TORN, WORTH_GUESSING = 0.2, 0.99
-LEAST = 0.9
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
 # What an element over the cap costs is in points that one loads, or in temperatures where less.
@@ -107,7 +113,7 @@ class Search:
     def _prepare(self) -> None:
         g = self.geometry
         self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
-        self._looked_at = _Sample(g)
+        self._looked_at = Sample(g)
 
     @property
     def small(self) -> bool:
@@ -118,13 +124,15 @@ class Search:
     def multilevel(self, rotation: float) -> Int32s:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
         todo, labels, blocks = self._begin(rotation)
+        component = self._component
         few = sum(level.weight.size <= START_CLUSTERS for level, _ in todo)
         pressure = np.zeros((len(blocks), self.n_blocks))
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], blocks, pressure):
                 each(anneal_groups, tasks)
             if k < len(labels) and not self.lean:
-                blocks = [reunited(todo[k][0], block) for block in blocks]
+                blocks = [reunited(todo[k][0], block, component) for block in blocks]
+                component = None if component is None else take(component, labels[-1 - k])
             # memory of a level that is done is for those of more clusters
             todo[k], tasks = todo[-1], []
             if k < len(labels):
@@ -145,6 +153,7 @@ class Search:
         # a plane is one wherever its elements are said to be
         d = min(3, self.geometry.coordinates.shape[1])
         levels, labels = self._levels()
+        self._component = components_of(levels[-1])
         blocks = self._starts(levels, labels, rotation)
         guessed = self._by_distances(levels, labels, blocks[0])
         if guessed is not None:
@@ -155,12 +164,11 @@ class Search:
         if self.lean:
             self._let_go()
         else:
-            blocks = [reunited(levels[-1], block) for block in blocks]
-            levels = moved_together(levels, labels, blocks[0])
-            several = of_several(levels[-1], blocks[0])
-            if several.any() and self.sizes is None:
-                least = np.where(several, int(LEAST * self.cap), 0)
-                self._sizes = replace(self._sizes, least=least)
+            blocks = [reunited(levels[-1], block, self._component) for block in blocks]
+            if self._component is not None:
+                levels = moved_together(levels, labels, blocks[0], self._component)
+                if self.sizes is None:
+                    self._sizes = self._sizes.held(of_several(self._component, blocks[0]))
         todo = phases(levels, d, self.effort, self.n_blocks)
         del levels
         self._tidy()
@@ -180,7 +188,7 @@ class Search:
         arity, one = self.geometry.table.shape[1], self._sizes.mean_weight
         if self.lean:
             self._let_go()
-            self._looked_at = _Sample(self.geometry)
+            self._looked_at = Sample(self.geometry)
         examples = [self._examples(self._elements)]
         for size in cluster_sizes(int(self._sizes.cap.mean() / one)):
             level, label = coarsen(levels[-1], self.geometry.weight.size, round(size * one))
@@ -195,7 +203,7 @@ class Search:
             self.geometry = replace(self.geometry, table=rows_of(self._elements, arity))
             # of the last one, all are bisected
             elements = distinct(np.concatenate([*examples, levels[-1].example]))
-            self._looked_at = _Sample(self.geometry.sample(elements), elements)
+            self._looked_at = Sample(self.geometry.sample(elements), elements)
         return levels, labels
 
     def _let_go(self) -> None:
@@ -219,7 +227,8 @@ class Search:
         """Blocks of the largest clusters."""
         g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
         table, where, position = g.table[rows], g.coordinates[rows], g.position
-        where, position, frame = apart_first(top, table, where, position, frame)
+        if self._component is not None:
+            where, position, frame = apart_first(self._component, table, where, position, frame)
         return bisect(
             table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
         )
@@ -229,7 +238,7 @@ class Search:
     ) -> Geometry | None:
         """Graph distances as places, where coordinates tear the start and these load less."""
         top, g = levels[-1], self.geometry
-        if self.lean or not g.known or torn_share(top, cut, self.n_blocks) < TORN:
+        if self.lean or not g.known or torn_share(top, cut, self.n_blocks, self._component) < TORN:
             return None
         place = places_of_clusters(top)
         block = bisect_places(place, self.n_blocks, top.weight, self._sizes.share)
@@ -389,16 +398,3 @@ class Search:
         )  # fmt: skip
         directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
         return bisect_places(where, min(self.n_blocks, 2 * n_pairs), directions=directions)
-
-
-class _Sample(NamedTuple):
-    """Elements that tell where blocks are and how wide their elements: all, or some, ascending."""
-
-    geometry: Geometry
-    elements: Int32s | None = None
-
-    def rows(self, example: Int32s) -> Int32s:
-        """The places of elements in the geometry."""
-        if self.elements is None:
-            return example
-        return np.searchsorted(self.elements, example).astype(np.int32)
