@@ -15,7 +15,14 @@ from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
-from .apart import apart_first, moved_together, torn_share
+from .apart import (
+    apart_first,
+    components_of,
+    moved_together,
+    of_several,
+    reunited,
+    torn_share,
+)
 from .bisection import bisect, bisect_places
 from .budget import FOREVER, Budget
 from .caps import within_cap
@@ -38,12 +45,9 @@ from .levels import (
     rows_of,
     smoothed_places,
 )
-from .phases import ELEMENTS, Phase, in_two, phases
+from .phases import ELEMENTS, GROUP_ELEMENTS, Phase, in_two, phases
 from .sizes import Sizes
 
-# Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
-# phase; smaller ones fit a cache. Their number is even, for machines with few cores.
-GROUP_ELEMENTS = 120_000
 LONE_GROUP = 40_000
 # In a long search fewer elements are one group, so that two threads take half of the time. What
 # lies between is grouped more often, for the blocks at rims.
@@ -71,6 +75,8 @@ HALVED = 0.3
 TORN, WORTH_GUESSING = 0.2, 0.99
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
+# What an element over the cap costs is in points that one loads, or in temperatures where less.
+MOST_OVER = 0.5
 
 
 @dataclass(eq=False)
@@ -125,11 +131,15 @@ class Search:
     def multilevel(self, rotation: float) -> Int32s:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
         todo, labels, blocks = self._begin(rotation)
+        component = self._component
         few = sum(level.weight.size <= START_CLUSTERS for level, _ in todo)
         pressure = np.zeros((len(blocks), self.n_blocks))
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], blocks, pressure):
                 each(anneal_groups, tasks)
+            if k < len(labels) and not self.lean:
+                blocks = [reunited(todo[k][0], block, component) for block in blocks]
+                component = None if component is None else take(component, labels[-1 - k])
             # memory of a level that is done is for those of more clusters
             todo[k], tasks = todo[-1], []
             if k < len(labels):
@@ -148,7 +158,10 @@ class Search:
         self, rotation: float
     ) -> tuple[list[tuple[Level, Phase]], list[Int32s], list[Int32s]]:
         """The levels to anneal, their labels, and the blocks of the largest clusters."""
+        # a plane is one wherever its elements are said to be
+        d = min(3, self.geometry.coordinates.shape[1])
         levels, labels = self._levels()
+        self._component = components_of(levels[-1])
         blocks = self._starts(levels, labels, rotation)
         guessed = self._by_distances(levels, labels, blocks[0])
         if guessed is not None:
@@ -159,8 +172,11 @@ class Search:
         if self.lean:
             self._let_go()
         else:
-            levels = moved_together(levels, labels, blocks[0])
-        d = min(3, self.geometry.coordinates.shape[1])
+            blocks = [reunited(levels[-1], block, self._component) for block in blocks]
+            if self._component is not None:
+                levels = moved_together(levels, labels, blocks[0], self._component)
+                if self.sizes is None:
+                    self._sizes = self._sizes.held(of_several(self._component, blocks[0]))
         todo = phases(levels, d, self.effort, self.n_blocks)
         todo[-1:] = self._of_elements(*todo[-1])
         del levels
@@ -239,7 +255,8 @@ class Search:
         """Blocks of the largest clusters."""
         g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
         table, where, position = g.table[rows], g.coordinates[rows], g.position
-        where, position, frame = apart_first(top, table, where, position, frame)
+        if self._component is not None:
+            where, position, frame = apart_first(self._component, table, where, position, frame)
         return bisect(
             table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
         )
@@ -249,7 +266,7 @@ class Search:
     ) -> Geometry | None:
         """Graph distances as places, where coordinates tear the start and these load less."""
         top, g = levels[-1], self.geometry
-        if self.lean or not g.known or torn_share(top, cut, self.n_blocks) < TORN:
+        if self.lean or not g.known or torn_share(top, cut, self.n_blocks, self._component) < TORN:
             return None
         place = places_of_clusters(top)
         block = bisect_places(place, self.n_blocks, top.weight, self._sizes.share)
@@ -316,7 +333,7 @@ class Search:
             schedule = self._schedule(phase, total, last)._replace(begin=begin, end=end + cold)
             tasks: list[tuple[Any, ...]] = []
             for start, block in enumerate(blocks):
-                grouping = Grouping.of(block, self._groups(level, block, number))
+                grouping = Grouping.of(block, self._groups(level, block, number, phase.group))
                 own = schedule._replace(seed=(self.seed + start + 1_000_003 * number) % 2**31)
                 tasks += [
                     (level, points, metrics[start], block, grouping, share, own, pressure[start])
@@ -349,7 +366,7 @@ class Search:
         # parts of unlike sizes have shares to keep to instead
         rate = 0.0 if self.sizes else phase.rate / self.effort**0.5
         # in a long search, whole regions would fill
-        over = loaded * min(2.0, max(1.0, self.effort**0.5)) / one
+        over = min(loaded, MOST_OVER * heat) * min(2.0, max(1.0, self.effort**0.5)) / one
         return AnnealingSchedule(
             0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
             (heat * first, heat * final), phase.excess,
@@ -385,9 +402,11 @@ class Search:
             return np.zeros(self.n_blocks, np.int32)
         return self._groups(self._elements, block, number)
 
-    def _groups(self, level: Level, block: Int32s, number: int) -> Int32s:
+    def _groups(
+        self, level: Level, block: Int32s, number: int, most: int = GROUP_ELEMENTS
+    ) -> Int32s:
         """Groups of neighbouring blocks, cut in directions that differ from time to time."""
-        n_pairs = -(-self._elements.weight.size // (2 * GROUP_ELEMENTS))
+        n_pairs = -(-self._elements.weight.size // (2 * most))
         n_pairs = min(n_pairs, self.n_blocks // (2 * GROUP_BLOCKS))
         if self.small or n_pairs == 0:
             return np.zeros(self.n_blocks, np.int32)
