@@ -65,6 +65,9 @@ HALVED = 0.3
 # A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
 # where the start that they give has less than this share of its loads.
 TORN, WORTH_GUESSING = 0.2, 0.99
+# What a colour costs in moves, in times its price and at most: at the price itself a search ends
+# before it is worth it, and at a much higher one it is stuck where it begins.
+COLOUR_TIMES, MOST_COLOUR = 3.0, 192.0
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
 
@@ -336,7 +339,7 @@ class Search:
             (heat * first, heat * final), phase.excess,
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
-            rate, HALVED, float(self.colour),
+            rate, HALVED, min(COLOUR_TIMES * self.colour, MOST_COLOUR), phase.softness,
             1.0 / self._unit, 0,
         )  # fmt: skip
 
