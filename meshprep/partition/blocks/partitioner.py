@@ -116,12 +116,17 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     searches = [search]
     if search.colour:
         # moves at a price can end at blocks that cost more than those found without one
-        until = FOREVER if search.until >= FOREVER else (begin + search.until) / 2
-        searches.insert(0, replace(search, colour=0.0, until=until))
+        searches.insert(0, _in_share(search, 2, colour=0.0))
     lines = _along_lines(search, start, grid.steps) if start.grid else []
     del grid
-    found = [candidate for one in searches for candidate in _candidates(one, start, lines)]
-    return back(_best(found, search.colour, start, limit), order)
+    several, price = bool(search.colour) or start.grid or search.small, search.colour
+    found = list[tuple[float, Search, Int32s]]()
+    for each_search in searches:
+        for one, block in _candidates(each_search, start, lines):
+            ended = clock()
+            found.append((one.cost(block, coloured_at=price) if several else 0.0, one, block))
+            search.closing = clock() - ended
+    return back(_best(found, start, limit), order)
 
 
 def _candidates(
@@ -131,25 +136,37 @@ def _candidates(
 
     Where colours have a price, plates and sticks as well.
     """
+    shapes = list(
+        layered_blocks(search.geometry, search.graph, search.cap) if search.colour else []
+    )
     if start.grid:
         phase = GRIDS[search.geometry.coordinates.shape[1] > 2]
-        for lines in along_lines:
-            found = replace(search)
+        for k, lines in enumerate(along_lines):
+            found = _in_share(search, len(along_lines) - k + len(shapes))
             yield found, _mended(found, found.improve(lines, phase))
             # a long search at the same temperature can dissolve blocks that follow the lines
             if search.effort >= LONG_SEARCH:
                 short = replace(search, effort=1.0)
                 yield short, _mended(short, short.improve(lines, phase))
     else:
-        yield search, _mended(search, search.multilevel(start.rotation))
+        hurried = search.colour and search.until < FOREVER
+        found = _in_share(search, 1 + len(shapes)) if hurried else search
+        yield found, _mended(found, found.multilevel(start.rotation))
         if search.small and search.n_blocks <= FEW_BLOCKS:
-            cut = search.geometry.cut(start.rotation, search.n_blocks)
-            yield search, _mended(search, cut)
-            search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
-    if search.colour:
-        for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
-            layered = replace(search, n_blocks=n_blocks)
-            yield layered, layered.improve(block, OTHER)
+            cut = found.geometry.cut(start.rotation, search.n_blocks)
+            yield found, _mended(found, cut)
+            found.loads_at_start = found.geometry.loads(cut, search.n_blocks)
+    for k, (block, n_blocks) in enumerate(shapes):
+        layered = _in_share(search, len(shapes) - k, n_blocks=n_blocks)
+        yield layered, layered.improve(block, OTHER)
+
+
+def _in_share(search: Search, count: int, **changes: Any) -> Search:
+    """The same search, which ends after its share of the time where so many follow each other."""
+    until, now = search.until, clock()
+    if until < FOREVER:
+        until = now + (until - now) / count - search.closing
+    return replace(search, until=until, **changes)
 
 
 def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int32s]:
@@ -165,16 +182,9 @@ def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int
     return [bricks] * (ahead > 1 - FAR_AHEAD) + [cut] * (ahead < 1 + FAR_AHEAD)
 
 
-def _best(found: list[tuple[Search, Int32s]], colour: float, start: Start, limit: int) -> Blocks:
-    """The cheapest blocks, cut where their points take more than ``limit`` bytes.
-
-    ``colour`` is the price of a thread colour.
-    """
-    search, block = found[0]
-    if len(found) > 1:
-        for one, _ in found:
-            one.colour = colour
-        search, block = min(found, key=lambda candidate: candidate[0].cost(candidate[1]))
+def _best(found: list[tuple[float, Search, Int32s]], start: Start, limit: int) -> Blocks:
+    """The cheapest blocks, cut where their points take more than ``limit`` bytes."""
+    _, search, block = min(found, key=lambda candidate: candidate[0])
     geometry, n_blocks = search.geometry, search.n_blocks
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)

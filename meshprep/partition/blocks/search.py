@@ -8,12 +8,10 @@ import numpy as np
 
 from meshprep_runtime.maps import distinct, read_only
 
-from ...colour.thread_colours import colour_threads
 from ...kernels import Bools, Float64s, Int32s
 from ...kernels.memory import give_back
 from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
-from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
 from .apart import (
     apart_first,
@@ -62,8 +60,9 @@ START_CLUSTERS = 3000
 SAMPLED = 24
 # Sweeps over a lone group after which progress is told.
 LONG = 100
-# Groupings of a level, at least, where there is a time limit.
-HURRIED = 4
+# Groupings of a level, at least, where there is a time limit. At a price of colours elements take
+# longer than clusters, by how much is found out.
+HURRIED, HURRIED_AT_A_PRICE = 4, 12
 # Sweeps at the end that only gain.
 COLD_SWEEPS = 4
 # Places that stand in for real ones draw clusters less: they are right on the whole, not in detail.
@@ -73,6 +72,9 @@ HALVED = 0.3
 # A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
 # where the start that they give has less than this share of its loads.
 TORN, WORTH_GUESSING = 0.2, 0.99
+# What a colour costs in moves, in times its price and at most: at the price itself a search ends
+# before it is worth it, and at a much higher one it is stuck where it begins.
+COLOUR_TIMES, MOST_COLOUR = 3.0, 192.0
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
 # What an element over the cap costs is in points that one loads, or in temperatures where less.
@@ -89,7 +91,8 @@ class Search:
     ``starts`` is gone on with. A ``lean`` search of few blocks takes less memory and a little more
     time; its geometry has no table when :meth:`multilevel` returns. Known ``corners`` are annealed
     first; colours need all points. ``sweeps`` counts those over single elements, ``fragmented`` the
-    blocks in several pieces, where that is known.
+    blocks in several pieces, where that is known; ``closing`` is how many seconds it takes to count
+    what blocks cost.
     """
 
     geometry: Geometry
@@ -108,6 +111,7 @@ class Search:
     sweeps: int = field(default=0, init=False)
     loads_at_start: int = field(default=0, init=False)
     fragmented: int = field(default=-1, init=False)
+    closing: float = field(default=0.0, init=False)
     _loaded_corners: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
@@ -294,23 +298,21 @@ class Search:
         """Bring every block within the cap; whether any was over it."""
         return within_cap(self.geometry, self.graph, block, self.n_blocks, self.cap)
 
-    def cost(self, block: Int32s, loads: int | None = None) -> float:
-        """The weighted loads, counted unless they are given, and the price of the colours."""
-        g = self.geometry
-        cost = float(g.loads(block, self.n_blocks) if loads is None else loads)
-        if self.colour:
-            cost += self.colour * self._unit * self._colours(block)
-        return cost
+    def cost(
+        self, block: Int32s, loads: int | None = None, coloured_at: float | None = None
+    ) -> float:
+        """The weighted loads, counted unless they are given, and the price of the colours.
 
-    def _colours(self, block: Int32s) -> int:
-        """The thread colours of all blocks."""
-        g = self.geometry
-        offset, member = sort_by(block, self.n_blocks)
-        # what is not written becomes a point of the element alone
-        own = g.weight.size + np.arange(block.size, dtype=np.int32)[:, None]
-        written = np.where((g.table >= 0) & g.written[g.table], g.table, own)
-        colours = colour_threads(written[member], g.weight.size + block.size, offset)
-        return int(colours.count.sum())
+        Of the fewest colours that blocks can have; with another price, of those that they get,
+        which takes ten times as long.
+        """
+        g, price = self.geometry, self.colour if coloured_at is None else coloured_at
+        cost = float(g.loads(block, self.n_blocks) if loads is None else loads)
+        if price:
+            cost += (
+                price * self._unit * g.colours(block, self.n_blocks, exact=coloured_at is not None)
+            )
+        return cost
 
     def _groupings(
         self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
@@ -352,7 +354,8 @@ class Search:
         parts = min(total, max(1, round(often * phase.groupings * self.effort**0.5)))
         parts = 1 + total // LONG if self.small else parts
         # what fits into the time is found out on the way
-        return min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
+        often = HURRIED_AT_A_PRICE if self.colour else HURRIED
+        return min(total, max(parts, often)) if self.until < FOREVER else parts
 
     def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
         """The whole schedule of a level."""
@@ -372,7 +375,7 @@ class Search:
             (heat * first, heat * final), phase.excess,
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
-            rate, HALVED, float(self.colour),
+            rate, HALVED, min(COLOUR_TIMES * self.colour, MOST_COLOUR), phase.softness,
             1.0 / unit, 0,
         )  # fmt: skip
 
