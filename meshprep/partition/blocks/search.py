@@ -22,6 +22,7 @@ from .caps import within_cap
 from .centroids import block_metrics, middles, squared_radius
 from .geometry import Geometry, frames
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
+from .guide import TRIAL_BLOCKS, TRIAL_SWEEPS, misled
 from .levels import (
     Level,
     cluster_sizes,
@@ -96,6 +97,7 @@ class Search:
     sweeps: int = field(default=0, init=False)
     loads_at_start: int = field(default=0, init=False)
     fragmented: int = field(default=-1, init=False)
+    _guided: float = field(default=1.0, init=False)
 
     def __post_init__(self) -> None:
         self._unit = unit_of(self.geometry.weight)
@@ -120,11 +122,14 @@ class Search:
         todo, labels, blocks = self._begin(rotation)
         few = sum(level.weight.size <= START_CLUSTERS for level, _ in todo)
         pressure = np.zeros((len(blocks), self.n_blocks))
+        start = blocks[0].copy()
         for k in range(len(todo)):
-            for tasks in self._groupings(todo[k:], blocks, pressure):
-                each(anneal_groups, tasks)
+            self._anneal(todo[k:], blocks, pressure)
+            if k == 0 and self._misled(todo[1:], blocks[0], labels, pressure[0]):
+                self._guided, blocks, pressure = 0.0, [start], np.zeros_like(pressure)
+                self._anneal(todo, blocks, pressure)
             # memory of a level that is done is for those of more clusters
-            todo[k], tasks = todo[-1], []
+            todo[k] = todo[-1]
             if k < len(labels):
                 blocks = [take(block, labels[-1 - k]) for block in blocks]
                 self._bring_back(todo, k + 1, labels)
@@ -312,6 +317,34 @@ class Search:
         if last:
             self.sweeps += total
 
+    def _misled(
+        self,
+        todo: list[tuple[Level, Phase]],
+        block: Int32s,
+        labels: list[Int32s],
+        pressure: Float64s,
+    ) -> bool:
+        """Whether centroids do not help clusters below the largest, in these blocks of them.
+
+        In a plane whose places are known they do.
+        """
+        plane = self.geometry.known and self.geometry.coordinates.shape[1] < 3
+        if plane or self.lean or self.n_blocks < TRIAL_BLOCKS or not todo:
+            return False
+        (level, phase), finer = todo[0], take(block, labels[-1])
+        sweeps = min(TRIAL_SWEEPS, self._budget.sweeps(todo, 0.0))
+        groups = self._groups(level, finer, 0, self.n_blocks // TRIAL_BLOCKS)
+        schedule = self._schedule(phase, sweeps)._replace(seed=self.seed)
+        points, metric = Points(self.geometry.weight, None), self._metric(level, phase, finer)
+        return misled(level, points, metric, finer, groups, schedule, pressure)
+
+    def _anneal(
+        self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
+    ) -> None:
+        """Anneal the first level of those left to do; blocks and pressure are changed."""
+        for tasks in self._groupings(todo, blocks, pressure):
+            each(anneal_groups, tasks)
+
     def _parts(self, phase: Phase, total: int) -> int:
         """How often a level is grouped for so many sweeps."""
         often = MORE_GROUPINGS if self._elements.weight.size <= LONE_GROUP else 1
@@ -326,7 +359,7 @@ class Search:
         heat = max(1.0, HEAT_PRICE * loaded)
         first, final = phase.temperature
         one = self._sizes.mean_weight
-        drawn = 1.0 if self.geometry.known or self.sizes else PULL_GUESSED
+        drawn = self._guided * (1.0 if self.geometry.known or self.sizes else PULL_GUESSED)
         # parts of unlike sizes have shares to keep to instead
         rate = 0.0 if self.sizes else phase.rate / self.effort**0.5
         # in a long search, whole regions would fill
@@ -366,11 +399,15 @@ class Search:
             return np.zeros(self.n_blocks, np.int32)
         return self._groups(self._elements, block, number)
 
-    def _groups(self, level: Level, block: Int32s, number: int) -> Int32s:
-        """Groups of neighbouring blocks, cut in directions that differ from time to time."""
-        n_pairs = -(-self._elements.weight.size // (2 * GROUP_ELEMENTS))
-        n_pairs = min(n_pairs, self.n_blocks // (2 * GROUP_BLOCKS))
-        if self.small or n_pairs == 0:
+    def _groups(self, level: Level, block: Int32s, number: int, count: int = 0) -> Int32s:
+        """Groups of neighbouring blocks, cut in directions that differ from time to time.
+
+        As many as fit a cache, where no ``count`` is given.
+        """
+        if not count and not self.small:
+            n_pairs = -(-self._elements.weight.size // (2 * GROUP_ELEMENTS))
+            count = 2 * min(n_pairs, self.n_blocks // (2 * GROUP_BLOCKS))
+        if count < 2:
             return np.zeros(self.n_blocks, np.int32)
         step = self._sample(level)
         where = middles(
@@ -378,7 +415,7 @@ class Search:
             self.n_blocks,
         )  # fmt: skip
         directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
-        return bisect_places(where, min(self.n_blocks, 2 * n_pairs), directions=directions)
+        return bisect_places(where, count, directions=directions)
 
 
 class _Sample(NamedTuple):
