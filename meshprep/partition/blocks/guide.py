@@ -13,9 +13,9 @@ from .groups import AnnealingSchedule, Grouping, Points, anneal_groups
 from .levels import Level
 
 # Blocks of a group of the trial, the sweeps of it at most, and where its two groups are.
-TRIAL_BLOCKS, TRIAL_SWEEPS, TRIED = 48, 20, (0.25, 0.75)
+TRIAL_BLOCKS, TRIAL_SWEEPS, TRIED = 32, 20, (0.25, 0.75)
 # What is gained where nothing pulls, over what is gained otherwise, is chance up to this.
-BY_CHANCE = 1.05
+BY_CHANCE = 1.1
 
 
 def misled(

@@ -329,7 +329,7 @@ class Search:
         In a plane whose places are known they do.
         """
         plane = self.geometry.known and self.geometry.coordinates.shape[1] < 3
-        if plane or self.lean or self.n_blocks < TRIAL_BLOCKS or not todo:
+        if plane or self.lean or self.n_blocks < 3 * TRIAL_BLOCKS or not todo:
             return False
         (level, phase), finer = todo[0], take(block, labels[-1])
         sweeps = min(TRIAL_SWEEPS, self._budget.sweeps(todo, 0.0))
