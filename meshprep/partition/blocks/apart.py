@@ -1,11 +1,17 @@
 """Components of a mesh: elements of two of them share nothing, wherever they are."""
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
 import numpy as np
 
 from meshprep_runtime.maps import distinct, read_only
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, kernel
 from .levels import Level
+from .packing import packed
+from .sizes import Sizes
 
 
 def components(offset: Int64s, neighbours: Int32s) -> Int32s:
@@ -28,15 +34,44 @@ def torn_share(top: Level, block: Int32s, n_blocks: int) -> float:
     return float(torn.mean())
 
 
+class Row(NamedTuple):
+    """Components in a row: that of each of the largest clusters, and how large blocks of it are."""
+
+    component: Int32s
+    share: Int64s
+
+    @classmethod
+    def of(cls, top: Level, sizes: Sizes) -> Row:
+        """Packed where blocks are alike, but for components that share points with others."""
+        component, share = components(top.offset, top.neighbours), sizes.share
+        if component.any() and not sizes.least.any():
+            size = np.bincount(component, top.weight).astype(np.int64)
+            alone = _share_nothing(top, component)
+            rank, share = packed(size, alone, share.size, int(sizes.cap[0]))
+            component = rank[component]
+        return cls(component, share)
+
+
+def _share_nothing(top: Level, component: Int32s) -> Bools:
+    """Whether each component has no point of another one, as cells that share an edge have."""
+    rows = np.repeat(component, np.diff(top.point_offset))
+    other = np.empty(int(top.points.max(initial=-1)) + 1, np.int32)
+    other[top.points] = rows
+    other = other[top.points]
+    alone = np.ones(int(component.max()) + 1, np.bool_)
+    alone[rows[other != rows]] = alone[other[other != rows]] = False
+    return alone
+
+
 def apart_first(
-    top: Level, table: Int32s, where: Float64s, position: Float64s, frame: Float64s
+    row: Row, table: Int32s, where: Float64s, position: Float64s, frame: Float64s
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Places of elements and points, and directions, with one more axis: the components.
+    """Places of elements and points, and directions, with one more axis: the row of components.
 
     Along it elements have no width, so that bisection cuts across it first: few blocks hold some
     of two components. Nothing is added where there is but one.
     """
-    component = components(top.offset, top.neighbours)
+    component = row.component
     if not component.any():
         return where, position, frame
     place = component * max(1.0, float(np.ptp(where, axis=0).max()))
@@ -47,14 +82,16 @@ def apart_first(
     return np.column_stack([where, place]), np.column_stack([position, of_points]), directions
 
 
-def moved_together(levels: list[Level], labels: list[Int32s], block: Int32s) -> list[Level]:
+def moved_together(
+    levels: list[Level], labels: list[Int32s], block: Int32s, row: Row
+) -> list[Level]:
     """Levels with components moved, so that what a block has of two of them is in one place.
 
     ``block`` has those that :func:`apart_first` led to, of the largest clusters: the last one of a
     component may hold some of the next one. Otherwise its centroid would be in neither, and would
     draw nothing. ``labels`` has the clusters of each level's members in the next one.
     """
-    component = components(levels[-1].offset, levels[-1].neighbours)
+    component = row.component
     if not component.any():
         return levels
     shift, moved = _shifts(levels[-1], block, component), []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +109,19 @@ class Geometry:
     def loads(self, block: NDArray[np.int32], n_blocks: int) -> int:
         """The weighted loads of blocks, counted afresh. O(n * arity)."""
         return int(weighted_loads_of(self.table, self.weight, block, n_blocks))
+
+
+class Sample(NamedTuple):
+    """Elements that tell where blocks are and how wide their elements: all, or some, ascending."""
+
+    geometry: Geometry
+    elements: NDArray[np.int32] | None = None
+
+    def rows(self, example: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The places of elements in the geometry."""
+        if self.elements is None:
+            return example
+        return np.searchsorted(self.elements, example).astype(np.int32)
 
 
 def rotated(d: int, rotation: float) -> NDArray[np.float64]:

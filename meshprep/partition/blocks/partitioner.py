@@ -55,6 +55,8 @@ FEW = 200
 FAR_AHEAD = 0.015
 # Blocks are annealed again where the cap and the fragments cost more than this, in times the loads.
 WORTH_HEALING = 1.003
+# They stay in pieces where connected ones load more than this, in times the loads.
+WORTH_MENDING = 1.001
 # Of more blocks bisection alone has never given better ones than annealing.
 FEW_BLOCKS = 32
 
@@ -224,9 +226,13 @@ def _mended(search: Search, block: Int32s) -> Int32s:
 
 
 def _mend(search: Search, block: Int32s) -> None:
-    """Bring the blocks within the cap, and make them connected; changed in place."""
+    """Bring the blocks within the cap, and make them connected; changed in place.
+
+    They stay in pieces where these load less, as in trees and rubble.
+    """
     g = search.geometry
     search.within_cap(block)
+    pieces = block.copy()
     fragmented = _fragmented(search, block, search.n_blocks)
     count, before = int(fragmented.sum()), search.n_blocks
     if count * FEW > search.n_blocks:
@@ -239,6 +245,8 @@ def _mend(search: Search, block: Int32s) -> None:
         groups = search.groups(block, k, near)
         reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
         before, count = count, int(fragmented.sum())
+    if search.cost(block) > WORTH_MENDING * search.cost(pieces):
+        block[:] = pieces
     search.fragmented = int(_fragmented(search, block, search.n_blocks).sum())
 
 

@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...colour.thread_colours import colour_threads
 from ...kernels import Bools, Int32s, helper, inlined
+from ..blocks_of import sort_by
 from .counts import COUNT_BITS, FIRST, MOST, USED, Counts
+from .geometry import Geometry
 
 # Points of higher degree than this count as this: they have a high degree in any block.
 MAX_DEGREE = 32
@@ -95,3 +98,15 @@ def _count(state: Counts, point: int, block: int) -> int:
         if state.lists[s] >> COUNT_BITS == block:
             return state.lists[s] & MOST
     return 0
+
+
+def colours_of(geometry: Geometry, block: Int32s, n_blocks: int) -> int:
+    """The thread colours of all blocks."""
+    n_points = geometry.weight.size
+    offset, member = sort_by(block, n_blocks)
+    # what is not written becomes a point of the element alone
+    own = n_points + np.arange(block.size, dtype=np.int32)[:, None]
+    written = np.where(
+        (geometry.table >= 0) & geometry.written[geometry.table], geometry.table, own
+    )
+    return int(colour_threads(written[member], n_points + block.size, offset).count.sum())

@@ -2,25 +2,23 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from meshprep_runtime.maps import distinct, read_only
 
-from ...colour.thread_colours import colour_threads
 from ...kernels import Bools, Float64s, Int32s
 from ...kernels.memory import give_back
 from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
-from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
-from .apart import apart_first, moved_together, torn_share
+from .apart import Row, apart_first, moved_together, torn_share
 from .bisection import bisect, bisect_places
 from .budget import FOREVER, Budget
 from .caps import within_cap
 from .centroids import block_metrics, middles, squared_radius
-from .geometry import Geometry, frames
+from .geometry import Geometry, Sample, frames
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
 from .guide import TRIAL_BLOCKS, TRIAL_SWEEPS, misled
 from .levels import (
@@ -28,6 +26,7 @@ from .levels import (
     cluster_sizes,
     coarsen,
     contract,
+    cost_of_clusters,
     element_level,
     hollow,
     in_other_places,
@@ -38,6 +37,7 @@ from .levels import (
     smoothed_places,
 )
 from .phases import ELEMENTS, Phase, phases
+from .point_degrees import colours_of
 from .sizes import Sizes
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
@@ -109,7 +109,7 @@ class Search:
     def _prepare(self) -> None:
         g = self.geometry
         self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
-        self._looked_at = _Sample(g)
+        self._looked_at = Sample(g)
 
     @property
     def small(self) -> bool:
@@ -134,9 +134,10 @@ class Search:
                 blocks = [take(block, labels[-1 - k]) for block in blocks]
                 self._bring_back(todo, k + 1, labels)
             if k + 1 == few and len(blocks) > 1:
-                next_level = todo[min(few, len(labels))]
-                costs = [self._cost_of_clusters(next_level[0], block) for block in blocks]
-                del next_level
+                level, _ = todo[min(few, len(labels))]
+                weight, facet = self.geometry.weight, ELEMENTS.facet * self._unit
+                costs = [cost_of_clusters(level, b, self.n_blocks, weight, facet) for b in blocks]
+                del level
                 best = int(np.argmin(costs))
                 blocks, pressure = [blocks[best]], pressure[best:]
         return blocks[0]
@@ -156,7 +157,7 @@ class Search:
         if self.lean:
             self._let_go()
         else:
-            levels = moved_together(levels, labels, blocks[0])
+            levels = moved_together(levels, labels, blocks[0], self._row)
         d = min(3, self.geometry.coordinates.shape[1])
         todo = phases(levels, d, self.effort, self.n_blocks)
         del levels
@@ -167,6 +168,7 @@ class Search:
         """The blocks of the largest clusters to start from."""
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
+        self._row = Row.of(levels[-1], self._sizes)
         blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
         self.loads_at_start = self.geometry.loads(refined(blocks[0], labels), self.n_blocks)
         return blocks
@@ -177,7 +179,7 @@ class Search:
         arity, one = self.geometry.table.shape[1], self._sizes.mean_weight
         if self.lean:
             self._let_go()
-            self._looked_at = _Sample(self.geometry)
+            self._looked_at = Sample(self.geometry)
         examples = [self._examples(self._elements)]
         for size in cluster_sizes(int(self._sizes.cap.mean() / one)):
             level, label = coarsen(levels[-1], self.geometry.weight.size, round(size * one))
@@ -192,7 +194,7 @@ class Search:
             self.geometry = replace(self.geometry, table=rows_of(self._elements, arity))
             # of the last one, all are bisected
             elements = distinct(np.concatenate([*examples, levels[-1].example]))
-            self._looked_at = _Sample(self.geometry.sample(elements), elements)
+            self._looked_at = Sample(self.geometry.sample(elements), elements)
         return levels, labels
 
     def _let_go(self) -> None:
@@ -216,9 +218,9 @@ class Search:
         """Blocks of the largest clusters."""
         g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
         table, where, position = g.table[rows], g.coordinates[rows], g.position
-        where, position, frame = apart_first(top, table, where, position, frame)
+        where, position, frame = apart_first(self._row, table, where, position, frame)
         return bisect(
-            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
+            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._row.share
         )
 
     def _by_distances(
@@ -235,16 +237,6 @@ class Search:
             return None
         place = smoothed_places(levels, labels, place)
         return Geometry.of(g.table, g.weight, g.written, place, known=False).placed()
-
-    def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
-        """The weighted loads and the price of the cut facets, less what no move can change."""
-        rows = np.repeat(np.arange(block.size), np.diff(level.point_offset))
-        pairs = distinct(level.points.astype(np.int64) * self.n_blocks + block[rows])
-        loads = self.geometry.weight[pairs // self.n_blocks].sum(dtype=np.int64)
-        rows = np.repeat(np.arange(block.size), np.diff(level.offset))
-        apart = block[rows] != block[level.neighbours]
-        facets = level.facets[apart].sum(dtype=np.int64) if level.facets.size else apart.sum()
-        return float(loads + ELEMENTS.facet * self._unit * facets / 2)
 
     def improve(self, block: Int32s, phase: Phase) -> Int32s:
         """Blocks within the cap, annealed element by element from those given; no worse."""
@@ -269,18 +261,8 @@ class Search:
         g = self.geometry
         cost = float(g.loads(block, self.n_blocks) if loads is None else loads)
         if self.colour:
-            cost += self.colour * self._unit * self._colours(block)
+            cost += self.colour * self._unit * colours_of(g, block, self.n_blocks)
         return cost
-
-    def _colours(self, block: Int32s) -> int:
-        """The thread colours of all blocks."""
-        g = self.geometry
-        offset, member = sort_by(block, self.n_blocks)
-        # what is not written becomes a point of the element alone
-        own = g.weight.size + np.arange(block.size, dtype=np.int32)[:, None]
-        written = np.where((g.table >= 0) & g.written[g.table], g.table, own)
-        colours = colour_threads(written[member], g.weight.size + block.size, offset)
-        return int(colours.count.sum())
 
     def _groupings(
         self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
@@ -318,18 +300,15 @@ class Search:
             self.sweeps += total
 
     def _misled(
-        self,
-        todo: list[tuple[Level, Phase]],
-        block: Int32s,
-        labels: list[Int32s],
+        self, todo: list[tuple[Level, Phase]], block: Int32s, labels: list[Int32s],
         pressure: Float64s,
-    ) -> bool:
+    ) -> bool:  # fmt: skip
         """Whether centroids do not help clusters below the largest, in these blocks of them.
 
-        In a plane whose places are known they do.
+        In a plane whose places are known they do; of few blocks, or parts, none are tried.
         """
         plane = self.geometry.known and self.geometry.coordinates.shape[1] < 3
-        if plane or self.lean or self.n_blocks < 3 * TRIAL_BLOCKS or not todo:
+        if plane or self.sizes or self.n_blocks < 3 * TRIAL_BLOCKS or not todo:
             return False
         (level, phase), finer = todo[0], take(block, labels[-1])
         sweeps = min(TRIAL_SWEEPS, self._budget.sweeps(todo, 0.0))
@@ -416,16 +395,3 @@ class Search:
         )  # fmt: skip
         directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
         return bisect_places(where, count, directions=directions)
-
-
-class _Sample(NamedTuple):
-    """Elements that tell where blocks are and how wide their elements: all, or some, ascending."""
-
-    geometry: Geometry
-    elements: Int32s | None = None
-
-    def rows(self, example: Int32s) -> Int32s:
-        """The places of elements in the geometry."""
-        if self.elements is None:
-            return example
-        return np.searchsorted(self.elements, example).astype(np.int32)

@@ -8,6 +8,7 @@ from meshprep.io.generate import generate
 from meshprep.mesh.incidence import Csr
 from meshprep.partition import BlockProblem, partition
 from meshprep.partition.blocks.apart import (
+    Row,
     apart_first,
     components,
     more_pieces,
@@ -16,6 +17,7 @@ from meshprep.partition.blocks.apart import (
 )
 from meshprep.partition.blocks.bisection import bisect
 from meshprep.partition.blocks.levels import coarsen, element_level
+from meshprep.partition.blocks.sizes import Sizes
 from meshprep.partition.neighbourhood import facet_graph
 
 
@@ -68,7 +70,8 @@ def two_squares(side):
 def test_components_are_cut_from_each_other_before_they_are_cut():
     table, points, where = two_squares(8)
     level = element_level(table, facet_graph(table, len(points)), where)
-    places = apart_first(level, table, where, points, np.eye(2))
+    row = Row.of(level, Sizes.equal(128, 5, 32))
+    places = apart_first(row, table, where, points, np.eye(2))
     assert [a.shape[1] for a in places] == [3, 3, 3]
     part = bisect(table, places[1], places[0], places[2], 5)
     shared = set(part[:64].tolist()) & set(part[64:].tolist())
@@ -81,9 +84,10 @@ def test_what_a_block_has_of_two_components_is_in_one_place():
     levels, labels = [element_level(table, graph, where)], []
     level, label = coarsen(levels[0], len(points), 4)
     levels, labels = [*levels, level], [label]
-    places = apart_first(level, table[level.example], where[level.example], points, np.eye(2))
-    block = bisect(table[level.example], places[1], places[0], places[2], 5, weight=level.weight)
-    moved = moved_together(levels, labels, block)
+    row, some = Row.of(level, Sizes.equal(128, 5, 32)), level.example
+    places = apart_first(row, table[some], where[some], points, np.eye(2))
+    block = bisect(table[some], places[1], places[0], places[2], 5, weight=level.weight)
+    moved = moved_together(levels, labels, block, row)
     of_elements, second = block[label], np.arange(128) >= 64
     (b,) = set(of_elements[second].tolist()) & set(of_elements[~second].tolist())
     middles = [moved[0].place[(of_elements == b) & (second == k)].mean(axis=0) for k in (0, 1)]
@@ -98,8 +102,9 @@ def test_a_connected_mesh_stays_where_it_is():
         array[:64] if k != 1 else array for k, array in enumerate(two_squares(8))
     )
     level = element_level(table, facet_graph(table, len(points)), where)
-    assert moved_together([level], [], np.zeros(64, np.int32))[0] is level
-    assert apart_first(level, table, where, points, np.eye(2))[0] is where
+    row = Row.of(level, Sizes.equal(64, 2, 32))
+    assert moved_together([level], [], np.zeros(64, np.int32), row)[0] is level
+    assert apart_first(row, table, where, points, np.eye(2))[0] is where
 
 
 def test_bodies_in_the_same_place_have_the_blocks_of_bodies_apart(check_blocks):
