@@ -1,11 +1,17 @@
 """Components of a mesh: elements of two of them share nothing, wherever they are."""
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
 import numpy as np
 
 from meshprep_runtime.maps import distinct, ranges, read_only
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, kernel
 from .levels import Level
+from .packing import packed
+from .sizes import Sizes
 
 # How long a component is along the axis of components, by what it is along the longest other one.
 WITHIN = 1e-3
@@ -81,18 +87,49 @@ def reunited(level: Level, block: Int32s, component: Int32s | None) -> Int32s:
     return best[piece]
 
 
+class Row(NamedTuple):
+    """Components in a row: that of each of the largest clusters, and how large blocks of it are."""
+
+    component: Int32s | None
+    share: Int64s
+
+    @classmethod
+    def of(cls, top: Level, sizes: Sizes, alike: bool) -> Row:
+        """Packed where blocks are ``alike``, but for components that share points with others.
+
+        There is no ``component`` of each cluster where there is but one.
+        """
+        component, share = components_of(top), sizes.share
+        if component is not None and alike:
+            size = np.bincount(component, top.weight).astype(np.int64)
+            alone = _share_nothing(top, component)
+            rank, share = packed(size, alone, share.size, int(sizes.cap[0]))
+            component = rank[component]
+        return cls(component, share)
+
+
+def _share_nothing(top: Level, component: Int32s) -> Bools:
+    """Whether each component has no point of another one, as cells that share an edge have."""
+    rows = np.repeat(component, np.diff(top.point_offset))
+    other = np.empty(int(top.points.max(initial=-1)) + 1, np.int32)
+    other[top.points] = rows
+    other = other[top.points]
+    alone = np.ones(int(component.max()) + 1, np.bool_)
+    alone[rows[other != rows]] = alone[other[other != rows]] = False
+    return alone
+
+
 def apart_first(
     component: Int32s, table: Int32s, where: Float64s, position: Float64s, frame: Float64s
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Places of elements and points, and directions, with one more axis: the components.
+    """Places of elements and points, and directions, with one more axis: the row of components.
 
     Along it elements have hardly any width, so that bisection cuts across it first: few blocks hold
     some of two components. A cut inside one runs across the longest axis.
     """
     widths = np.ptp(where, axis=0)
     longest = int(np.argmax(widths))
-    wide = max(1.0, float(widths[longest]))
-    place = component * wide
+    place = component * max(1.0, float(widths[longest]))
     of_points, known = np.zeros(len(position)), table >= 0
     of_points[table[known]] = np.broadcast_to(place[:, None], table.shape)[known]
     place += WITHIN * (where[:, longest] - where[:, longest].min())

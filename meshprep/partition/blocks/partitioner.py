@@ -33,8 +33,10 @@ from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
 from .along_curve import along_curve, back
+from .annealing import LONG_SEARCH
 from .apart import components, more_pieces
 from .bricks import brick_blocks
+from .budget import FOREVER
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
 from .corners import Corners, corners_of
@@ -43,7 +45,7 @@ from .layers import GridPlaces, distinct_places, grid_places, layered_blocks
 from .levels import stand_in_places
 from .phases import GRIDS, MENDED, OTHER
 from .reconnect import near_blocks, reconnect_groups
-from .search import FOREVER, LONG_SEARCH, Search
+from .search import Search
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
@@ -56,6 +58,8 @@ FEW = 200
 FAR_AHEAD = 0.015
 # Blocks are annealed again where the cap and the fragments cost more than this, in times the loads.
 WORTH_HEALING = 1.003
+# They stay in pieces where connected ones load more than this, in times the loads.
+WORTH_MENDING = 1.001
 # Of more blocks bisection alone has never given better ones than annealing.
 FEW_BLOCKS = 32
 
@@ -222,9 +226,13 @@ def _mended(search: Search, block: Int32s) -> Int32s:
 
 
 def _mend(search: Search, block: Int32s) -> None:
-    """Bring the blocks within the cap, and make them connected; changed in place."""
+    """Bring the blocks within the cap, and make them connected; changed in place.
+
+    They stay in pieces where these load less, as in trees and rubble.
+    """
     g = search.geometry
     search.within_cap(block)
+    pieces = block.copy()
     fragmented = _fragmented(search, block, search.n_blocks)
     count, before = int(fragmented.sum()), search.n_blocks
     if count * FEW > search.n_blocks:
@@ -237,6 +245,8 @@ def _mend(search: Search, block: Int32s) -> None:
         groups = search.groups(block, k, near)
         reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
         before, count = count, int(fragmented.sum())
+    if search.cost(block) > WORTH_MENDING * search.cost(pieces):
+        block[:] = pieces
     search.fragmented = int(_fragmented(search, block, search.n_blocks).sum())
 
 

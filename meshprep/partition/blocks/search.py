@@ -1,159 +1,78 @@
 """The search for better blocks: annealing on every level, from large clusters to elements."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct, read_only
+from meshprep_runtime.maps import distinct
 
-from ...kernels import Bools, Float64s, Int32s
+from ...kernels import Float64s, Int32s
 from ...kernels.memory import give_back
-from ...kernels.parallel import each, take
-from ...mesh.incidence import Csr
-from .anneal import EVEN_GAIN
-from .apart import (
-    apart_first,
-    components_of,
-    moved_together,
-    of_several,
-    reunited,
-    torn_share,
-)
+from ...kernels.parallel import take
+from .annealing import Annealing
+from .apart import Row, apart_first, moved_together, of_several, reunited, torn_share
 from .bisection import bisect, bisect_places
-from .budget import FOREVER, Budget
-from .caps import within_cap
-from .centroids import block_metrics, middles, squared_radius
-from .corners import Corners
 from .geometry import Geometry, Sample, frames
-from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
+from .groups import Points
+from .guide import TRIAL_BLOCKS, TRIAL_SWEEPS, misled
 from .levels import (
     Level,
     cluster_sizes,
     coarsen,
     contract,
     cost_of_clusters,
-    element_level,
     hollow,
     in_other_places,
-    in_space,
     places_of_clusters,
     refined,
     rows_of,
     smoothed_places,
 )
-from .phases import ELEMENTS, GROUP_ELEMENTS, Phase, in_two, phases
-from .sizes import Sizes
+from .phases import ELEMENTS, Phase, phases
 
-LONE_GROUP = 40_000
-# In a long search fewer elements are one group, so that two threads take half of the time. What
-# lies between is grouped more often, for the blocks at rims.
-LONG_SEARCH, LONG_LONE_GROUP, MORE_GROUPINGS = 4.0, 8_000, 2
-# Blocks of a group at least: of fewer, most would be at its rim.
-GROUP_BLOCKS = 16
-# So many sweeps of elements are worth a second level, of their corners.
-WORTH_CORNERS = 16
 # Several starts are annealed on levels of at most so many clusters, then the best alone.
 START_CLUSTERS = 3000
-# Clusters of a block that tell where it is and how wide its elements are.
-SAMPLED = 24
-# Sweeps over a lone group after which progress is told.
-LONG = 100
-# Groupings of a level, at least, where there is a time limit. At a price of colours elements take
-# longer than clusters, by how much is found out.
-HURRIED, HURRIED_AT_A_PRICE = 4, 12
-# Sweeps at the end that only gain.
-COLD_SWEEPS = 4
-# Places that stand in for real ones draw clusters less: they are right on the whole, not in detail.
-PULL_GUESSED = 0.4
-# Pressure at which elements are drawn to centroids by half: a few times what chance adds up to.
-HALVED = 0.3
 # A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
 # where the start that they give has less than this share of its loads.
 TORN, WORTH_GUESSING = 0.2, 0.99
-# What a colour costs in moves, in times its price and at most: at the price itself a search ends
-# before it is worth it, and at a much higher one it is stuck where it begins.
-COLOUR_TIMES, MOST_COLOUR = 3.0, 192.0
-# Temperatures are in points, or in so many of those that an element loads where these are more.
-HEAT_PRICE = 1.2
-# What an element over the cap costs is in points that one loads, or in temperatures where less.
-MOST_OVER = 0.5
 
 
 @dataclass(eq=False)
-class Search:
-    """What one search needs; ``graph`` has the neighbours of each element.
+class Search(Annealing):
+    """Annealing from the largest clusters on.
 
-    ``effort`` multiplies the sweeps; with ``until``, a time of ``clock``, there are as many as fit.
-    ``colour`` is the price of one more thread colour in a block, in points. ``progress`` is told
-    the share that is done. ``sizes`` stands in for ``cap`` where blocks differ. The best of so many
-    ``starts`` is gone on with. A ``lean`` search of few blocks takes less memory and a little more
-    time; its geometry has no table when :meth:`multilevel` returns. Known ``corners`` are annealed
-    first; colours need all points. ``sweeps`` counts those over single elements, ``fragmented`` the
-    blocks in several pieces, where that is known; ``closing`` is how many seconds it takes to count
-    what blocks cost.
+    The best of so many ``starts`` is gone on with. A ``lean`` search of few blocks takes less
+    memory and a little more time; its geometry has no table when :meth:`multilevel` returns.
     """
 
-    geometry: Geometry
-    graph: Csr
-    n_blocks: int
-    cap: int
-    seed: int
-    effort: float
-    colour: float = 0.0
-    until: float = FOREVER
-    progress: Callable[[float], None] = lambda share: None
-    sizes: Sizes | None = None
     starts: int = 1
     lean: bool = False
-    corners: Corners | None = None
-    sweeps: int = field(default=0, init=False)
-    loads_at_start: int = field(default=0, init=False)
-    fragmented: int = field(default=-1, init=False)
-    closing: float = field(default=0.0, init=False)
-    _loaded_corners: float = field(default=0.0, init=False)
-
-    def __post_init__(self) -> None:
-        self._unit = unit_of(self.geometry.weight)
-        n = self.geometry.table.shape[0]
-        self._sizes = self.sizes or Sizes.equal(n, self.n_blocks, self.cap)
-        self._budget = Budget(self.effort, self.until, self.progress)
-        self._prepare()
-
-    def _prepare(self) -> None:
-        g = self.geometry
-        self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
-        self._looked_at = Sample(replace(g, table=self.corners.table) if self.corners else g)
-
-    @property
-    def small(self) -> bool:
-        """Whether all elements are annealed as one group."""
-        shared = self.effort >= LONG_SEARCH and self.n_blocks >= 2 * GROUP_BLOCKS
-        return self._elements.weight.size <= (LONG_LONE_GROUP if shared else LONE_GROUP)
 
     def multilevel(self, rotation: float) -> Int32s:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
         todo, labels, blocks = self._begin(rotation)
-        component = self._component
+        component = self._row.component
         few = sum(level.weight.size <= START_CLUSTERS for level, _ in todo)
         pressure = np.zeros((len(blocks), self.n_blocks))
+        start = blocks[0].copy()
         for k in range(len(todo)):
-            for tasks in self._groupings(todo[k:], blocks, pressure):
-                each(anneal_groups, tasks)
+            self._anneal(todo[k:], blocks, pressure)
+            if k == 0 and self._misled(todo[1:], blocks[0], labels, pressure[0]):
+                self._guided, blocks, pressure = 0.0, [start], np.zeros_like(pressure)
+                self._anneal(todo, blocks, pressure)
             if k < len(labels) and not self.lean:
                 blocks = [reunited(todo[k][0], block, component) for block in blocks]
                 component = None if component is None else take(component, labels[-1 - k])
             # memory of a level that is done is for those of more clusters
-            todo[k], tasks = todo[-1], []
+            todo[k] = todo[-1]
             if k < len(labels):
                 blocks = [take(block, labels[-1 - k]) for block in blocks]
                 self._bring_back(todo, k + 1, labels)
             if k + 1 == few and len(blocks) > 1:
-                next_level = todo[min(few, len(labels))]
+                level, _ = todo[min(few, len(labels))]
                 prices = self.geometry.weight, ELEMENTS.facet * self._unit
-                costs = [cost_of_clusters(next_level[0], block, *prices) for block in blocks]
-                del next_level
+                costs = [cost_of_clusters(level, block, *prices) for block in blocks]
+                del level
                 best = int(np.argmin(costs))
                 blocks, pressure = [blocks[best]], pressure[best:]
         return blocks[0]
@@ -165,7 +84,6 @@ class Search:
         # a plane is one wherever its elements are said to be
         d = min(3, self.geometry.coordinates.shape[1])
         levels, labels = self._levels()
-        self._component = components_of(levels[-1])
         blocks = self._starts(levels, labels, rotation)
         guessed = self._by_distances(levels, labels, blocks[0])
         if guessed is not None:
@@ -176,11 +94,12 @@ class Search:
         if self.lean:
             self._let_go()
         else:
-            blocks = [reunited(levels[-1], block, self._component) for block in blocks]
-            if self._component is not None:
-                levels = moved_together(levels, labels, blocks[0], self._component)
+            component = self._row.component
+            blocks = [reunited(levels[-1], block, component) for block in blocks]
+            if component is not None:
+                levels = moved_together(levels, labels, blocks[0], component)
                 if self.sizes is None:
-                    self._sizes = self._sizes.held(of_several(self._component, blocks[0]))
+                    self._sizes = self._sizes.held(of_several(component, blocks[0]))
         todo = phases(levels, d, self.effort, self.n_blocks)
         todo[-1:] = self._of_elements(*todo[-1])
         del levels
@@ -191,16 +110,10 @@ class Search:
         """The blocks of the largest clusters to start from."""
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
+        self._row = Row.of(levels[-1], self._sizes, self.sizes is None)
         blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
         self._start_from(refined(blocks[0], labels))
         return blocks
-
-    def _start_from(self, block: Int32s) -> None:
-        """Count what blocks of elements load."""
-        known = block, self.n_blocks
-        self.loads_at_start = self.geometry.loads(*known)
-        if self.corners:
-            self._loaded_corners = self.corners.loaded(self.geometry.weight, *known)
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
@@ -226,18 +139,6 @@ class Search:
             self._looked_at = Sample(self.geometry.sample(elements), elements)
         return levels, labels
 
-    def _first_level(self) -> Level:
-        """Elements, with their corners alone where these are known."""
-        known = self.graph, self.geometry.coordinates, self._sizes.weight
-        return element_level(self.corners.table, *known) if self.corners else self._elements
-
-    def _of_elements(self, first: Level, phase: Phase) -> list[tuple[Level, Phase]]:
-        """A phase of elements: a long one with their corners first, where these are known."""
-        elements = self._elements._replace(place=first.place)
-        if self.corners and phase.sweeps >= WORTH_CORNERS:
-            return in_two(first, phase, elements)
-        return [(elements, phase)]
-
     def _let_go(self) -> None:
         """Go on without the table, whose points the level of elements has, too."""
         nothing = np.empty((0, self.geometry.table.shape[1]), np.int32)
@@ -259,10 +160,11 @@ class Search:
         """Blocks of the largest clusters."""
         g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
         table, where, position = g.table[rows], g.coordinates[rows], g.position
-        if self._component is not None:
-            where, position, frame = apart_first(self._component, table, where, position, frame)
+        if self._row.component is not None:
+            axes = apart_first(self._row.component, table, where, position, frame)
+            where, position, frame = axes
         return bisect(
-            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
+            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._row.share
         )
 
     def _by_distances(
@@ -270,7 +172,9 @@ class Search:
     ) -> Geometry | None:
         """Graph distances as places, where coordinates tear the start and these load less."""
         top, g = levels[-1], self.geometry
-        if self.lean or not g.known or torn_share(top, cut, self.n_blocks, self._component) < TORN:
+        if self.lean or not g.known:
+            return None
+        if torn_share(top, cut, self.n_blocks, self._row.component) < TORN:
             return None
         place = places_of_clusters(top)
         block = bisect_places(place, self.n_blocks, top.weight, self._sizes.share)
@@ -280,143 +184,21 @@ class Search:
         place = smoothed_places(levels, labels, place)
         return Geometry.of(g.table, g.weight, g.written, place, known=False).placed()
 
-    def improve(self, block: Int32s, phase: Phase) -> Int32s:
-        """Blocks within the cap, annealed element by element from those given; no worse."""
-        self._start_from(block)
-        found, pressure, gained = block.copy(), np.zeros((1, self.n_blocks)), 0
-        todo = self._of_elements(self._first_level(), phase)
-        for k in range(len(todo)):
-            for tasks in self._groupings(todo[k:], [found], pressure):
-                gained += sum(each(anneal_groups, tasks))
-        moved = self.within_cap(found)
-        if moved or self.colour or len(todo) > 1:
-            before = self.cost(block, self.loads_at_start)
-            return found if self.cost(found) <= before else block.copy()
-        return found if gained >= 0 else block.copy()
+    def _misled(
+        self, todo: list[tuple[Level, Phase]], block: Int32s, labels: list[Int32s],
+        pressure: Float64s,
+    ) -> bool:  # fmt: skip
+        """Whether centroids do not help clusters below the largest, in these blocks of them.
 
-    def within_cap(self, block: Int32s) -> bool:
-        """Bring every block within the cap; whether any was over it."""
-        return within_cap(self.geometry, self.graph, block, self.n_blocks, self.cap)
-
-    def cost(
-        self, block: Int32s, loads: int | None = None, coloured_at: float | None = None
-    ) -> float:
-        """The weighted loads, counted unless they are given, and the price of the colours.
-
-        Of the fewest colours that blocks can have; with another price, of those that they get,
-        which takes ten times as long.
+        In a plane whose places are known they do; of few blocks, or parts, none are tried.
         """
-        g, price = self.geometry, self.colour if coloured_at is None else coloured_at
-        cost = float(g.loads(block, self.n_blocks) if loads is None else loads)
-        if price:
-            cost += (
-                price * self._unit * g.colours(block, self.n_blocks, exact=coloured_at is not None)
-            )
-        return cost
-
-    def _groupings(
-        self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
-    ) -> Iterator[list[tuple[Any, ...]]]:
-        """The tasks of :func:`anneal_groups` that anneal the first level of those left to do.
-
-        ``blocks`` and ``pressure`` have those of every start. Each list of tasks groups them
-        another way, and changes them before the next one is made.
-        """
-        (level, phase), last = todo[0], len(todo) == 1
-        total, begin = self._budget.sweeps(todo, 0.0), 0
-        parts = self._parts(phase, total)
-        written = self.geometry.written if last and self.colour else None
-        points = Points(self.geometry.weight, written)
-        metrics = [self._metric(level, phase, block) for block in blocks]
-        for part in range(parts):
-            end = begin + round((total - begin) / (parts - part))
-            cold = COLD_SWEEPS if last and part == parts - 1 else 0
-            number = 100 * len(todo) + part
-            schedule = self._schedule(phase, total, last)._replace(begin=begin, end=end + cold)
-            tasks: list[tuple[Any, ...]] = []
-            for start, block in enumerate(blocks):
-                grouping = Grouping.of(block, self._groups(level, block, number, phase.group))
-                own = schedule._replace(seed=(self.seed + start + 1_000_003 * number) % 2**31)
-                tasks += [
-                    (level, points, metrics[start], block, grouping, share, own, pressure[start])
-                    for share in grouping.shares()
-                ]
-            yield tasks
-            self._budget.spend(level, end - begin)
-            begin = end
-            if self.until < FOREVER and part < parts - 1:
-                total = begin + self._budget.sweeps(todo, begin / total)
-        self.sweeps += total if last else 0
-
-    def _parts(self, phase: Phase, total: int) -> int:
-        """How often a level is grouped for so many sweeps."""
-        often = MORE_GROUPINGS if self._elements.weight.size <= LONE_GROUP else 1
-        parts = min(total, max(1, round(often * phase.groupings * self.effort**0.5)))
-        parts = 1 + total // LONG if self.small else parts
-        # what fits into the time is found out on the way
-        often = HURRIED_AT_A_PRICE if self.colour else HURRIED
-        return min(total, max(parts, often)) if self.until < FOREVER else parts
-
-    def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
-        """The whole schedule of a level."""
-        unit, n = self._unit, max(1, self._elements.weight.size)
-        loaded = self.loads_at_start / unit / n
-        if self.corners and not last:
-            unit, loaded = self.corners.unit, self._loaded_corners
-        heat = max(1.0, HEAT_PRICE * loaded)
-        (first, final), one = phase.temperature, self._sizes.mean_weight
-        drawn = 1.0 if self.geometry.known or self.sizes else PULL_GUESSED
-        # parts of unlike sizes have shares to keep to instead
-        rate = 0.0 if self.sizes else phase.rate / self.effort**0.5
-        # in a long search, whole regions would fill
-        over = min(loaded, MOST_OVER * heat) * min(2.0, max(1.0, self.effort**0.5)) / one
-        return AnnealingSchedule(
-            0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
-            (heat * first, heat * final), phase.excess,
-            (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
-            (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
-            rate, HALVED, min(COLOUR_TIMES * self.colour, MOST_COLOUR), phase.softness,
-            1.0 / unit, 0,
-        )  # fmt: skip
-
-    def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
-        """Of each block, scaled so that the mean squared radius is 1; 0 where nothing pulls."""
-        if not phase.pull[0]:
-            return np.zeros((self.n_blocks, 6))
-        g, step = self._looked_at.geometry, self._sample(level)
-        metric = block_metrics(
-            g.table, g.position, g.coordinates, self._looked_at.rows(self._examples(level)),
-            block[::step].copy(), self.n_blocks, g.thinnest,
-        )  # fmt: skip
-        place = read_only(level.place[::step].copy())
-        radius = squared_radius(place, level.weight[::step].copy(), block[::step].copy(), metric)
-        return metric / radius if radius > 0.0 else metric
-
-    def _sample(self, level: Level) -> int:
-        """Every so manyth cluster tells where blocks are and how wide their elements."""
-        return max(1, level.weight.size // (SAMPLED * self.n_blocks))
-
-    def _examples(self, level: Level) -> Int32s:
-        return level.example[:: self._sample(level)].copy()
-
-    def groups(self, block: Int32s, number: int, near: Bools) -> Int32s:
-        """Groups of neighbouring blocks, one where the elements of those ``near`` are few."""
-        if np.count_nonzero(near) * self.cap <= LONE_GROUP:
-            return np.zeros(self.n_blocks, np.int32)
-        return self._groups(self._elements, block, number)
-
-    def _groups(
-        self, level: Level, block: Int32s, number: int, most: int = GROUP_ELEMENTS
-    ) -> Int32s:
-        """Groups of neighbouring blocks, cut in directions that differ from time to time."""
-        n_pairs = -(-self._elements.weight.size // (2 * most))
-        n_pairs = min(n_pairs, self.n_blocks // (2 * GROUP_BLOCKS))
-        if self.small or n_pairs == 0:
-            return np.zeros(self.n_blocks, np.int32)
-        step = self._sample(level)
-        where = middles(
-            in_space(level.place[::step]), level.weight[::step].copy(), block[::step].copy(),
-            self.n_blocks,
-        )  # fmt: skip
-        directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
-        return bisect_places(where, min(self.n_blocks, 2 * n_pairs), directions=directions)
+        plane = self.geometry.known and self.geometry.coordinates.shape[1] < 3
+        few = self.n_blocks < 3 * TRIAL_BLOCKS or not labels
+        if plane or self.sizes or self.lean or few:
+            return False
+        (level, phase), finer = todo[0], take(block, labels[-1])
+        sweeps = min(TRIAL_SWEEPS, self._budget.sweeps(todo, 0.0))
+        groups = self._groups(level, finer, 0, self.n_blocks // TRIAL_BLOCKS)
+        schedule = self._schedule(phase, sweeps, len(todo) == 1)._replace(seed=self.seed)
+        points, metric = Points(self.geometry.weight, None), self._metric(level, phase, finer)
+        return misled(level, points, metric, finer, groups, schedule, pressure)

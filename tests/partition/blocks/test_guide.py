@@ -1,0 +1,62 @@
+"""Where centroids mislead, nothing pulls: a trial tells, and layers over a ball gain by it."""
+
+import numpy as np
+from scipy.spatial import ConvexHull
+
+from meshprep.partition import BlockProblem, partition
+from meshprep.partition.blocks.groups import Points
+from meshprep.partition.blocks.guide import misled
+from meshprep.partition.blocks.partitioner import geometry_of
+from meshprep.partition.blocks.search import Search
+from meshprep.partition.connectivity import distinct_rows
+from meshprep.partition.neighbourhood import facet_graph
+from meshprep_runtime.maps import read_only
+
+
+def ball_of_layers(triangles, layers):
+    """Wedges in thin layers over a ball: table, number of points, places of the wedges."""
+    points = np.random.default_rng(1).normal(size=(triangles // 2, 3))
+    points /= np.linalg.norm(points, axis=1)[:, None]
+    surface, n = ConvexHull(points).simplices, len(points)
+    wedges = [np.hstack([surface + k * n, surface + (k + 1) * n]) for k in range(layers)]
+    places = np.concatenate([points * (1 + 0.015 * k) for k in range(layers + 1)])
+    table = np.concatenate(wedges).astype(np.int32)
+    return table, len(places), places[table].mean(axis=1)
+
+
+def test_layers_over_a_ball_are_cut_without_centroids(check_blocks):
+    table, n_points, where = ball_of_layers(2_500, 12)
+    blocks = partition(BlockProblem(table, n_points, 256, coordinates=where), "blocks")
+    check_blocks(blocks, len(table), 256)
+    # 26,065 where centroids pull
+    assert blocks.notes["loads"] < 25_850
+
+
+def trial(table, n_points, where, shuffled):
+    """The outcome of a trial on clusters of a search that has just begun."""
+    rows = distinct_rows(table)
+    graph = facet_graph(rows, n_points)
+    ones = np.ones(n_points, np.int32)
+    geometry = geometry_of(rows, ones, ones > 0, where, graph).placed()
+    search = Search(geometry, graph, -(-len(table) // 64), 64, 0, 1.0)
+    todo, labels, blocks = search._begin(0.0)
+    (level, phase), block = todo[1], blocks[0][labels[-1]]
+    metric, pressure = search._metric(level, phase, block), np.zeros(search.n_blocks)
+    if shuffled:
+        level = level._replace(place=read_only(np.random.default_rng(2).permutation(level.place)))
+    groups, before = (
+        np.arange(search.n_blocks, dtype=np.int32) // (search.n_blocks // 2 + 1),
+        block.copy(),
+    )
+    points, schedule = Points(geometry.weight, None), search._schedule(phase, 20)
+    found = misled(level, points, metric, block, groups, schedule, pressure)
+    assert (block == before).all()
+    assert not pressure.any()
+    return found
+
+
+def test_places_of_other_clusters_mislead_and_real_ones_do_not(hex_nodes):
+    table, n_points, where = hex_nodes(20)
+    where = where + np.random.default_rng(1).uniform(-0.3, 0.3, where.shape)
+    assert not trial(table, n_points, where, shuffled=False)
+    assert trial(table, n_points, where, shuffled=True)
