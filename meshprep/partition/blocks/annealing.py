@@ -123,7 +123,7 @@ class Annealing:
     def improve(self, block: Int32s, phase: Phase) -> Int32s:
         """Blocks within the cap, annealed element by element from those given; no worse."""
         self._start_from(block)
-        found, pressure, gained = block.copy(), np.zeros((1, self.n_blocks)), 0
+        found, pressure, gained = block.copy(), np.zeros((1, self.n_blocks)), 0.0
         todo = self._of_elements(self._first_level(), phase)
         for k in range(len(todo)):
             gained += self._anneal(todo[k:], [found], pressure)
@@ -191,7 +191,7 @@ class Annealing:
     def _anneal(
         self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
     ) -> float:
-        """Anneal the first level of those left to do; blocks and pressure change. What is gained."""
+        """Anneal the first level of those left to do; blocks and pressure change. The gain."""
         tasks = self._groupings(todo, blocks, pressure)
         return sum(sum(each(anneal_groups, some)) for some in tasks)
 
