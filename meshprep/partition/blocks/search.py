@@ -327,7 +327,7 @@ class Search:
             begin = end
             if self.until < FOREVER and part < parts - 1:
                 total = begin + self._budget.sweeps(todo, begin / total)
-        self.sweeps += total if last else 0
+        self.sweeps += total if level.weight.size == self._elements.weight.size else 0
 
     def _parts(self, phase: Phase, total: int) -> int:
         """How often a level is grouped for so many sweeps."""
