@@ -186,7 +186,7 @@ class Annealing:
             begin = end
             if self.until < FOREVER and part < parts - 1:
                 total = begin + self._budget.sweeps(todo, begin / total)
-        self.sweeps += total if last else 0
+        self.sweeps += total if level.weight.size == self._elements.weight.size else 0
 
     def _anneal(
         self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
