@@ -135,6 +135,7 @@ def test_parts_from_a_file_and_shares(cli, mesh_file):
         (("--parts", "two"), "--parts 'two' must be numbers"),
         (("--parts", "0"), "from 1"),
         (("--parts", "2", "--weights", "1,2,3"), "3 weights for 2 parts"),
+        (("--parts", "2", "--weights", "auto"), "--weights 'auto' must be numbers"),
         (("--parts", "2", "--cut", "metsi"), "cut 'metsi' is unknown"),
         (("--parts", "2", "--increments", "both"), "increments 'both' is unknown"),
         (("--parts", "2", "--slices", "--cut", "metis"), "cut 'metis' needs the whole mesh"),

@@ -133,6 +133,9 @@ def test_tiles_join_blocks_that_meet_most():
     assert join(block, meetings, 2).tolist() == [0, 1, 1, 0]
     assert join(block, meetings, 1).tolist() == [0, 1, 2, 3]
     assert join(block, {}, 4).tolist() == [0, 1, 2, 3]
+    # Block 2 is met twice before its turn comes, and counts once.
+    row = {0: {1: 1, 2: 1}, 1: {0: 1, 2: 1}, 2: {0: 1, 1: 1, 3: 1}, 3: {2: 1}}
+    assert join(block, row, 4).tolist() == [0, 0, 0, 0]
 
 
 def test_tiles_start_from_blocks_of_the_loop_that_writes_through_maps(slow):
