@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from meshprep.pipeline.tuning import Tuning
-from meshprep_cli.tune import _show
+from meshprep_cli.tune import _by_strategy, _show
 from meshprep_runtime import Plan
 from meshprep_runtime.plan.tuned import Machine, Trial, Tuned
 
@@ -69,6 +69,15 @@ def test_it_writes_what_is_fastest_into_the_plan(cli, shows, plan):
     assert values["input_order"]["strategy"] == "sequential"
     # Once more on the same machine: the entry is replaced.
     assert len(Plan.load(plan)["edges->cells"].tuned) == 1
+
+
+def test_a_line_for_each_strategy():
+    """Whole numbers begin one; blocks and layouts are progress inside."""
+    told = []
+    report = _by_strategy(lambda *words: told.append(words))
+    for done, what in enumerate(("two-step", "hierarchical s64", "hierarchical, q as SoA")):
+        report(done, 3, what)
+    assert told == [(0, 3, "two-step"), (1, 3, "hierarchical"), (2.5, 3, "hierarchical")]
 
 
 def test_doubt_is_told(capsys, tmp_path):

@@ -22,7 +22,7 @@ ROWS = Loop(
         Arg("u", Access.READ, 3, "f8", "elements->points", (0,)),
         Arg("s", Access.READ, 16, "u1"),
         Arg("a", Access.INC, 4, "i4", "elements->points", (0, 1)),
-        Arg("b", Access.INC, 2, "f8", "elements->points", (1,)),
+        Arg("b", Access.INC, 4, "f8", "elements->points", (1,)),
         Arg("c", Access.READ, 2, "f8", is_global=True),
         Arg("g", Access.INC, 4, "f4", "elements->points", (1, 0)),
     ),
@@ -37,7 +37,7 @@ def body(d, x1, x0, u, s, a0, a1, b, c, g1, g0):
         a1[k] -= int(x0[k])
         d[k] += u[0] * c[1]
     b[0] += u[1] + c[0]
-    b[1] += u[2] * d[3]
+    b[3] += u[2] * d[3]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def expected(plan, given):
     np.subtract.at(out["a"], points[:, 1], x[points[:, 0], :4].astype("i4"))
     out["d"] += (u[points[:, 0], 0] * c[1])[:, None]
     np.add.at(out["b"][:, 0], points[:, 1], u[points[:, 0], 1] + c[0])
-    np.add.at(out["b"][:, 1], points[:, 1], u[points[:, 0], 2] * out["d"][:, 3])
+    np.add.at(out["b"][:, 3], points[:, 1], u[points[:, 0], 2] * out["d"][:, 3])
     return out
 
 
@@ -85,7 +85,7 @@ def test_the_same_sums(strategy, commit, plan):
 
 def test_what_is_moved_at_once(plan):
     made = program(body, plan)
-    # d 2 x f8, x 2 x f4, u one by one, s 16 x u1, a 4 x i4, b 2 x f8, the global one by one,
+    # d 2 x f8, x 2 x f4, u one by one, s 16 x u1, a 4 x i4, b 2 x f8 twice, the global one by one,
     # g 4 x f4.
     assert made.alignment == (16, 8, 8, 16, 16, 16, 8, 16)
     assert "MP_LOAD(2, v1 + 4, s1, MP_AT(q0, 6) + 4);" in made.text

@@ -12,6 +12,7 @@ from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.check.checked import CheckError, launch_checked
 from meshprep_runtime.cuda.nvrtc import compile_program
+from meshprep_runtime.plan.chains.tiles import LocalSelection
 from meshprep_runtime.program.chains.gpu_program import buffers, sectors, tiled_program
 from meshprep_runtime.program.chains.gpu_text import check_loops
 from meshprep_runtime.program.chains.inspect import with_maps
@@ -143,9 +144,16 @@ def slow_sectors(tiles):
     return moved + (entries + sum(4 * s.elements.size for s in tiles.sets.values())) // 32
 
 
+def as_list(selection):
+    """The same elements as a list, backwards."""
+    tiles = range(selection.count.size)
+    items = [selection.of_tile(t)[::-1] for t in tiles]
+    return LocalSelection(selection.count, np.concatenate(items).astype(np.int32))
+
+
 @pytest.mark.usefixtures("needs_gxx")
 def test_rows_of_several_values(slow):
-    """One dat in shared memory, one in scratch and one that is read where it lies; two sets."""
+    """One dat in shared memory, one in scratch and one that is read where it lies; some lists."""
     grid = slow.quads(6, 5)
     loops = [
         Loop(
@@ -171,6 +179,8 @@ def test_rows_of_several_values(slow):
     ]
     plan = slow.plan(grid.sizes, grid.tables, loops, (4,))
     tiles = tiled(SimpleNamespace(program=SimpleNamespace(plan=plan)), kept=("", ""))
+    runs = (tiles.runs[0], *map(as_list, tiles.runs[1:]))
+    tiles = replace(tiles, runs=runs, copies=tiles.copies | {"q": as_list(tiles.copies["q"])})
     largest = tiles.sets["cells"].largest
     functions = {name: DeviceFunction(name, WIDE) for name in ("gather", "take")}
     program = tiled_program(tiles, functions, plan.maps, threads=32, shared_bytes=16 * largest)

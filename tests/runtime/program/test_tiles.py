@@ -24,7 +24,13 @@ from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError
 from meshprep_runtime.plan.chains.tiles import Kept
 from meshprep_runtime.program.chains.inspect import overlapped
 from meshprep_runtime.program.chains.numbers import number
-from meshprep_runtime.program.chains.owners import blocks_of, join, tile_owners
+from meshprep_runtime.program.chains.owners import (
+    blocks_of,
+    join,
+    sizes_to_try,
+    tile_in_cache,
+    tile_owners,
+)
 
 POISON = -(10**9)
 COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
@@ -133,6 +139,27 @@ def test_tiles_join_blocks_that_meet_most():
     assert join(block, meetings, 2).tolist() == [0, 1, 1, 0]
     assert join(block, meetings, 1).tolist() == [0, 1, 2, 3]
     assert join(block, {}, 4).tolist() == [0, 1, 2, 3]
+    # Block 2 is met twice before its turn comes, and counts once.
+    row = {0: {1: 1, 2: 1}, 1: {0: 1, 2: 1}, 2: {0: 1, 1: 1, 3: 1}, 3: {2: 1}}
+    assert join(block, row, 4).tolist() == [0, 0, 0, 0]
+    assert join(block, row, 2).tolist() == [0, 0, 1, 1]
+
+
+def test_tiles_that_fit_into_cache(monkeypatch):
+    sizes, maps = grid_mesh(32)
+    w, q = Arg("w", Access.READ, 2, "f4"), Arg("q", Access.RW, 3, "f8")
+    res = Arg("res", Access.INC, 1, "f8", "edges->cells", (0, 1))
+    loops = [Loop("gather", "edges", (w, res)), Loop("take", "cells", (q,))]
+    chain = number(loops, sizes, maps)
+    edges, cells = sizes["edges"], sizes["cells"]
+    # 8 bytes and two local numbers of two bytes an edge, 24 + 8 bytes a cell.
+    nbytes = (8 + 2 * 2) * edges + 32 * cells
+    assert tile_in_cache(chain) == 2**20 * cells // nbytes > cells
+    assert sizes_to_try(chain) == [cells]
+    monkeypatch.setattr(f"{tile_in_cache.__module__}.CACHE_BYTES", 4096)
+    fits = 4096 * cells // nbytes
+    assert 4 * fits < cells < 16 * fits
+    assert sizes_to_try(chain) == [fits, 4 * fits]
 
 
 def test_tiles_start_from_blocks_of_the_loop_that_writes_through_maps(slow):
