@@ -89,7 +89,8 @@ def phases(
     A move of larger clusters changes more of a border, which grows with the power (d - 1) / d of
     their size: the temperature rises with it.
     """
-    elements, clusters, more = ELEMENTS, CLUSTERS, 1.0
+    elements, more = ELEMENTS, 1.0
+    clusters: tuple[Phase, ...] = CLUSTERS
     many = max(1.0, n_blocks / MANY_BLOCKS)
     if d == 2:
         elements, clusters = PLANE_ELEMENTS, PLANE_CLUSTERS

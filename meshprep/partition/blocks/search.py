@@ -155,12 +155,12 @@ class Search:
         levels, labels = self._levels()
         self._component = components_of(levels[-1])
         blocks = self._starts(levels, labels, rotation)
-        guessed = self._by_distances(levels, labels, blocks[0])
-        if guessed is not None:
-            self.geometry = guessed
+        if (guessed := self._by_distances(levels, labels, blocks[0])) is not None:
+            self.geometry, blocks[0] = guessed
             self._prepare()
             levels = in_other_places(levels, labels, self._elements)
-            blocks = self._starts(levels, labels, rotation)
+            if self._component is not None:
+                blocks = self._starts(levels, labels, rotation)
         if self.lean:
             self._let_go()
         else:
@@ -235,8 +235,8 @@ class Search:
 
     def _by_distances(
         self, levels: list[Level], labels: list[Int32s], cut: Int32s
-    ) -> Geometry | None:
-        """Graph distances as places, where coordinates tear the start and these load less."""
+    ) -> tuple[Geometry, Int32s] | None:
+        """Graph distances as places, and a start, where coordinates tear one that loads more."""
         top, g = levels[-1], self.geometry
         if self.lean or not g.known or torn_share(top, cut, self.n_blocks, self._component) < TORN:
             return None
@@ -245,8 +245,8 @@ class Search:
         loads = g.loads(refined(block, labels), self.n_blocks)
         if loads >= WORTH_GUESSING * self.loads_at_start:
             return None
-        place = smoothed_places(levels, labels, place)
-        return Geometry.of(g.table, g.weight, g.written, place, known=False).placed()
+        self.loads_at_start, place = loads, smoothed_places(levels, labels, place)
+        return Geometry.of(g.table, g.weight, g.written, place, known=False).placed(), block
 
     def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
         """The weighted loads and the price of the cut facets, less what no move can change."""
