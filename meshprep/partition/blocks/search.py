@@ -130,7 +130,7 @@ class Search:
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], blocks, pressure):
                 each(anneal_groups, tasks)
-            if k < len(labels) and not self.lean:
+            if k < len(labels) and self.sizes is None:
                 blocks = [reunited(todo[k][0], block, component) for block in blocks]
                 component = None if component is None else take(component, labels[-1 - k])
             # memory of a level that is done is for those of more clusters
@@ -161,14 +161,14 @@ class Search:
             levels = in_other_places(levels, labels, self._elements)
             if self._component is not None:
                 blocks = self._starts(levels, labels, rotation)
-        if self.lean:
-            self._let_go()
-        else:
+        if self.sizes is None:
             blocks = [reunited(levels[-1], block, self._component) for block in blocks]
             if self._component is not None:
-                levels = moved_together(levels, labels, blocks[0], self._component)
-                if self.sizes is None:
-                    self._sizes = self._sizes.held(of_several(self._component, blocks[0]))
+                self._sizes = self._sizes.held(of_several(self._component, blocks[0]))
+        if self.lean:
+            self._let_go()
+        elif self._component is not None:
+            levels = moved_together(levels, labels, blocks[0], self._component)
         todo = phases(levels, d, self.effort, self.n_blocks)
         del levels
         self._tidy()
