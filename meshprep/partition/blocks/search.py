@@ -60,7 +60,7 @@ class Search(Annealing):
             if k == 0 and self._misled(todo[1:], blocks[0], labels, pressure[0]):
                 self._guided, blocks, pressure = 0.0, [start], np.zeros_like(pressure)
                 self._anneal(todo, blocks, pressure)
-            if k < len(labels) and not self.lean:
+            if k < len(labels) and self.sizes is None:
                 blocks = [reunited(todo[k][0], block, component) for block in blocks]
                 component = None if component is None else take(component, labels[-1 - k])
             # memory of a level that is done is for those of more clusters
@@ -85,21 +85,21 @@ class Search(Annealing):
         d = min(3, self.geometry.coordinates.shape[1])
         levels, labels = self._levels()
         blocks = self._starts(levels, labels, rotation)
-        guessed = self._by_distances(levels, labels, blocks[0])
-        if guessed is not None:
-            self.geometry = guessed
+        if (guessed := self._by_distances(levels, labels, blocks[0])) is not None:
+            self.geometry, blocks[0] = guessed
             self._prepare()
             levels = in_other_places(levels, labels, self._elements.place)
-            blocks = self._starts(levels, labels, rotation)
-        if self.lean:
-            self._let_go()
-        else:
-            component = self._row.component
+            if self._row.component is not None:
+                blocks = self._starts(levels, labels, rotation)
+        component = self._row.component
+        if self.sizes is None:
             blocks = [reunited(levels[-1], block, component) for block in blocks]
             if component is not None:
-                levels = moved_together(levels, labels, blocks[0], component)
-                if self.sizes is None:
-                    self._sizes = self._sizes.held(of_several(component, blocks[0]))
+                self._sizes = self._sizes.held(of_several(component, blocks[0]))
+        if self.lean:
+            self._let_go()
+        elif component is not None:
+            levels = moved_together(levels, labels, blocks[0], component)
         todo = phases(levels, d, self.effort, self.n_blocks)
         todo[-1:] = self._of_elements(*todo[-1])
         del levels
@@ -169,8 +169,8 @@ class Search(Annealing):
 
     def _by_distances(
         self, levels: list[Level], labels: list[Int32s], cut: Int32s
-    ) -> Geometry | None:
-        """Graph distances as places, where coordinates tear the start and these load less."""
+    ) -> tuple[Geometry, Int32s] | None:
+        """Graph distances as places, and a start, where coordinates tear one that loads more."""
         top, g = levels[-1], self.geometry
         if self.lean or not g.known:
             return None
@@ -178,11 +178,12 @@ class Search(Annealing):
             return None
         place = places_of_clusters(top)
         block = bisect_places(place, self.n_blocks, top.weight, self._sizes.share)
-        loads = g.loads(refined(block, labels), self.n_blocks)
-        if loads >= WORTH_GUESSING * self.loads_at_start:
+        of_elements = refined(block, labels)
+        if g.loads(of_elements, self.n_blocks) >= WORTH_GUESSING * self.loads_at_start:
             return None
+        self._start_from(of_elements)
         place = smoothed_places(levels, labels, place)
-        return Geometry.of(g.table, g.weight, g.written, place, known=False).placed()
+        return Geometry.of(g.table, g.weight, g.written, place, known=False).placed(), block
 
     def _misled(
         self, todo: list[tuple[Level, Phase]], block: Int32s, labels: list[Int32s],

@@ -6,6 +6,7 @@ from meshprep.partition.blocks.levels import element_level
 from meshprep.partition.blocks.phases import (
     CLUSTERS,
     ELEMENTS,
+    GROUP_ELEMENTS,
     PLANE_EDGES,
     PLANE_ELEMENTS,
     Phase,
@@ -109,3 +110,10 @@ def test_a_long_search_sweeps_large_blocks_less(d, size, powers):
         for effort in (1.0, 8.0)
     )
     assert long / usual == pytest.approx(8.0 ** (np.repeat(powers, 2) - 1.0))
+
+
+def test_only_short_searches_in_space_have_larger_groups():
+    level = elements_of("delaunay3d", "cells->nodes")
+    for d, effort, larger in [(3, 0.3, True), (3, 1.0, False), (2, 0.3, False)]:
+        found = {phase.group for _, phase in phases([level] * 4, d, effort, 100)}
+        assert all((group > GROUP_ELEMENTS) == larger for group in found)
