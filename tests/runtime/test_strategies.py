@@ -8,6 +8,7 @@ import pytest
 from python_loops import INC, RW, check, edge_plan, res_calc
 
 from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, PlanError
+from meshprep_runtime.cpu import executor
 from meshprep_runtime.cpu.elements import ElementCode
 from meshprep_runtime.cpu.schedule import SCHEDULES
 from meshprep_runtime.kernel.bind import slots
@@ -51,6 +52,25 @@ def test_only_blocks_with_lists_pay_for_lists(slow):
         assert ("order[" in text) == ("fetch(" in text) == lists
         # each of the two points of q, x, adt and res once
         assert text.count("fetch(") == (8 if lists else 0)
+
+
+@pytest.mark.parametrize("least", [None, 0])
+def test_rows_are_asked_for_ahead_where_dats_fit_no_cache(slow, flow, monkeypatch, least):
+    """Small ones do not; the loop is right either way."""
+    if least is not None:
+        monkeypatch.setattr(executor, "FETCHED_BYTES", least)
+    texts, compiled = [], executor.Executor._compiled
+
+    def spied(self, text, *rest):
+        texts.append(text)
+        return compiled(self, text, *rest)
+
+    monkeypatch.setattr(executor.Executor, "_compiled", spied)
+    grid = slow.quads(6, 4)
+    plan = slow.plan(grid.sizes, grid.tables, [slow.res_calc], lists=True)["res_calc"]
+    check(res_calc, plan, flow, "hierarchical", rtol=1e-13)
+    assert ["fetch(" in text for text in texts] == [least == 0] * len(texts)
+    assert texts
 
 
 def test_a_loop_without_blocks(airfoil, flow):

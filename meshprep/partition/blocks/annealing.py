@@ -44,9 +44,9 @@ COLD_SWEEPS = 4
 PULL_GUESSED = 0.4
 # Pressure at which elements are drawn to centroids by half: a few times what chance adds up to.
 HALVED = 0.3
-# What a colour costs in moves, in times its price and at most: at the price itself a search ends
-# before it is worth it, and at a much higher one it is stuck where it begins.
-COLOUR_TIMES, MOST_COLOUR = 3.0, 192.0
+# What a colour costs in moves: in times its price, up to so much, and of higher prices a share. At
+# the price itself a search ends before it is worth it, and at a high one it is stuck.
+COLOUR_TIMES, MUCH, OF_MORE = 3.0, 192.0, 0.5
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
 # What an element over the cap costs is in points that one loads, or in temperatures where less.
@@ -222,8 +222,8 @@ class Annealing:
             (heat * first, heat * final), phase.excess,
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
-            rate, HALVED, min(COLOUR_TIMES * self.colour, MOST_COLOUR), phase.softness,
-            1.0 / unit, 0,
+            rate, HALVED, max(min(COLOUR_TIMES * self.colour, MUCH), OF_MORE * self.colour),
+            phase.softness, 1.0 / unit, 0,
         )  # fmt: skip
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
