@@ -19,7 +19,7 @@ from meshprep.report.compare import Comparison
 from meshprep.report.html import html_report
 from meshprep.report.meshes import NamedMesh
 
-WINDOW = (1200, 3203)
+WINDOW = (1200, 2985)
 
 
 def main(target: str) -> None:

@@ -115,7 +115,6 @@ def run(
     """
     from meshprep.pipeline.tuning import loop_of, tune_plan
     from meshprep_runtime.plan import Plan
-    from meshprep_runtime.plan.records import to_json
 
     options.set_threads(threads)
     if kernels.spmv:
@@ -149,9 +148,7 @@ def run(
     if not dry_run:
         done.plan.save(plan, overwrite=True)
     if as_json:
-        more = {"equal_within_noise": to_json(done.tuned.equals), "notes": done.notes}
-        more["input_order"] = to_json(done.before)
-        console.show_json({"loop": name, **to_json(done.tuned), **more})
+        console.show_json(_described(done))
     else:
         _show(done, plan, dry_run)
 
@@ -201,6 +198,13 @@ def _by_strategy(progress: console.Report) -> console.Report:
         seen.append(strategy)
 
     return report
+
+
+def _described(done: Tuning) -> dict[str, Any]:
+    from meshprep_runtime.plan.records import to_json
+
+    more = {"equal_within_noise": to_json(done.tuned.equals), "input_order": to_json(done.before)}
+    return {"loop": done.loop, **to_json(done.tuned), **more, "notes": done.notes}
 
 
 def _show(done: Tuning, plan: Path, dry_run: bool) -> None:

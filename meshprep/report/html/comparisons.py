@@ -33,7 +33,8 @@ def section(comparison: Comparison, columns: Sequence[Column], tables: Sequence[
 
 
 def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
-    if not columns:
+    # the table beside says as much of one plan
+    if len(columns) < 2:
         return
     sizes = _series(columns, lambda v: v.block_size)
     colours = _series(columns, lambda v: v.thread_colours.mean or 0.0)
