@@ -34,14 +34,14 @@ def torn_share(top: Level, block: Int32s, n_blocks: int) -> float:
     return float(torn.mean())
 
 
-class Row(NamedTuple):
+class ComponentRow(NamedTuple):
     """Components in a row: that of each of the largest clusters, and how large blocks of it are."""
 
     component: Int32s
     share: Int64s
 
     @classmethod
-    def of(cls, top: Level, sizes: Sizes) -> Row:
+    def of(cls, top: Level, sizes: Sizes) -> ComponentRow:
         """Packed where blocks are alike, but for components that share points with others."""
         component, share = components(top.offset, top.neighbours), sizes.share
         if component.any() and not sizes.least.any():
@@ -64,7 +64,7 @@ def _share_nothing(top: Level, component: Int32s) -> Bools:
 
 
 def apart_first(
-    row: Row, table: Int32s, where: Float64s, position: Float64s, frame: Float64s
+    row: ComponentRow, table: Int32s, where: Float64s, position: Float64s, frame: Float64s
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Places of elements and points, and directions, with one more axis: the row of components.
 
@@ -83,7 +83,7 @@ def apart_first(
 
 
 def moved_together(
-    levels: list[Level], labels: list[Int32s], block: Int32s, row: Row
+    levels: list[Level], labels: list[Int32s], block: Int32s, row: ComponentRow
 ) -> list[Level]:
     """Levels with components moved, so that what a block has of two of them is in one place.
 

@@ -13,7 +13,7 @@ from ...kernels.memory import give_back
 from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
 from .anneal import EVEN_GAIN
-from .apart import Row, apart_first, moved_together, torn_share
+from .apart import ComponentRow, apart_first, moved_together, torn_share
 from .bisection import bisect, bisect_places
 from .budget import FOREVER, Budget
 from .caps import within_cap
@@ -168,7 +168,7 @@ class Search:
         """The blocks of the largest clusters to start from."""
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
-        self._row = Row.of(levels[-1], self._sizes)
+        self._row = ComponentRow.of(levels[-1], self._sizes)
         blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
         self.loads_at_start = self.geometry.loads(refined(blocks[0], labels), self.n_blocks)
         return blocks

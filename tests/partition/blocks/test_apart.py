@@ -8,7 +8,7 @@ from meshprep.io.generate import generate
 from meshprep.mesh.incidence import Csr
 from meshprep.partition import BlockProblem, partition
 from meshprep.partition.blocks.apart import (
-    Row,
+    ComponentRow,
     apart_first,
     components,
     more_pieces,
@@ -70,7 +70,7 @@ def two_squares(side):
 def test_components_are_cut_from_each_other_before_they_are_cut():
     table, points, where = two_squares(8)
     level = element_level(table, facet_graph(table, len(points)), where)
-    row = Row.of(level, Sizes.equal(128, 5, 32))
+    row = ComponentRow.of(level, Sizes.equal(128, 5, 32))
     places = apart_first(row, table, where, points, np.eye(2))
     assert [a.shape[1] for a in places] == [3, 3, 3]
     part = bisect(table, places[1], places[0], places[2], 5)
@@ -84,7 +84,7 @@ def test_what_a_block_has_of_two_components_is_in_one_place():
     levels, labels = [element_level(table, graph, where)], []
     level, label = coarsen(levels[0], len(points), 4)
     levels, labels = [*levels, level], [label]
-    row, some = Row.of(level, Sizes.equal(128, 5, 32)), level.example
+    row, some = ComponentRow.of(level, Sizes.equal(128, 5, 32)), level.example
     places = apart_first(row, table[some], where[some], points, np.eye(2))
     block = bisect(table[some], places[1], places[0], places[2], 5, weight=level.weight)
     moved = moved_together(levels, labels, block, row)
@@ -102,7 +102,7 @@ def test_a_connected_mesh_stays_where_it_is():
         array[:64] if k != 1 else array for k, array in enumerate(two_squares(8))
     )
     level = element_level(table, facet_graph(table, len(points)), where)
-    row = Row.of(level, Sizes.equal(64, 2, 32))
+    row = ComponentRow.of(level, Sizes.equal(64, 2, 32))
     assert moved_together([level], [], np.zeros(64, np.int32), row)[0] is level
     assert apart_first(row, table, where, points, np.eye(2))[0] is where
 
