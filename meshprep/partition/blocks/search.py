@@ -124,12 +124,14 @@ class Search:
         pressure = np.zeros((len(blocks), self.n_blocks))
         start = blocks[0].copy()
         for k in range(len(todo)):
-            self._anneal(todo[k:], blocks, pressure)
+            for tasks in self._groupings(todo[k:], blocks, pressure):
+                each(anneal_groups, tasks)
             if k == 0 and self._misled(todo[1:], blocks[0], labels, pressure[0]):
                 self._guided, blocks, pressure = 0.0, [start], np.zeros_like(pressure)
-                self._anneal(todo, blocks, pressure)
+                for tasks in self._groupings(todo, blocks, pressure):
+                    each(anneal_groups, tasks)
             # memory of a level that is done is for those of more clusters
-            todo[k] = todo[-1]
+            todo[k], tasks = todo[-1], []
             if k < len(labels):
                 blocks = [take(block, labels[-1 - k]) for block in blocks]
                 self._bring_back(todo, k + 1, labels)
@@ -316,13 +318,6 @@ class Search:
         schedule = self._schedule(phase, sweeps)._replace(seed=self.seed)
         points, metric = Points(self.geometry.weight, None), self._metric(level, phase, finer)
         return misled(level, points, metric, finer, groups, schedule, pressure)
-
-    def _anneal(
-        self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
-    ) -> None:
-        """Anneal the first level of those left to do; blocks and pressure are changed."""
-        for tasks in self._groupings(todo, blocks, pressure):
-            each(anneal_groups, tasks)
 
     def _parts(self, phase: Phase, total: int) -> int:
         """How often a level is grouped for so many sweeps."""
