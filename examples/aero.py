@@ -17,8 +17,9 @@ from kernels import aero as kernels
 from meshprep.io.generate import generate
 from meshprep.io.generate.airfoil import FARFIELD
 from meshprep.loops import read_requests
-from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
-from meshprep.pipeline.steps import Options, Prepared, plan_request_maps, prepare
+from meshprep.mesh import Dat, Mesh
+from meshprep.pipeline.steps import Options, Prepared, prepare
+from meshprep.topology import derive
 from meshprep_runtime import Program
 
 REQUESTS = Path(__file__).parent / "kernels" / "aero.toml"
@@ -76,25 +77,14 @@ class Aero:
 
 def prepared_aero(cells: int, block_size: int = 4096) -> Prepared:
     """The mesh of Airfoil with its far nodes as a set, in a better order, and the plan."""
-    full, _ = plan_request_maps(generate("airfoil", cells=cells), _boundary())
+    full = derive(generate("airfoil", cells=cells), ["boundary_edges->nodes"])
     tag = full.tag("physical", "boundary_edges")
     far = full.map("boundary_edges->nodes").table[tag.first_ids() == FARFIELD]
     nodes = np.unique(far)[:, None].astype(np.int32)
-    names = {"cells": full.size("cells"), "nodes": full.size("nodes"), "fixed": len(nodes)}
-    maps = [
-        SetMap("cells->nodes", "cells", "nodes", full.map("cells->nodes").table),
-        SetMap("fixed->nodes", "fixed", "nodes", nodes),
-    ]
-    sets = [ElementSet(name, size) for name, size in names.items()]
+    sets = {"cells": full.size("cells"), "nodes": full.size("nodes"), "fixed": len(nodes)}
+    maps = {"cells->nodes": full.map("cells->nodes").table, "fixed->nodes": nodes}
     mesh = Mesh(sets, maps, [Dat("coordinates", "nodes", full.coordinates[:, :2])])
     return prepare(mesh, read_requests(REQUESTS), Options(block_size=block_size, target="cpu"))
-
-
-def _boundary() -> list:
-    """A loop that asks for the edges of the boundary."""
-    from meshprep.loops import simple_request
-
-    return [simple_request("boundary_edges->nodes")]
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 import meshprep
 from kernels import jacobi as kernels
-from meshprep import ElementSet, Mesh, Options, SetMap
+from meshprep import Mesh, Options
 from meshprep_runtime import MeshprepError, Program
 from meshprep_runtime.cuda.device import current
 from meshprep_runtime.cuda.protocols import Device
@@ -36,9 +36,8 @@ def laplace(n: int, seed: int = 0) -> tuple[Mesh, np.ndarray, np.ndarray]:
     inner = pairs[:, 1] >= 0
     # What the entries of the points around would take is on the right-hand side.
     b = np.bincount(pairs[~inner, 0], -a[~inner], len(inside))
-    sets = [ElementSet("rows", len(inside)), ElementSet("entries", int(inner.sum()))]
-    table = SetMap("entries->rows", "entries", "rows", pairs[inner])
-    return Mesh(sets, [table]), a[inner], b
+    sets = {"rows": len(inside), "entries": inner.sum()}
+    return Mesh(sets, {"entries->rows": pairs[inner]}), a[inner], b
 
 
 NEIGHBOURS = ((-1, 0), (1, 0), (0, -1), (0, 1))

@@ -173,7 +173,7 @@ class TwoLevels:
 def plan_between(between: SetMap, order: dict[str, Ordering], options: Options) -> Any:
     """The plan for the map between two levels in their numberings, which it keeps."""
     sizes = {name: len(one.new_to_old) for name, one in order.items()}
-    mesh = Mesh([ElementSet(name, size) for name, size in sizes.items()], [between])
+    mesh = Mesh(sizes, [between])
     requests = meshprep.read_requests(KERNELS / "multigrid_levels.toml")
     return meshprep.prepare(mesh.renumber(order), requests, options, keep_order=True).plan
 

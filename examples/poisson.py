@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meshprep.mesh import ElementSet, Mesh, SetMap
+from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import Options, Prepared, prepare
 from meshprep_runtime.matrix import CsrMatrix, LocalMatrices
 from meshprep_runtime.matrix.products import Product
@@ -155,9 +155,8 @@ def prepared_square(
     square: Square, block_size: int = 1024, target: str = "cpu"
 ) -> tuple[Prepared, Square]:
     """A plan of the loop that adds to the dofs, and the square in its numbering."""
-    cells, dofs = len(square.dofs), square.row.size
-    sets = [ElementSet("cells", cells), ElementSet("dofs", dofs)]
-    mesh = Mesh(sets, [SetMap(CELLS_TO_DOFS, "cells", "dofs", square.dofs)])
+    sets = {"cells": len(square.dofs), "dofs": square.row.size}
+    mesh = Mesh(sets, {CELLS_TO_DOFS: square.dofs})
     made = prepare(mesh, [CELLS_TO_DOFS], Options(block_size=block_size, target=target))
     cell, dof = (made.plan.ordering[name].new_to_old for name in ("cells", "dofs"))
     free = square.row[dof] >= 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 import textwrap
@@ -164,24 +165,38 @@ def show_table(
 ) -> None:
     """A table on stdout: first column to the left, the others to the right unless ``left``.
 
-    ``bold`` are (row, column) of the cells that stand out on a terminal.
+    ``bold`` are (row, column) of the cells that stand out on a terminal. A table that is too wide
+    for it continues below, with the first column again.
     """
     header, *rows = ([shortened(text, LONGEST_CELL) for text in r] for r in (header, *rows))
     width = [max(len(r[i]) for r in (header, *rows)) for i in range(len(header))]
     if title:
         typer.echo(typer.style(shortened(title, LONGEST_WORD), bold=True))
-    for number, row in enumerate((header, *rows), start=-1):
-        cells = [
-            text.ljust(w) if left or j == 0 else text.rjust(w)
-            for j, (text, w) in enumerate(zip(row, width, strict=True))
-        ]
-        cells[-1] = cells[-1].rstrip()
-        styled = (
-            typer.style(text, bold=True) if (number, j) in bold else text
-            for j, text in enumerate(cells)
-        )
-        line = "  ".join(styled).rstrip()
-        typer.echo(typer.style(line, dim=True) if number < 0 else line)
+    for columns in _side_by_side(width):
+        for number, row in enumerate((header, *rows), start=-1):
+            cells = [
+                row[j].ljust(width[j]) if left or j == 0 else row[j].rjust(width[j])
+                for j in columns
+            ]
+            cells[-1] = cells[-1].rstrip()
+            styled = (
+                typer.style(text, bold=True) if (number, j) in bold else text
+                for j, text in zip(columns, cells, strict=True)
+            )
+            line = "  ".join(styled).rstrip()
+            typer.echo(typer.style(line, dim=True) if number < 0 else line)
+
+
+def _side_by_side(width: Sequence[int]) -> Iterator[list[int]]:
+    """The columns of each piece of a table: the first, and those that fit beside it."""
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
+    columns = [0]
+    for j in range(1, len(width)):
+        if len(columns) > 1 and sum(width[i] + 2 for i in columns) + width[j] > room:
+            yield columns
+            columns = [0]
+        columns.append(j)
+    yield columns
 
 
 def show_tables(tables: Iterable[Table]) -> None:

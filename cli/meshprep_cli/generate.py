@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from meshprep_runtime.errors import MeshprepError
+
 from . import console, options
 from .groups import pairs
 
@@ -33,7 +35,9 @@ def run(
     cells: Annotated[
         int | None, typer.Option("--cells", min=1, help="Number of cells, about.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of whatever is random.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Seed of whatever is random; default: 0.")
+    ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", help="NAME=VALUE of the kind, such as type=triangle. Repeatable."),
@@ -47,14 +51,17 @@ def run(
     if kind is None:
         _show_kinds(workflow.kinds(), as_json)
         return
-    given: dict[str, int] = {"seed": seed} | ({} if cells is None else {"cells": cells})
+    own = {k: v for k, v in (("cells", cells), ("seed", seed)) if v is not None}
+    others = pairs(option, "--option")
+    if twice := next((name for name in own if name in others), None):
+        raise MeshprepError(f"--{twice} and --option {twice} say the same: leave one of them out")
     target = written.output or Path(f"{kind}.msh")
     watch = console.Stopwatch()
     with console.progress(quiet) as report:
         made = workflow.generate(
             kind,
             target,
-            values=given | pairs(option, "--option"),
+            values=own | others,
             format=written.output_format,
             drop=written.drop,
             overwrite=written.force,

@@ -124,10 +124,12 @@ def listed(text: str) -> list[str]:
 
 def pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
     """What ``NAME=VALUE`` says, each time that the flag was given."""
-    found = {}
+    found: dict[str, str] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise MeshprepError(f"{flag} '{text}' must read NAME=VALUE")
+        if found.get(name, value) != value:
+            raise MeshprepError(f"{flag} {name} is given twice: {found[name]} and {value}")
         found[name] = value
     return found

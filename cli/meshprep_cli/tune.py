@@ -150,6 +150,7 @@ def run(
         done.plan.save(plan, overwrite=True)
     if as_json:
         more = {"equal_within_noise": to_json(done.tuned.equals), "notes": done.notes}
+        more["input_order"] = to_json(done.before)
         console.show_json({"loop": name, **to_json(done.tuned), **more})
     else:
         _show(done, plan, dry_run)
@@ -227,6 +228,11 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
             f"chosen for the fastest run of all, {_ms(best.seconds)} ms: on an idle machine, or "
             "with more --runs, another may come first"
         )
+    if done.before is not None:
+        before = f"in the input order, on one thread, it takes {_ms(done.before.seconds)} ms"
+        times = f"{_ms(done.before.seconds)}:{_ms(best.seconds)}"
+        console.show(f"{before}; with such times of every loop, report says when the plan pays:")
+        console.show(f'  meshprep report {plan} --measured "{done.loop}={times}"')
     for note in done.notes:
         console.show(f"not tried: {note}")
     if not dry_run:

@@ -49,8 +49,8 @@ def run(path: Path, chosen: ChainOptions, dry_run: bool, as_json: bool, quiet: b
     if not dry_run:
         done.plan.save(path, overwrite=True)
     if as_json:
-        told = {"chain": done.chain, **to_json(done.tuned), "fastest": str(done.tuned.best)}
-        console.show_json(told)
+        more = {"fastest": str(done.tuned.best), "notes": done.notes}
+        console.show_json({"chain": done.chain, **to_json(done.tuned), **more})
     else:
         _show(done, path, dry_run)
 
@@ -72,5 +72,7 @@ def _show(done: "ChainTuning", path: Path, dry_run: bool) -> None:
     console.show_table(f"chain {done.chain}, timed on {tuned.machine}", header, rows)
     console.show("")
     console.show(f"taken by tile_size='auto' on that machine: {tuned.best}")
+    for note in done.notes:
+        console.show(f"not tried: {note}")
     if not dry_run:
         console.show(f"written into {path.name}: {tuned.tiles}, the fastest tiles")

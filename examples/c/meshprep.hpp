@@ -115,6 +115,14 @@ class Plan {
     return {found.get(), found.get() + size};
   }
 
+  // The number of a group in that tag, such as "wall".
+  std::int64_t group(const std::string& set, const std::string& tag, const std::string& name) {
+    std::int64_t number = 0;
+    if (!mp_read_group(file_.get(), set.c_str(), tag.c_str(), name.c_str(), &number, error_))
+      throw Error(error_);
+    return number;
+  }
+
   // The loop with its default blocks, or those that choose() named.
   const Loop& loop(const std::string& name) {
     const auto found = loops_.find(name);

@@ -81,6 +81,9 @@ mp_map *mp_read_map(mp_plan *plan, const char *name, char *error);
 /* The group number of each element of a derived set, 0 where it has none, such as the "physical" of
  * "boundary_edges"; `size` receives how many. free() them. */
 int64_t *mp_read_tag(mp_plan *plan, const char *set, const char *tag, int64_t *size, char *error);
+/* The number of the group `name`, such as "wall", in that tag; 0 where it has no such name. */
+int mp_read_group(mp_plan *plan, const char *set, const char *tag, const char *name,
+                  int64_t *number, char *error);
 /* A text attribute of an object, such as "arguments" of the loop "flux" in "loops"; free() it. */
 char *mp_read_text(mp_plan *plan, const char *group, const char *name, const char *attribute,
                    char *error);
@@ -421,6 +424,45 @@ int64_t *mp_read_tag(mp_plan *plan, const char *set, const char *tag, int64_t *s
     if (!mp_path(path, "tags", set, tag, NULL, error))
         return NULL;
     return (int64_t *)mp_read(plan, path, H5T_NATIVE_INT64, 1, size, error);
+}
+
+/* A dataset that is text. */
+static char *mp_read_lines(mp_plan *plan, const char *path, char *error)
+{
+    char *text = NULL;
+    int64_t one;
+    if (!mp_exists(plan, path))
+        return mp_say(error, path, "is not in the plan"), (char *)NULL;
+    hid_t set = H5Dopen2(plan->file, path, H5P_DEFAULT), stored = set < 0 ? -1 : H5Dget_type(set);
+    hid_t type = stored < 0 ? -1 : H5Tcopy(stored);
+    if (type >= 0 && H5Tset_size(type, H5Tget_size(stored) + 1) >= 0) /* a zero byte at the end */
+        text = (char *)mp_read(plan, path, type, 0, &one, error);
+    if (type >= 0)
+        H5Tclose(type);
+    if (stored >= 0)
+        H5Tclose(stored);
+    if (set >= 0)
+        H5Dclose(set);
+    return text;
+}
+
+int mp_read_group(mp_plan *plan, const char *set, const char *tag, const char *name,
+                  int64_t *number, char *error)
+{
+    char path[MP_NAME], *text, *at, *end;
+    int found = 0;
+    if (!mp_path(path, "group_names", set, tag, NULL, error) ||
+        (text = mp_read_lines(plan, path, error)) == NULL)
+        return 0;
+    for (at = text; at != NULL && !found; at = end) { /* a line: number, blank, name */
+        end = strchr(at, '\n');
+        if (end != NULL)
+            *end++ = 0;
+        *number = strtoll(at, &at, 10);
+        found = *at == ' ' && strcmp(at + 1, name) == 0;
+    }
+    free(text);
+    return found || (mp_say(error, name, "is not the name of a group"), 0);
 }
 
 /* The variant asked for, or the default; `chosen` has room for MP_NAME bytes. */

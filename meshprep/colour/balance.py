@@ -17,12 +17,7 @@ PASSES = 10
 def first_fit_blocks(conflicts: Conflicts, order: Int32s) -> tuple[Int32s, int, UInt64s]:
     """Give each block, in ``order``, the lowest colour that no neighbour has.
 
-    Returns
-    -------
-    colour : (n_blocks,) int32
-    n_colours : int
-    high_degree_colours : (n_heavy, n_words) uint64
-        The colours on each point of high degree.
+    Also gives the number of colours, and as bits the colours on each point of high degree.
     """
     colour = np.full(order.size, -1, np.int32)
     high_degree_colours = np.zeros((conflicts.n_high_degree, conflicts.n_words), np.uint64)

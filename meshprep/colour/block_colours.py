@@ -27,16 +27,12 @@ class BlockColours:
 def colour_blocks(table: Int32s, n_points: int, block_offset: Int64s) -> BlockColours:
     """Colour the blocks so that no two of one colour share a point, in classes of even size.
 
-    Greedy in smallest-last order [G10 section 9.1]; then blocks of the larger classes move to
-    the least-used colour that admits them, until none gains.
+    Greedy in smallest-last order [G10 section 9.1]; then blocks of the larger classes move to the
+    least-used colour that admits them, until none gains.
 
-    Parameters
-    ----------
-    table : (n, k) int32
-        Only the columns that the loop writes through, stacked over the to-sets; with k = 0
-        nothing conflicts and one colour holds every block.
-    block_offset : (n_blocks + 1,) int64
-        Block ``b`` owns the rows ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
+    ``table`` (n, k) has only the columns that the loop writes through, stacked over the to-sets;
+    with k = 0 nothing conflicts and one colour holds every block. Block ``b`` owns the rows
+    ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
 
     O(n k + sum over points shared by up to 64 blocks of these blocks squared); points shared by
     more are kept as sets of colours instead. Memory O(n_points + shared incidences).

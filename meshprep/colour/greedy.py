@@ -16,15 +16,9 @@ from .bits import FULL, WORD, bit, lowest
 def first_fit(table: Int32s, n_points: int, order: Int32s, colour: Int32s, base: int) -> None:
     """Give every element of colour -1 the lowest colour from ``base`` on that no neighbour has.
 
-    Parameters
-    ----------
-    table : (n, k) int32
-    order : (n,) int32
-        The order in which elements are coloured in the first round.
-    colour : (n,) int32
-        Changed in place; coloured neighbours must have colours below ``base``.
-
-    O(n k) for the first 64 colours; memory O(n + n_points), whatever the number of colours.
+    In the first round elements are coloured in ``order``. ``colour`` is changed in place; coloured
+    neighbours must have colours below ``base``. O(n k) for the first 64 colours; memory O(n +
+    n_points), whatever the number of colours.
     """
     used = np.zeros(n_points, np.uint64)
     waiting = np.empty(order.size, np.int32)

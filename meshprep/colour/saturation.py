@@ -20,23 +20,13 @@ def saturate(
     """Colours 0..63 of a block's elements; -1 where these do not suffice.
 
     Next comes the element that sees the most colours; among equals, the one that has waited
-    longest, from ``start`` on in storage order.
+    longest, from ``start`` on in storage order: another start gives another colouring. ``palette``
+    is the number of colours aimed at, 1..64. O(sum over points of elements squared).
 
-    Parameters
-    ----------
-    local : (m, k) int32
-    offset, element : int32
-        The elements on each point, at most 64 on one.
-    start : int
-        Where the order begins: another start gives another colouring.
-    palette : int
-        The number of colours aimed at, 1..64.
-    vote : bool
-        Where several colours of the palette are free, take the one that most of the uncoloured
-        neighbours cannot have anyway, instead of the lowest. Dearer; regular blocks come
-        out with the fewest colours more often.
-
-    O(sum over points of elements squared).
+    ``offset`` and ``element`` are the elements on each point, at most 64 on one. With ``vote``,
+    where several colours of the palette are free, an element takes the one that most of the
+    uncoloured neighbours cannot have anyway, instead of the lowest. That is dearer; regular blocks
+    come out with the fewest colours more often.
     """
     m, k = local.shape
     colour = np.full(m, -1, np.int32)

@@ -44,14 +44,7 @@ def colour_threads(table: Int32s, n_points: int, block_offset: Int64s) -> Thread
     blocks and their points of elements squared) for points with up to 64 of a block's elements, and
     linear in the incidences for each 64 colours beyond.
 
-    Parameters
-    ----------
-    table : (n, k) int32
-        Only the columns that the loop writes through, stacked over the to-sets; k may be 0.
-    n_points : int
-        Points of the stacked to-sets.
-    block_offset : (n_blocks + 1,) int64
-        Block ``b`` owns the rows ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
+    ``table`` (n, k) and ``block_offset`` are those of :func:`~.block_colours.colour_blocks`.
     """
     n_blocks = block_offset.size - 1
     sizes = np.diff(block_offset)
@@ -107,16 +100,6 @@ def _bounds(table: Int32s, block_offset: Int64s) -> Int32s:
 
 def sort_by_colour(colour: NDArray[np.unsignedinteger], block_offset: Int64s) -> Int32s:
     """The order, ``new_to_old``, that sorts each block by colour; stable, blocks stay in place.
-
-    Parameters
-    ----------
-    colour : (n,) uint8 or uint16
-        As :func:`~meshprep.colour.thread_colours.colour_threads` gives it.
-    block_offset : (n_blocks + 1,) int64
-
-    Returns
-    -------
-    (n,) int32
 
     O(n + sum over blocks of the colours).
     """

@@ -33,17 +33,11 @@ class Graph(NamedTuple):
 def recolour_edges(local: Int32s, colour: Int32s, palette: int) -> None:
     """Give every element of a colour from ``palette`` on a colour below it.
 
-    Parameters
-    ----------
-    local : (m, 2) int32
-        Points of the block's elements; one that names a point twice is at that point only.
-    colour : (m,) int32
-        Changed in place; proper before and after.
-    palette : int
-        At least the bound. With the bound plus :func:`multiplicity` every element is recoloured,
-        with less some may keep their colours.
-
-    O(elements recoloured x (fullest point x palette + m)); memory O(m + palette).
+    ``local`` are the points of the block's elements; one that names a point twice is at that point
+    only. ``colour`` is changed in place, and proper before and after. ``palette`` is at least the
+    bound: with the bound plus :func:`multiplicity` every element is recoloured, with less some may
+    keep their colours. O(elements recoloured x (fullest point x palette + m)); memory O(m +
+    palette).
     """
     graph = _graph(local, colour)
     for e in range(colour.size):

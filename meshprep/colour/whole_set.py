@@ -19,16 +19,12 @@ class WholeSetColours:
 def colour_whole_set(table: NDArray[np.int32], n_points: int) -> WholeSetColours:
     """Colour a set so that no two elements of one colour share a point.
 
-    First-fit in storage order with bit masks, 64 colours a round [G10 section 9.1]. An element
-    that names a point twice does not conflict with itself.
+    First-fit in storage order with bit masks, 64 colours a round [G10 section 9.1]. An element that
+    names a point twice does not conflict with itself. ``table`` (n, k) has only the columns that
+    the loop writes through, stacked over the to-sets; k may be 0.
 
-    Parameters
-    ----------
-    table : (n, k) int32
-        Only the columns that the loop writes through, stacked over the to-sets; k may be 0.
-
-    O(n k) while 64 colours suffice; then a point with more elements costs its elements once
-    more. Memory O(n + n_points), whatever the number of colours.
+    O(n k) while 64 colours suffice; then a point with more elements costs its elements once more.
+    Memory O(n + n_points), whatever the number of colours.
     """
     n, k = table.shape
     if k == 0:

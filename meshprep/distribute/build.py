@@ -28,7 +28,8 @@ from meshprep_runtime.plan.parts.slices import in_runs
 
 from ..colour import colour_threads
 from ..colour.block_colours import colour_blocks
-from ..kernels import Int64s, helper, kernel
+from ..kernels import Int64s, kernel
+from ..kernels.arrays import first_not_below
 from ..loops import LoopSpec
 from ..loops.options import Options
 from ..loops.reach import written_table
@@ -301,21 +302,9 @@ def _local_rows(
                 if start <= at < start + owned:
                     out[i, j] = at - start
                     continue
-                found = _first_not_below(copies, first, executed, at)
+                found = first_not_below(copies, first, executed, at)
                 if found == executed or copies[found] != at:
-                    found = _first_not_below(copies, executed, last, at)
+                    found = first_not_below(copies, executed, last, at)
                 out[i, j] = owned + found - first
         row, first = row + counts[p, 0], last
     return out
-
-
-@helper
-def _first_not_below(values: NDArray[np.int64], begin: int, end: int, value: int) -> int:
-    """Where ``value`` stands, or would stand, in ``values[begin:end]``, which ascend."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if values[middle] < value:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin

@@ -32,17 +32,11 @@ def check_parts(
 ) -> CheckResult:
     """Prove every split of a file, or one; with a mesh, also that the maps are those of the mesh.
 
+    ``parts`` names one split. Each rank reads every part in turn and proves its share of them; all
+    have the result.
+
     Raises PlanError when the file or a part is damaged, or belongs to another mesh; on every rank
     the same. Raises MeshprepError for a mesh on several ranks, none of which has all maps.
-
-    Parameters
-    ----------
-    parts : int, optional
-        Only this split.
-    mesh : MeshSource, optional
-        The mesh that was split.
-    ranks : Ranks
-        Each rank reads every part in turn and proves its share of them; all have the result.
     """
     wanted = of_root(ranks, lambda: _wanted(path, parts, alone=mesh is None or ranks.size == 1))
     given, note, total = None, "", len(wanted) + (mesh is not None)

@@ -73,14 +73,8 @@ def all_copies(
 ) -> AllCopies:
     """Find every copy. O(b log b) for ``b`` map entries of boundary and exec elements.
 
-    Parameters
-    ----------
-    runs : mapping of set name to OwnedRuns
-        In the final order.
-    executed : mapping of set name to PartRows
-        Exec elements as they are called here.
-    ranks : Ranks
-        Those that make the other parts.
+    ``runs`` are in the final order, ``executed`` has the exec elements as they are called here, and
+    ``ranks`` make the other parts.
     """
     reached = {name: _reached(subject, runs, executed, numbers, name) for name in subject.maps}
     elements, copies, halo = {}, {}, {}

@@ -48,17 +48,8 @@ class CutProblem:
 def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
     """The part of every element of the leading set.
 
-    Raises MeshprepError for an unknown name, and coordinates that are missing.
-
-    Parameters
-    ----------
-    cut : str
-        A name in :data:`CUTS`.
-
-    Returns
-    -------
-    (n,) int32
-        Parts may be empty, and there may be more of them than elements.
+    Parts may be empty, and there may be more of them than elements. ``cut`` is a name in
+    :data:`CUTS`. Raises MeshprepError for an unknown name, and coordinates that are missing.
     """
     check_cut(cut)
     some = np.flatnonzero(problem.weights).astype(np.int32)

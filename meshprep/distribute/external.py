@@ -19,19 +19,9 @@ PIECE = 1 << 20
 def write_external(path: Path, source: Path, counts: Sequence[int], name: str) -> None:
     """Write the part of each element of a set as OP2's dats ``part_K``.
 
-    O(n) for each number of parts, and the memory of one part.
-
-    Parameters
-    ----------
-    path : Path
-        Made anew: HDF5 with one contiguous dataset (n, 1) of int32 for each number of parts, in the
-        order of the mesh that was read.
-    source : Path
-        The file of parts.
-    counts : sequence of int
-        The numbers of parts.
-    name : str
-        The leading set.
+    ``path`` is made anew from the file of parts ``source``: HDF5 with one contiguous dataset (n, 1)
+    of int32 for each number of parts in ``counts``, in the order of the mesh that was read.
+    ``name`` is the leading set. O(n) for each number of parts, and the memory of one part.
     """
     tables = [parts_table(source, parts) for parts in counts]
     with new_hdf5(path, userblock=0) as file:

@@ -20,11 +20,8 @@ RUNS = ("owned", "core", "exec", "halo")
 def batch_figures(batch: PartBatch) -> Figures:
     """The figures of some parts, a number for each in (k,) arrays.
 
-    Returns
-    -------
-    dict
-        ``sets``: owned, core, exec and halo elements of each; ``neighbours``; ``loops``: bytes that
-        a call receives where every dat has changed since, and from how many parts.
+    ``sets``: owned, core, exec and halo elements of each; ``neighbours``; ``loops``: bytes that a
+    call receives where every dat has changed since, and from how many parts.
     """
     around = [
         f"sets/{name}/{way}_{kind}"

@@ -20,12 +20,8 @@ def owners_from_file(
     """A set, and the part of each of its elements.
 
     The set is the leading one where the file has a number for each of its elements, else the only
-    one that has as many. Raises MeshprepError for files that cannot be read or do not fit.
-
-    Parameters
-    ----------
-    path : Path
-        As :func:`meshprep.io.vectors.read_vector` takes it, in the order of the mesh that was read.
+    one that has as many. Raises MeshprepError for files that cannot be read or do not fit. ``path``
+    is as :func:`meshprep.io.vectors.read_vector` takes it, in the order of the mesh that was read.
     """
     found = read_vector(path)
     able = [name for name, size in subject.sizes.items() if found.shape == (size,)]

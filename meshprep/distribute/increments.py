@@ -41,16 +41,8 @@ def increment_cost(
     """Count both ways and choose one.
 
     What another value than a sum is written to can only be executed. Raises MeshprepError where
-    ``way`` is ``"reverse"`` and the loop writes otherwise than by increments.
-
-    Parameters
-    ----------
-    way : str
-        One of :data:`WAYS`.
-    parts : int
-        Owners below it are counted.
-    ranks : Ranks
-        Those that count the other parts.
+    ``way``, one of :data:`WAYS`, is ``"reverse"`` and the loop writes otherwise than by increments.
+    Owners below ``parts`` are counted; ``ranks`` count the other parts.
     """
     check_way(loop, way)
     border = _Border.of(subject, owners, loop, parts)

@@ -106,15 +106,9 @@ def run(
     """Read, split, write: the file appears whole or not at all.
 
     Raises MeshprepError on bad input, unknown names, outputs that exist, and numbers of parts that
-    are there; on every rank the same.
-
-    Parameters
-    ----------
-    progress : callable
-        ``progress(done, total, name)`` is called as steps begin, on rank 0.
-    ranks : Ranks
-        A communicator of mpi4py: its ranks build the parts together. The file does not depend on
-        their number. Without slices, rank 0 reads the mesh, and every rank holds its sets and maps.
+    are there; on every rank the same. ``progress`` is told on rank 0. ``ranks`` are those of a
+    communicator of mpi4py, which build the parts together; the file does not depend on their
+    number. Without slices, rank 0 reads the mesh, and every rank holds its sets and maps.
     """
     if ranks.rank:
         progress = lambda done, total, name: None  # noqa: E731

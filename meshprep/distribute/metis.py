@@ -44,19 +44,9 @@ def sections(
 ) -> list[FileSection]:
     """As many sections as have short borders, or a single one.
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-        Rows whose elements should be in one part.
-    ends : (m + 1,) int64
-        Where the parts of the file begin, and the end; nothing where there is no file.
-    shares : (parts,) float64
-        They add up to 1.
-
-    Returns
-    -------
-    list of FileSection
-        No part is over its share by more than :data:`UFACTOR` allows in one section. O(parts).
+    The elements of a row of ``table`` should be in one part. ``ends`` are where the parts of the
+    file begin, and the end; nothing where there is no file. ``shares`` add up to 1: no part is over
+    its share by more than :data:`UFACTOR` allows in one section. O(parts).
     """
     n, rows = int(ends[-1]) if ends.size else 0, table[:: max(1, len(table) // SAMPLE)]
     # borders grow with the number of parts as they do in space; in a plane more

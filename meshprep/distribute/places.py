@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 
 from ..kernels import Int32s, kernel
+from ..kernels.arrays import first_not_below
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +62,7 @@ def _places(
         bucket = min(away >> shift, first.size - 2)
         if away <= 0:
             continue
-        begin, end = first[bucket], first[bucket + 1]
-        while begin < end:
-            middle = (begin + end) >> 1
-            if points[middle] < numbers[i]:
-                begin = middle + 1
-            else:
-                end = middle
-        out[i] = begin
+        out[i] = first_not_below(points, first[bucket], first[bucket + 1], numbers[i])
     return out
 
 

@@ -82,18 +82,10 @@ def split(
 ) -> SplitResult:
     """Find owners, halos and orders for a number of parts.
 
-    Raises MeshprepError for weights, cuts and files of parts that do not fit.
-
-    Parameters
-    ----------
-    parts : int
-        From 1; there may be more than elements.
-    options : Options
-        Of the orders and blocks inside the parts.
-    progress : callable
-        Is told the share that is done.
-    ranks : Ranks
-        Share the work; every rank has the result, which does not depend on their number.
+    There may be more parts than elements. ``options`` are those of the orders and blocks inside the
+    parts, ``progress`` is told the share that is done, and ``ranks`` share the work; every rank has
+    the result, which does not depend on their number. Raises MeshprepError for weights, cuts and
+    files of parts that do not fit.
     """
     weights = agreed(ranks, lambda: how.shares(parts))
     problem = CutProblem(subject, weights, options.seed)

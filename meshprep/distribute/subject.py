@@ -83,12 +83,7 @@ class SplitSubject:
 def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitSubject:
     """What these loops use of a mesh.
 
-    Parameters
-    ----------
-    mesh : Mesh
-        As it was read.
-    full : Mesh
-        The same with every map that the loops need.
+    ``mesh`` is as it was read, ``full`` the same with every map that the loops need.
     """
     refuse_fixed(specs)
     maps = maps_of(full, specs)

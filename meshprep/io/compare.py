@@ -19,13 +19,9 @@ def difference(
     Integer and floating types may differ in width, not in kind or value; a missing value equals
     NaN, a missing tag equals one without groups.
 
-    Parameters
-    ----------
-    digits : int
-        Significant decimal digits that coordinates and floating data keep; 17 means exactly.
-    partial : bool
-        Losses were accepted: what ``found`` lacks is no difference, the cells of the highest
-        dimension and the coordinates excepted.
+    Coordinates and floating data keep ``digits`` significant digits; 17 means exactly. With
+    ``partial`` losses were accepted: what ``found`` lacks is no difference, the cells of the
+    highest dimension and the coordinates excepted.
     """
     checks = (_sets, _tables, _coordinates, _dats, _tags, _lists)
     found_differences = (c(expected, found, digits, partial) for c in checks)

@@ -29,14 +29,8 @@ def hash_cells(table: Int32s, hashes: UInt64s) -> tuple[int, int]:
 def first_duplicate(table: Int32s, hashes: UInt64s) -> tuple[int, int]:
     """The first cell whose nodes an earlier cell has, after that one; (-1, -1) if there is none.
 
-    O(n log n) on numbers; only cells that share theirs with another one are looked at closely.
-
-    Parameters
-    ----------
-    table : (n, k) int32
-        No row may repeat a node.
-    hashes : (n,) uint64
-        From :func:`hash_cells`.
+    No row of ``table`` may repeat a node; ``hashes`` are from :func:`hash_cells`. O(n log n) on
+    numbers; only cells that share theirs with another one are looked at closely.
     """
     ordered = np.sort(hashes)
     shared = ordered[1:][ordered[1:] == ordered[:-1]]

@@ -50,7 +50,8 @@ def from_skfem(source: Any) -> Mesh:
     name = type(source).__name__
     if name not in TYPES:
         raise MeshprepError(
-            f"a scikit-fem mesh of class {name} is not supported: use one of {', '.join(TYPES)}"
+            f"a scikit-fem mesh of class {name} is not supported: use one of {', '.join(TYPES)}, "
+            "or make a meshprep.Mesh of tables such as Basis.element_dofs"
         )
     points = np.asarray(source.p, dtype=np.float64).T
     if points.shape[1] == 1:

@@ -1,13 +1,7 @@
 """What compiling kernels takes of numba and llvmlite beyond what these document."""
 
-from functools import reduce
-from importlib import import_module
+from meshprep_runtime.kernel.compiler import check_internals
 
-import numba
-
-from meshprep_runtime.errors import MissingPackageError
-
-TESTED = "0.68"
 # By module: names, and names of their attributes.
 INTERNALS = {
     "llvmlite.binding": ("ffi.lib._lock._cblist",),
@@ -44,15 +38,7 @@ INTERNALS = {
 
 def check_numba() -> None:
     """Raise MissingPackageError, naming the version, where numba lacks one of the internals."""
-    for module, names in INTERNALS.items():
-        for name in names:
-            try:
-                reduce(getattr, name.split("."), import_module(module))
-            except (ImportError, AttributeError):
-                raise MissingPackageError(
-                    f"numba {numba.__version__} has no {module}.{name}, which compiles meshprep's "
-                    f"kernels: install the one that is tested with  pip install 'numba=={TESTED}.*'"
-                ) from None
+    check_internals(INTERNALS, "meshprep's kernels")
 
 
 check_numba()

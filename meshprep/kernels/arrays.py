@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiled import helper, kernel
+from .compiled import helper, inlined, kernel
 
 # Arrays as signatures of kernels name them.
 Int32s = NDArray[np.int32]
@@ -41,6 +41,18 @@ def smallest(values: NDArray) -> int:
     for value in values:
         found = min(found, value)
     return found
+
+
+@inlined
+def first_not_below(values: NDArray, begin: int, end: int, value: int) -> int:
+    """Where ``value`` stands, or would stand, in ``values[begin:end]``, which ascend."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if values[middle] < value:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
 
 
 @kernel

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .requests import (
         LoopRequest,
+        Loops,
         LoopSpec,
         as_requests,
         default_request,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LoopRequest",
     "LoopSpec",
+    "Loops",
     "as_requests",
     "default_request",
     "read_requests",

@@ -1,6 +1,6 @@
 """Which chains of loops to cut into tiles: the tables ``[chain.NAME]`` of loops.toml."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,16 +36,15 @@ class ChainRequest:
     where: str  # begins the message of an error
     skewed: bool = False  # tiles that run nothing twice, and wait for each other
 
-    def check(self, loops: Iterable[Loop]) -> None:
-        """Raise MeshprepError for a loop or dat that there is not."""
-        known = {loop.name: loop for loop in loops}
+    def check(self, known: Mapping[str, Collection[str]]) -> None:
+        """Raise MeshprepError for a loop or dat that there is not; ``known`` has a loop's dats."""
         dats: set[str] = set()
         for call in self.calls:
             if call.loop not in known:
                 raise MeshprepError(
                     f"{self.where}: there is no loop '{call.loop}': use {', '.join(known)}"
                 )
-            own = {a.name for a in known[call.loop].args if not a.is_global}
+            own = known[call.loop]
             for name in call.dats:
                 if name not in own:
                     raise MeshprepError(
@@ -58,6 +57,11 @@ class ChainRequest:
                 raise MeshprepError(
                     f"{self.where}: no loop has a dat '{name}': use {', '.join(sorted(dats))}"
                 )
+
+
+def dats_of(loops: Iterable[Loop]) -> dict[str, set[str]]:
+    """The dats and matrices of each loop."""
+    return {loop.name: {a.name for a in loop.args if not a.is_global} for loop in loops}
 
 
 def read_chains(path: str | Path) -> list[ChainRequest]:

@@ -36,8 +36,8 @@ class LoopRequest:
     values : mapping
         ``over``, ``args`` and options (``block_size``, ``partition``, ``effort``, ``target``,
         ``own_blocks``), as in a table ``[loop.NAME]``.
-    where : str
-        Begins the message of an error.
+    where : str, optional
+        Begins the message of an error; default: the name.
 
     Raises
     ------
@@ -47,9 +47,10 @@ class LoopRequest:
 
     name: str
     values: Mapping[str, Any]
-    where: str
+    where: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "where", self.where or f"loop '{self.name}'")
         values = self.values
         if not isinstance(values, Mapping) or not isinstance(values.get("args"), list | tuple):
             raise MeshprepError(f'{self.where}: needs over = "SET" and args = [ {{ ... }}, ... ]')
@@ -63,6 +64,16 @@ class LoopRequest:
         """The maps the loop needs, each once."""
         args = [a for a in self.values["args"] if isinstance(a, dict)]
         return tuple(dict.fromkeys(str(a[k]) for a in args for k in _MAPS if k in a))
+
+    @property
+    def dats(self) -> set[str]:
+        """The dats and matrices of the loop."""
+        args = [a for a in self.values["args"] if isinstance(a, dict)]
+        return {str(a[k]) for a in args for k in ("dat", "mat") if k in a}
+
+
+# By name, a mapping has what a table [loop.NAME] of loops.toml has.
+Loops = Sequence[LoopRequest | str] | Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -108,12 +119,12 @@ def default_request(mesh: Mesh) -> LoopRequest:
     return simple_request({3: "faces->cells", 2: "edges->cells"}.get(dim, "cells->nodes"))
 
 
-def as_requests(loops: Sequence[LoopRequest | str], mesh: Mesh) -> list[LoopRequest]:
+def as_requests(loops: Loops, mesh: Mesh) -> list[LoopRequest]:
     """Loops as ``prepare`` takes them: texts stand for an increment, none for the default loop.
 
     Parameters
     ----------
-    loops : sequence of LoopRequest or str
+    loops : sequence of LoopRequest or str, or mapping
     mesh : Mesh
 
     Returns
@@ -124,6 +135,8 @@ def as_requests(loops: Sequence[LoopRequest | str], mesh: Mesh) -> list[LoopRequ
         raise MeshprepError(f"loops are a list, but '{loops}' is a text: give ['{loops}']")
     if not isinstance(loops, Iterable):
         raise MeshprepError(f"loops are a list, but {loops!r} is none: give ['edges->cells']")
+    if isinstance(loops, Mapping):
+        loops = [LoopRequest(name, values) for name, values in loops.items()]
     requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
     for one in requests:
         if not isinstance(one, LoopRequest):

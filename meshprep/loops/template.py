@@ -10,6 +10,7 @@ from ..io.gmsh.info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC
 from ..io.outputs import check_targets
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh
+from ..mesh.cells import shape_of
 from ..topology import derivable, derive
 from .requests import default_request
 
@@ -87,6 +88,8 @@ def _loop(
 ) -> str:
     lines = [f"[loop.{_key(f'over_{over}')}]", f'over = "{over}"', "args = ["]
     lines += [_arg(d) for d in mesh.dats if d.set == over and _is_listed(d)]
+    if over in ("boundary_edges", "boundary_faces") and over not in mesh.sets:
+        lines += _groups(mesh, over)
     for position, name in enumerate(names):
         arity, _, target = maps[name]
         index = f", index = {list(range(arity))}" if arity else ""
@@ -98,6 +101,16 @@ def _loop(
         if position == 0:
             lines.append(f'  {{ dat = "sum_{target}"{through}, access = "inc" }},')
     return "\n".join([*lines, "]", ""])
+
+
+def _groups(mesh: Mesh, over: str) -> list[str]:
+    """An argument for the group of each boundary facet, where the mesh has groups of facets."""
+    dim = {s.name: shape_of(str(s.cell_type)).dim for s in mesh.cell_sets}
+    tags = [t for t in mesh.tags if dim.get(t.set) == max(dim.values()) - 1]
+    line = '  { dat = "group", dtype = "i8", access = "read" },'
+    # what Gmsh calls an entity is no group of a solver, and has no names
+    found = sorted(tags, key=lambda t: not t.names)
+    return [f'{line}  # plan.tags["{over}"]["{t.name}"]' for t in found[:1]]
 
 
 def _is_listed(d: Dat) -> bool:

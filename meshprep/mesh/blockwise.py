@@ -22,18 +22,8 @@ def _find(slot: Int32s, points: Int32s, point: int) -> np.int64:
 def number_points(rows: Int32s) -> tuple[Int32s, Int32s]:
     """The distinct points of a block in the order of first touch, and its rows in these numbers.
 
-    Parameters
-    ----------
-    rows : (m, k) int32
-        The rows of the table that belong to the block.
-
-    Returns
-    -------
-    points : (n,) int32
-    local : (m, k) int32
-        ``points[local]`` is ``rows``.
-
-    O(m k), and no array as long as the mesh.
+    ``points[local]`` is ``rows``, those rows (m, k) of the table that belong to the block. O(m k),
+    and no array as long as the mesh.
     """
     m, k = rows.shape
     size = 2

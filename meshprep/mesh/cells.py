@@ -116,12 +116,8 @@ def node_count(cell_type: str) -> int:
 def check_node_count(which: str, cell_type: str, found: int) -> None:
     """Raise MeshprepError unless a cell of this type can have that many nodes.
 
-    Parameters
-    ----------
-    which : str
-        The cell in words: ``"cell 3 of set 'cells'"``; the message begins with it.
-    found : int
-        Nodes that the file gives the cell.
+    ``which`` is the cell in words, with which the message begins: ``"cell 3 of set 'cells'"``;
+    ``found`` are the nodes that the file gives the cell.
     """
     problem = node_count_problem(which, cell_type, found)
     if problem:

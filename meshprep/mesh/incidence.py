@@ -31,16 +31,8 @@ class Csr:
 def transpose(table: Int32s, n_to: int) -> Csr:
     """The elements that touch each point, ascending.
 
-    Parameters
-    ----------
-    table : (n_from, arity) int32
-    n_to : int
-        Number of points; every entry of ``table`` is in 0..n_to-1.
-
-    Returns
-    -------
-    Csr
-        ``n_to`` rows. An element that names a point twice stands twice in its row.
+    Every entry of ``table`` is in 0..n_to-1. An element that names a point twice stands twice in
+    its row.
     """
     return Csr(*_transpose(table, n_to))
 
@@ -68,18 +60,8 @@ def as_csr(table: Int32s) -> Csr:
 def renumber_table(table: Int32s, new_to_old: Int32s | None, old_to_new: Int32s | None) -> Int32s:
     """A map's table in a new order of its elements, with new numbers of its points.
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-    new_to_old : (n,) int32 or None
-        Of the elements; None where they stay.
-    old_to_new : (n_points,) int32 or None
-        Of the points; None where they stay.
-
-    Returns
-    -------
-    (n, arity) int32
-        O(n x arity), in parallel.
+    ``new_to_old`` is of the elements and ``old_to_new`` of the points; None where they stay. O(n x
+    arity), in parallel.
     """
     nothing, out = np.empty(0, np.int32), np.empty(table.shape, np.int32)
     orders = (nothing if order is None else order for order in (new_to_old, old_to_new))

@@ -1,15 +1,24 @@
 """What a mesh is made of beside its maps: sets, dats, tags and index lists, each frozen."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT, as_indices, offsets_of, read_only, refuse_masked
+from meshprep_runtime.maps import (
+    INDEX_LIMIT,
+    SetMap,
+    as_indices,
+    offsets_of,
+    read_only,
+    refuse_masked,
+)
+from meshprep_runtime.plan.named import Named
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,7 @@ class ElementSet:
             raise MeshprepError(
                 f"set '{self.name}' has size {self.size}, must be a whole number within 0..2^31-1"
             )
+        object.__setattr__(self, "size", int(self.size))
         if self.name in self.parts:
             raise MeshprepError(f"set '{self.name}' is a part of itself")
 
@@ -255,3 +265,43 @@ class IndexList:
             )
         index = as_indices(index, f"index list '{self.name}'")
         object.__setattr__(self, "index", read_only(index))
+
+
+def sets_by_name(
+    given: Iterable[ElementSet] | Mapping[str, int | ElementSet],
+) -> Mapping[str, ElementSet]:
+    """Sets by name; those of a mapping may be given by their size."""
+    if isinstance(given, Mapping):
+        made = (s if isinstance(s, ElementSet) else ElementSet(n, s) for n, s in given.items())
+        return _by_name(made, ElementSet, "set", "size")
+    return _by_name(given, ElementSet, "set", "size")
+
+
+def maps_by_name(
+    given: Iterable[SetMap] | Mapping[str, NDArray[np.integer] | SetMap],
+) -> Mapping[str, SetMap]:
+    """Maps by name; those of a mapping may be given by their table, if the name has both sets."""
+    if isinstance(given, Mapping):
+        made = (m if isinstance(m, SetMap) else _map_named(n, m) for n, m in given.items())
+        return _by_name(made, SetMap, "map", "table")
+    return _by_name(given, SetMap, "map", "table")
+
+
+def _map_named(name: str, table: Any) -> SetMap:
+    ends = [end.partition(":")[0].strip() for end in name.split("->")]
+    if len(ends) < 2 or not all(ends):
+        raise MeshprepError(f"map '{name}' must read FROM->TO, for example 'faces->cells'")
+    return SetMap(name, ends[0], ends[-1], table)
+
+
+def _by_name(
+    given: Iterable[Any], kind: type[ElementSet] | type[SetMap], what: str, of: str
+) -> Mapping[str, Any]:
+    out: dict[str, Any] = {}
+    for item in given:
+        if not isinstance(item, kind):
+            raise MeshprepError(f"{item!r:.40} is no {kind.__name__}: give {{name: {of}}}")
+        if item.name in out:
+            raise MeshprepError(f"two {what}s are named '{item.name}': names must be unique")
+        out[item.name] = item
+    return MappingProxyType(Named(what, out))

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
-from meshprep_runtime.plan.named import Named
 
 from ..kernels.parallel import take
 from .incidence import renumber_table
-from .items import Dat, ElementSet, IndexList, Tag
+from .items import Dat, ElementSet, IndexList, Tag, maps_by_name, sets_by_name
 from .orderings import with_unions
 
 __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
@@ -36,8 +35,9 @@ class Mesh:
 
     Parameters
     ----------
-    sets : iterable of ElementSet
-    maps : iterable of SetMap
+    sets : iterable of ElementSet, or mapping of name to size
+    maps : iterable of SetMap, or mapping of name to table
+        A name of a mapping says the sets: ``"edges->cells"``, ``"edges->cells:second"``.
     dats : iterable of Dat
         Names are unique on a set unless ``attrs`` differ (a field at several time steps). The
         coordinates are the dat ``"coordinates"`` on ``"nodes"``; numbers that a file gives its
@@ -56,9 +56,8 @@ class Mesh:
     Two edges between three cells, and the same with the cells in another order:
 
     >>> import numpy as np
-    >>> from meshprep import ElementSet, Mesh, Ordering, SetMap
-    >>> edges = SetMap("edges->cells", "edges", "cells", np.array([[0, 1], [1, 2]]))
-    >>> mesh = Mesh([ElementSet("edges", 2), ElementSet("cells", 3)], [edges])
+    >>> from meshprep import Mesh, Ordering
+    >>> mesh = Mesh({"edges": 2, "cells": 3}, {"edges->cells": np.array([[0, 1], [1, 2]])})
     >>> order = Ordering.from_new_to_old(np.array([2, 1, 0]))
     >>> mesh.renumber({"cells": order}).map("edges->cells").table.tolist()
     [[2, 1], [1, 0]]
@@ -73,16 +72,16 @@ class Mesh:
 
     def __init__(
         self,
-        sets: Iterable[ElementSet],
-        maps: Iterable[SetMap],
+        sets: Iterable[ElementSet] | Mapping[str, int | ElementSet],
+        maps: Iterable[SetMap] | Mapping[str, NDArray[np.integer] | SetMap],
         dats: Iterable[Dat] = (),
         tags: Iterable[Tag] = (),
         lists: Iterable[IndexList] = (),
         extras: Mapping[str, Any] | None = None,
     ) -> None:
         set_field = object.__setattr__
-        set_field(self, "sets", _by_name(sets, "set"))
-        set_field(self, "maps", _by_name(maps, "map"))
+        set_field(self, "sets", sets_by_name(sets))
+        set_field(self, "maps", maps_by_name(maps))
         set_field(self, "dats", tuple(dats))
         set_field(self, "tags", tuple(tags))
         set_field(self, "lists", tuple(lists))
@@ -237,8 +236,8 @@ class Mesh:
     def with_(
         self,
         *,
-        sets: Iterable[ElementSet] = (),
-        maps: Iterable[SetMap] = (),
+        sets: Iterable[ElementSet] | Mapping[str, int | ElementSet] = (),
+        maps: Iterable[SetMap] | Mapping[str, NDArray[np.integer] | SetMap] = (),
         dats: Iterable[Dat] = (),
         tags: Iterable[Tag] = (),
     ) -> "Mesh":
@@ -246,7 +245,7 @@ class Mesh:
 
         Parameters
         ----------
-        sets, maps, dats, tags : iterables of ElementSet, SetMap, Dat and Tag
+        sets, maps, dats, tags : as of a Mesh
 
         Returns
         -------
@@ -258,8 +257,8 @@ class Mesh:
             As when a mesh is made: a repeated name is an error.
         """
         return Mesh(
-            (*self.sets.values(), *sets),
-            (*self.maps.values(), *maps),
+            (*self.sets.values(), *sets_by_name(sets).values()),
+            (*self.maps.values(), *maps_by_name(maps).values()),
             (*self.dats, *dats),
             (*self.tags, *tags),
             self.lists,
@@ -387,13 +386,3 @@ def _renumber_tag(t: Tag, order: Ordering | None) -> Tag:
 
 def _renumber_list(i: IndexList, order: Ordering | None) -> IndexList:
     return i if order is None else replace(i, index=order.old_to_new[i.index])
-
-
-def _by_name(items: Iterable[Any], what: str) -> Mapping[str, Any]:
-    """The items by name; those of another mesh come so, as ``dataclasses.replace`` gives them."""
-    out: dict[str, Any] = {}
-    for item in items.values() if isinstance(items, Mapping) else items:
-        if item.name in out:
-            raise MeshprepError(f"two {what}s are named '{item.name}': names must be unique")
-        out[item.name] = item
-    return MappingProxyType(Named(what, out))

@@ -19,18 +19,10 @@ def ordering_of(
 ) -> Ordering:
     """The ordering with this direction, as :meth:`Ordering.from_new_to_old` gives it.
 
-    Raises MeshprepError where a number of ``new_to_old`` is outside 0..n-1 or stands twice.
-
-    Parameters
-    ----------
-    new_to_old : (n,) integers
-    name : str
-        Of the set, for the message of an error.
-    before : Ordering, optional
-        The new order is one of the elements as this one numbers them; what is returned leads from
-        its old numbering.
-
-    O(n), in parallel.
+    Where ``before`` is given, the new order is one of the elements as that numbers them; what is
+    returned leads from its old numbering. ``name`` is that of the set, for errors. Raises
+    MeshprepError where a number of ``new_to_old`` is outside 0..n-1 or stands twice. O(n), in
+    parallel.
     """
     forward = np.asarray(new_to_old, np.int32)
     n, start = forward.size, None if before is None or before.is_identity else before.new_to_old

@@ -14,13 +14,8 @@ from .model import Mesh, moved
 def original_of(mesh: Mesh, plan: Plan) -> Mesh | None:
     """The mesh in the order of the plan's input, None where the plan is of another mesh.
 
+    ``mesh`` is the one the plan was made from, or the renumbered one; the plan's hashes tell which.
     Its cell types stand as in the plan (:func:`with_type_order`). O(size of the mesh).
-
-    Parameters
-    ----------
-    mesh : Mesh
-        The one the plan was made from, or the renumbered one; the plan's hashes tell which.
-    plan : Plan
     """
     content = mesh.content_hash()
     if content == plan.source_hash:
@@ -40,18 +35,9 @@ def cell_types(mesh: Mesh) -> tuple[str, ...]:
 def with_type_order(mesh: Mesh, names: Iterable[str]) -> Mesh:
     """The mesh with its cells numbered type by type in this order.
 
-    Formats that keep cells by type, such as MED and Exodus, have an order of their own.
-
-    Parameters
-    ----------
-    mesh : Mesh
-    names : iterable of str
-        Sets, those of the cell types among them; others do not matter.
-
-    Returns
-    -------
-    Mesh
-        ``mesh`` itself where nothing moves, or where ``names`` lacks a type.
+    Formats that keep cells by type, such as MED and Exodus, have an order of their own. ``names``
+    are sets, those of the cell types among them; others do not matter. Gives ``mesh`` itself where
+    nothing moves, or where ``names`` lacks a type.
     """
     before = cell_types(mesh)
     parts = tuple(name for name in names if name in before)

@@ -69,19 +69,10 @@ def occupancy(
 ) -> Occupancy:
     """The blocks of a kernel that one multiprocessor runs at once.
 
-    Raises MeshprepError for an unknown device and numbers out of range. A block that needs more
-    shared memory or registers than there are is no error: 0 blocks fit.
-
-    Parameters
-    ----------
-    device : str or DeviceLimits
-        A name in ``DEVICES``, or another device.
-    block_size : int
-        Threads of a block, 1 to 1,024.
-    registers : int
-        Registers of a thread, as the compiler tells them, 1 to 255.
-    shared_bytes : int
-        Shared memory of a block, static and dynamic.
+    ``block_size`` are the threads of a block, 1 to 1,024, ``registers`` those of a thread, as the
+    compiler tells them, 1 to 255, and ``shared_bytes`` the shared memory of a block, static and
+    dynamic. Raises MeshprepError for an unknown device and numbers out of range. A block that needs
+    more shared memory or registers than there are is no error: 0 blocks fit.
     """
     of = limits_of(device)
     _check("block size", block_size, 1, MOST_THREADS)

@@ -45,15 +45,8 @@ def lines_of_x(
 ) -> int:
     """Lines of 128 bytes of x that thread blocks read, a line that several read once for each.
 
-    A first-level cache that keeps what a block has read would move these [R14 4.5]. O(nonzeros log
-    nonzeros).
-
-    Parameters
-    ----------
-    row_ptr : (rows + 1,) integers
-    columns : (nonzeros,) integers
-    itemsize : int
-        Bytes of a value.
+    A first-level cache that keeps what a block has read would move these [R14 4.5]. ``itemsize``
+    are the bytes of a value. O(nonzeros log nonzeros).
     """
     rows = row_ptr.size - 1
     each = threads.repeat * threads.block_size // threads.coop
@@ -91,17 +84,8 @@ def store_bytes(
 ) -> list[StoreBytes]:
     """The bytes of a matrix of a plan in each store.
 
-    Parameters
-    ----------
-    itemsize : int
-        Bytes of a value.
-    loops : iterable of LoopPlan
-        Those that add to it.
-
-    Returns
-    -------
-    list of StoreBytes
-        Matrices of elements are left out where they are not square. O(map entries).
+    ``itemsize`` are the bytes of a value, and ``loops`` those that add to the matrix. Matrices of
+    elements are left out where they are not square. O(map entries).
     """
     rows, nonzeros, entry = matrix.shape[0], matrix.columns.size, itemsize + INDEX_BYTES
     longest = int(np.diff(matrix.row_ptr).max(initial=0))

@@ -45,19 +45,8 @@ def blocks_of(
 ) -> Blocks:
     """Sort the elements by block, stably; empty blocks are removed.
 
-    Parameters
-    ----------
-    block_of_element : (n,) integers in 0..n_blocks-1
-    notes : mapping
-    keep_numbers : bool
-        Blocks stand in the order of their numbers; otherwise in that of their first elements.
-
-    Returns
-    -------
-    Blocks
-        Elements inside a block keep the current order.
-
-    O(n + n_blocks).
+    Elements inside a block keep the current order. With ``keep_numbers`` blocks stand in the order
+    of their numbers; otherwise in that of their first elements. O(n + n_blocks).
     """
     block = np.ascontiguousarray(block_of_element, dtype=np.int32)
     new_to_old, block_offset = _sort_by_block(block, n_blocks, keep_numbers)

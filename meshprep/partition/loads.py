@@ -10,19 +10,9 @@ from .blocks_of import sort_by
 def loads(table: Int32s, n_points: int, block_offset: Int64s) -> int:
     """The sum over blocks of the number of distinct points a block touches.
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-        Rows in the order of the blocks.
-    block_offset : (n_blocks + 1,) int64
-
-    Returns
-    -------
-    int
-        At least the number of points in use; at most ``n * arity``. The reuse factor is
-        ``table.size / loads`` [S19].
-
-    O(n * arity + n_points).
+    Rows of ``table`` are in the order of the blocks. The sum is at least the number of points in
+    use, and at most ``n * arity``; the reuse factor is ``table.size / loads`` [S19]. O(n * arity +
+    n_points).
     """
     return int(_loads(table, n_points, block_offset))
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 
 from ..kernels import Float64s, Int32s, Int64s, helper, kernel
+from ..kernels.arrays import first_not_below
 from ..kernels.parallel import COUNTING, each, pieces
 from ..mesh.incidence import Csr
 
@@ -32,18 +33,10 @@ LEAST_SHARED = 1 << 14
 def facet_graph(table: Int32s, n_points: int) -> Csr:
     """Each element's neighbours: those that share most points with it.
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-        Points of the elements, with -1 where a row names a point again.
-
-    Returns
-    -------
-    Csr
-        Symmetric, without loops or repeats. An element with no neighbour that shares enough has
-        those that share most; one that shares no point has none.
-
-    O(n * arity * elements at a point), which are at most 128 for each point.
+    ``table`` has -1 where a row names a point again. The graph is symmetric, without loops or
+    repeats. An element with no neighbour that shares enough has those that share most; one that
+    shares no point has none. O(n * arity * elements at a point), which are at most 128 for each
+    point.
     """
     n, table = table.shape[0], read_only(table)
     entries = _entries(table, n_points)
@@ -181,7 +174,7 @@ def _count_shared(
         low, high = offset[p], offset[p + 1]
         if window > 0 or high - low > HIGH_DEGREE:
             near = window if window > 0 else NEAREST
-            at = _place(entries, low, high, element)
+            at = first_not_below(entries, low, high, element)
             low, high = max(low, at - near), min(high, at + near + 1)
         for s in range(low, high):
             e = entries[s]
@@ -189,18 +182,6 @@ def _count_shared(
             found += count[e] == 0
             count[e] += 1
     return found
-
-
-@helper
-def _place(entries: Int32s, low: int, high: int, element: int) -> int:
-    """Where an element stands in an ascending list that has it."""
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if entries[middle] <= element:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 @kernel

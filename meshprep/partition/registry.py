@@ -38,15 +38,9 @@ def partition(
 ) -> Blocks:
     """Cut the elements into blocks of at most ``problem.block_size``.
 
-    Raises MeshprepError on an unknown partitioner or option, listing what there is, and on values
-    that do not fit.
-
-    Parameters
-    ----------
-    name : str
-        A name in :data:`PARTITIONERS`.
-    options : mapping of option name to value
-        Values may be text, as a command line gives them.
+    ``name`` is one in :data:`PARTITIONERS`; values of ``options`` may be text, as a command line
+    gives them. Raises MeshprepError on an unknown partitioner or option, listing what there is, and
+    on values that do not fit.
     """
     if name not in PARTITIONERS:
         raise MeshprepError(f"there is no partitioner '{name}': choose {', '.join(PARTITIONERS)}")

@@ -35,23 +35,10 @@ def repair(
 ) -> Repaired:
     """Move as few elements as needed so that no block has more than ``block_size``.
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-    block_of_element : (n,) int32 in 0..n_asked-1
-    n_asked : int
-        Number of blocks the partitioner was asked for; ``n_asked * block_size`` is at least n.
-    block_size : int
-        The cap.
-
-    Returns
-    -------
-    Repaired
-        Every block has at most ``block_size`` elements, and at most
-        ``n_asked + max(1, n_asked // 100)`` blocks are in use. ``notes`` counts what was done:
-        elements moved, blocks split, slivers merged.
-
-    Linear in the incidences, plus for each element over the cap its block's incidences.
+    The partitioner was asked for ``n_asked`` blocks, and ``n_asked * block_size`` is at least n. At
+    most ``n_asked + max(1, n_asked // 100)`` blocks are in use then. ``notes`` counts what was
+    done: elements moved, blocks split, slivers merged. Linear in the incidences, plus for each
+    element over the cap its block's incidences.
     """
     limit = n_asked + max(1, n_asked // 100)
     # A copy that may be written to is what the annealing passes on: one kernel serves both.

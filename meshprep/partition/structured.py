@@ -80,16 +80,9 @@ def structured(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
 def best_tile(extent: Sequence[int], sites: int, layers: bool) -> tuple[int, ...]:
     """How many tiles along each axis, so that each has few sites and little is cut.
 
-    Parameters
-    ----------
-    extent : sequence of int
-        Sites of the box along its one to three axes.
-    sites : int
-        The most that a tile may have, at least 1.
-    layers : bool
-        In a box of three axes, tiles are one site thick along one of them.
-
-    O(sites log sites) for three axes.
+    ``extent`` are the sites of the box along its one to three axes, and ``sites`` the most that a
+    tile may have. With ``layers``, in a box of three axes, tiles are one site thick along one of
+    them. O(sites log sites) for three axes.
     """
     whole = math.prod(extent)
     best: tuple[float, tuple[int, ...]] = (math.inf, ())
@@ -178,11 +171,7 @@ def _tiles(
 def lattice_of_centroids(coordinates: NDArray[np.float64]) -> Lattice | None:
     """The lattice that centroids stand on, or None where they stand on none.
 
-    Parameters
-    ----------
-    coordinates : (n, d) float64
-        In any order. The lines may be spaced unevenly, but must be parallel to the axes.
-
+    They may be in any order. The lines may be spaced unevenly, but must be parallel to the axes.
     O(n log n).
     """
     limit = SAME_OVERALL * np.ptp(coordinates, axis=0).max()

@@ -24,6 +24,8 @@ from meshprep_runtime.program.chains.tiling import cut
 from meshprep_runtime.tuning.machines import this_cpu
 from meshprep_runtime.tuning.tune import synthetic
 
+from .tuning import check_kernel
+
 Arrays = Mapping[str, NDArray[Any]]
 Kernels = Mapping[str, Callable[..., None]]
 
@@ -35,6 +37,7 @@ class ChainTuning:
     plan: Plan
     chain: str
     tuned: ChainTuned
+    notes: list[str]  # what could not be checked, and why
 
 
 def tune_chain(
@@ -50,9 +53,10 @@ def tune_chain(
 ) -> ChainTuning:
     """Time a chain loop by loop and in tiles, and put the fastest tiles into the plan.
 
-    Raises MeshprepError for unknown names, kernels or values that are missing, and chains that
-    cannot run. Raises ProofError when the plan that came out is wrong, which is a fault of
-    meshprep. Overlapped tiles but for matrices, and skewed ones where nothing is dropped or zero.
+    Raises MeshprepError for unknown names, kernels or values that are missing, chains that cannot
+    run, and kernels that do not do what their accesses say. Raises ProofError when the plan that
+    came out is wrong, which is a fault of meshprep. Overlapped tiles but for matrices, and skewed
+    ones where nothing is dropped or zero.
 
     Parameters
     ----------
@@ -78,6 +82,7 @@ def tune_chain(
     chain = plan.chains[name]
     schedules = _schedules(plan, chain, tile_sizes)
     timed = _TimedChain(replace(plan, chains=schedules), chain, kernels, values)
+    notes = timed.check()
     times = _times(timed, list(schedules), runs, progress)
     tuned = ChainTuned(
         machine=this_cpu().machine,
@@ -94,7 +99,7 @@ def tune_chain(
     made = replace(plan, chains={**plan.chains, name: best})
     if proof:
         refuse_wrong(made)
-    return ChainTuning(made, name, tuned)
+    return ChainTuning(made, name, tuned, notes)
 
 
 def _schedules(plan: Plan, chain: ChainPlan, sizes: Sequence[int] | None) -> dict[str, ChainPlan]:
@@ -158,6 +163,17 @@ class _TimedChain:
         made = {n: self.program.loop(_kernel(kernels, n), n) for n in names}
         self._calls = [
             (made[loop.name], self._given(plan[loop.name], loop)) for loop in chain.tiles.loops
+        ]
+
+    def check(self) -> list[str]:
+        """Refuse kernels that do not do what their accesses say; why some could not be checked."""
+        calls = {loop.loop.name: (loop, given) for loop, given in self._calls}
+        return [
+            text
+            for loop, given in calls.values()
+            for text in check_kernel(
+                loop.par_loop, {name: getattr(v, "stored", v) for name, v in given.items()}
+            )
         ]
 
     def run(self, tiles: Chain | None) -> float:

@@ -9,7 +9,7 @@ from meshprep_runtime.program.chains.numbers import ChainNumbers, number, with_c
 from meshprep_runtime.program.chains.owners import tile_in_cache
 from meshprep_runtime.program.chains.tiling import cut
 
-from ..loops.chains import ChainRequest
+from ..loops.chains import ChainRequest, dats_of
 
 
 def plan_chains(
@@ -17,22 +17,16 @@ def plan_chains(
 ) -> dict[str, ChainPlan]:
     """Cut chains into tiles.
 
-    Raises MeshprepError for unknown loops and dats, chains that cannot be cut, and loops that add
-    to matrices in tiles that overlap.
-
-    Parameters
-    ----------
-    plan : Plan
-        With the loops of the chains.
-    tile : int, optional
-        Elements of the last loop's set in a tile, for chains that do not say so; default: what
-        fits into a second-level cache.
+    The plan has the loops of the chains. ``tile`` is for chains that do not say how many elements
+    of the last loop's set a tile has; by default what fits into a second-level cache. Raises
+    MeshprepError for unknown loops and dats, chains that cannot be cut, and loops that add to
+    matrices in tiles that overlap.
     """
     return {one.name: _plan_chain(plan, one, tile) for one in requests}
 
 
 def _plan_chain(plan: Plan, request: ChainRequest, tile: int | None) -> ChainPlan:
-    request.check(p.loop for p in plan.loops.values())
+    request.check(dats_of(p.loop for p in plan.loops.values()))
     plans = [plan.loops[call.loop] for call in request.calls]
     given = [
         {a.name: call.dats.get(a.name, a.name) for a in p.loop.args if not a.is_global}

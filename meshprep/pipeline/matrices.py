@@ -10,7 +10,8 @@ from meshprep_runtime.loops import Arg
 from meshprep_runtime.maps import INDEX_LIMIT, SetMap, offsets_of, read_only
 from meshprep_runtime.plan import MatrixPlan
 
-from ..kernels import helper, kernel
+from ..kernels import kernel
+from ..kernels.arrays import first_not_below
 from ..kernels.parallel import each, pieces
 from ..loops import LoopSpec
 from ..mesh.incidence import transpose
@@ -111,19 +112,8 @@ def pattern(
     """The nonzeros of a matrix, row after row, ascending in each. Linear in the entries.
 
     Columns are visited in ascending order, and each is put behind the rows that it meets, so that
-    nothing is sorted.
-
-    Parameters
-    ----------
-    rows, columns : (n, local rows), (n, local columns) int32
-        The points of each element.
-    row_of, column_of : (n_points,) int32
-        -1 for those without a number; the others count up from 0.
-
-    Returns
-    -------
-    row_ptr : (rows + 1,) int64
-    columns : (nonzeros,) int32
+    nothing is sorted. ``row_of`` and ``column_of`` are -1 for points without a number; the others
+    count up from 0. Gives row_ptr (rows + 1,) and the columns (nonzeros,).
     """
     touching = transpose(columns, column_of.size)
     offset, elements = read_only(touching.offset), read_only(touching.index)
@@ -199,17 +189,4 @@ def _fill_places(
                 if r < 0 or c < 0:
                     place[e, k] = -1
                 else:
-                    place[e, k] = _find(nonzeros, row_ptr[r], row_ptr[r + 1], c)
-
-
-@helper
-def _find(values: NDArray[np.int32], start: int, stop: int, wanted: int) -> int:
-    """Where ``wanted`` stands in ``values[start:stop]``, which ascends and has it."""
-    low, high = start, stop
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+                    place[e, k] = first_not_below(nonzeros, row_ptr[r], row_ptr[r + 1], c)

@@ -21,6 +21,9 @@ from ..mesh.model import renumber_map
 from ..mesh.orderings import ordering_of
 from ..reorder import keep_parts
 
+# A plan file holds a line for each name; what is no Unicode becomes a question mark.
+_ONE_LINE = str.maketrans("\n\0", "  ")
+
 
 class Numbering:
     """An ordering for every set of a mesh; what may still move, and what is final.
@@ -132,6 +135,15 @@ class Numbering:
             tags.setdefault(of, {})[name] = self.ordering(of).apply(values)
         return tags
 
+    def group_names(self, file: Mesh) -> dict[str, dict[str, dict[int, str]]]:
+        """The names of the groups of sets that a file does not have, each on one line."""
+        found: dict[str, dict[str, dict[int, str]]] = {}
+        for t in self.mesh.tags:
+            if t.set not in file.sets and t.names:
+                lines = {k: _one_line(t.names[k]) for k in sorted(t.names)}
+                found.setdefault(t.set, {})[t.name] = lines
+        return found
+
     def settled(self) -> dict[str, Ordering]:
         """The orderings of the sets that must not move any more."""
         return {name: self._order[name] for name in self._order if name in self._settled}
@@ -176,3 +188,7 @@ class Numbering:
         """Take over the orderings of the sets that are not settled, and settle every set."""
         self.follow({**orderings, **self._fixed})
         self._settled.update(self._order)
+
+
+def _one_line(name: str) -> str:
+    return name.translate(_ONE_LINE).encode(errors="replace").decode()

@@ -42,13 +42,9 @@ def order_for_locality(
 ) -> tuple[Lead, ...]:
     """Order the points of the leading map, and let every other set follow.
 
-    The first loop with maps leads. Where no chain of maps ties the points of a further loop to
-    sets that have an order (two meshes in one file), that loop leads its part.
-
-    Returns
-    -------
-    tuple of Lead
-        The loops that lead, the first one first; none where every set keeps its order.
+    The first loop with maps leads. Where no chain of maps ties the points of a further loop to sets
+    that have an order (two meshes in one file), that loop leads its part. Gives the loops that
+    lead, the first one first; none where every set keeps its order.
     """
     return tuple(order_by(_lead, numbering, loops))
 

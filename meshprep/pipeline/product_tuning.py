@@ -64,16 +64,9 @@ class ProductTuning:
 def read_matrix(path: Path, loop: str | None = None) -> tuple[CsrMatrix, LoopPlan | None]:
     """The matrix of a Matrix Market file, or the pattern of one in a plan.
 
-    Raises MeshprepError for a file with another content, and where there are several matrices or
-    none.
-
-    ``loop`` adds to the matrix that is meant, of a plan with several.
-
-    Returns
-    -------
-    CsrMatrix
-    LoopPlan or None
-        Of a plan, a loop that adds to the matrix, and to no other.
+    ``loop`` adds to the matrix that is meant, of a plan with several. Of a plan, also gives a loop
+    that adds to this matrix and to no other, if there is one. Raises MeshprepError for a file with
+    another content, and where there are several matrices or none.
     """
     if path.suffix.lower() not in PLAN_SUFFIXES:
         if loop is not None:
@@ -133,18 +126,8 @@ def tune_product(
     """Time the product with a matrix for numbers of threads and sizes of pieces.
 
     A sample repeats a call until it takes two milliseconds. Candidates take turns, so that a slow
-    spell of the machine hits all.
-
-    Parameters
-    ----------
-    plan : LoopPlan, optional
-        Of a loop that adds to it: its other stores are timed, too.
-    runs : int
-        Samples of each candidate; the fastest counts.
-    pieces : sequence of int
-        Nonzeros and rows a piece; that of an untuned product is tried in any case.
-    progress : callable
-        ``progress(done, total, what)`` with the share of the turns that are done.
+    spell of the machine hits all, and of ``runs`` samples of each the fastest counts. ``plan`` is
+    that of a loop that adds to the matrix: its other stores are timed, too.
     """
     machine = this_cpu().machine
     # 1, 2, 4, ... and as many as there are

@@ -25,7 +25,7 @@ from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics
-from ..partition.blocks import search
+from ..partition.blocks import annealing
 from ..partition.blocks.centroids import middles
 from ..partition.blocks.reconnect import reconnect_groups
 from ..partition.repair import repair
@@ -83,11 +83,11 @@ def _blocks(partitioner: str, target: str) -> None:
 @contextmanager
 def _as_if_large() -> Iterator[None]:
     """Cut as meshes of many elements are: those of few nearly always need repairs, too."""
-    before, search.LONE_GROUP = search.LONE_GROUP, 0
+    before, annealing.LONE_GROUP = annealing.LONE_GROUP, 0
     try:
         yield
     finally:
-        search.LONE_GROUP = before
+        annealing.LONE_GROUP = before
 
 
 def _repairs() -> None:

@@ -34,21 +34,10 @@ def build_staging(
 ) -> tuple[Staging, list[NDArray[np.uint16]]]:
     """List the points of one to-set that each block touches, through any of the maps into it.
 
-    Raises MeshprepError when a block touches more than 65,536 points. O(n x arity) and the sorting
-    of each block's points; parallel over blocks.
-
-    Parameters
-    ----------
-    tables : sequence of (n_from, arity) int32
-        The maps into the set, in the new numbering; at least one.
-    block_offset : (n_blocks + 1,) int64
-
-    Returns
-    -------
-    staging : Staging
-        The points of each block, ascending, each once.
-    local : list of (arity, n_from) uint16
-        Each map as positions in the block's list.
+    ``tables`` are the maps into the set, in the new numbering; at least one. The points of each
+    block ascend, each once; each map becomes positions in the block's list, (arity, n_from). Raises
+    MeshprepError when a block touches more than 65,536 points. O(n x arity) and the sorting of each
+    block's points; parallel over blocks.
     """
     table, block_offset = read_only(joined_tables(tables)), read_only(block_offset)
     (n, arity), n_blocks = table.shape, block_offset.size - 1

@@ -28,7 +28,7 @@ from meshprep_runtime.plan.verify import refuse_wrong
 
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores
-from ..loops import LoopRequest, LoopSpec, as_requests, resolve
+from ..loops import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..loops.chains import ChainRequest
 from ..loops.options import Options
 from ..mesh import Mesh
@@ -86,7 +86,7 @@ class Prepared:
 
 def prepare(
     mesh: Mesh,
-    loops: Sequence[LoopRequest | str] = (),
+    loops: Loops = (),
     options: Options | None = None,
     *,
     keep_order: bool = False,
@@ -99,9 +99,10 @@ def prepare(
     ----------
     mesh : Mesh
         It is not changed.
-    loops : sequence of LoopRequest or str
-        ``"faces->cells"`` stands for one increment; none at all for the default loop. The first
-        loop with maps over a set decides the order of that set and of the sets it reaches.
+    loops : sequence of LoopRequest or str, or mapping
+        ``{NAME: {"over": SET, "args": [...]}}`` is what loops.toml holds; ``"faces->cells"`` stands
+        for one increment, none at all for the default loop. The first loop with maps over a set
+        decides the order of that set and of the sets it reaches.
     options : Options
     keep_order : bool
         Leave the order of the sets that the mesh file holds, and plan on top of it.
@@ -160,7 +161,7 @@ class Ordered:
 
 def order(
     mesh: Mesh,
-    loops: Sequence[LoopRequest | str],
+    loops: Loops,
     options: Options,
     *,
     keep_order: bool = False,
@@ -314,9 +315,7 @@ class _Clock:
             self._progress(done, len(STAGES), self._now)
 
 
-def plan_request_maps(
-    mesh: Mesh, loops: Sequence[LoopRequest | str]
-) -> tuple[Mesh, list[LoopSpec]]:
+def plan_request_maps(mesh: Mesh, loops: Loops) -> tuple[Mesh, list[LoopSpec]]:
     """The mesh with every map the loops need, and the loops checked against it."""
     requests = as_requests(loops, mesh)
     names = dict.fromkeys(name for r in requests for name in r.maps)
@@ -369,6 +368,7 @@ def _assemble(
         about=about(),
         tags=numbering.tags(ordered.mesh),
         matrices=matrices,
+        group_names=numbering.group_names(ordered.mesh),
     )
 
 

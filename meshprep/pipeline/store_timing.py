@@ -36,17 +36,9 @@ def time_stores(
 ) -> tuple[StoreTrial, ...]:
     """Time the product in each store that the loop alone can fill, on all threads.
 
-    Parameters
-    ----------
-    runs : int
-        Samples of each store, which take turns; the fastest counts.
-    progress : callable
-        Told the share of the turns that are done.
-
-    Returns
-    -------
-    tuple of StoreTrial
-        In the order of :func:`~..metrics.product_traffic.store_bytes`.
+    Of ``runs`` samples of each store, which take turns, the fastest counts; ``progress`` is told
+    the share of the turns that are done. They stand in the order of
+    :func:`~..metrics.product_traffic.store_bytes`.
     """
     arg = next(a for a in plan.loop.matrices if a.name == matrix)
     pattern = plan.matrices[matrix]

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.function import name_of
 from meshprep_runtime.errors import MeshprepError, Progress
+from meshprep_runtime.loop import ParLoop
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.plan import LoopPlan, Plan
-from meshprep_runtime.plan.tuned import Tuned
+from meshprep_runtime.plan.tuned import CPU, Trial, Tuned
 from meshprep_runtime.plan.verify import refuse_wrong
 from meshprep_runtime.tuning.lookup import with_entry
 from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
@@ -19,6 +20,7 @@ from meshprep_runtime.tuning.tune import SearchArguments, TuningSearch, syntheti
 
 from ..metrics.occupancy import DEVICES
 from ..metrics.ranking import rank
+from .input_order import input_maps
 from .variants import with_loop, with_sizes
 
 # Block sizes to try, by target.
@@ -29,6 +31,8 @@ SIZES = {
 # Where loops are timed, on this machine.
 HERE = {"cpu": this_cpu, "gpu": this_gpu}
 Kernel = Callable[..., None] | DeviceFunction
+# Elements on which the kernel's accesses are checked.
+CHECKED = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +42,8 @@ class Tuning:
     plan: Plan  # the plan with the entry, and with the variants that are best in some layout
     loop: str
     tuned: Tuned
-    notes: list[str]  # block sizes that could not be tried, and why
+    notes: list[str]  # what could not be tried, such as block sizes, and why
+    before: Trial | None = None  # the input order, element after element, where timed on a CPU
 
 
 def tune_plan(
@@ -55,9 +60,11 @@ def tune_plan(
 ) -> Tuning:
     """Find the strategy, block size and layout with which a loop runs fastest.
 
-    Raises MeshprepError for unknown names, a kernel that is missing, and loops that nothing can
-    run. Raises ProofError when the plan that came out is wrong, which is a fault of meshprep.
-    Blocks that are best in no layout are left out of the plan again, so that it stays small.
+    Raises MeshprepError for unknown names, a kernel that is missing, loops that nothing can run,
+    and a kernel that does not do what its accesses say. Raises ProofError when the plan that came
+    out is wrong, which is a fault of meshprep.
+    Blocks that are best in no layout are left out of the plan again, so that it stays small. On a
+    CPU the loop is also timed in the input order, unless it adds to matrices.
 
     Parameters
     ----------
@@ -82,7 +89,7 @@ def tune_plan(
     progress : callable
         ``progress(done, total, what)`` before each candidate.
     """
-    backend = _place(device)
+    backend, before = _place(device), None
     own = plan[loop]
     loop = own.loop.name
     widened, notes = _with_sizes(
@@ -95,7 +102,11 @@ def tune_plan(
             )
         given = synthetic(own) if values is None else values
         _check_values(own.loop, given)
+        if not isinstance(kernel, DeviceFunction):
+            notes += check_kernel(ParLoop(kernel, own), given)
         tuned = tune(kernel, widened, given, backend=backend, progress=progress, **search)
+        if backend.machine.kind == CPU and not own.loop.matrices:
+            before = _in_input_order(plan, own, kernel, given, backend, TuningSearch(**search).runs)
     else:
         asked = TuningSearch(**search)
         tuned = rank(
@@ -109,7 +120,27 @@ def tune_plan(
     made = with_loop(plan, _kept(own, widened, tuned))
     if proof:
         refuse_wrong(made)
-    return Tuning(made, loop, tuned, notes)
+    return Tuning(made, loop, tuned, notes, before)
+
+
+def _in_input_order(
+    plan: Plan,
+    own: LoopPlan,
+    kernel: Kernel,
+    values: Mapping[str, NDArray[Any]],
+    backend: Backend,
+    runs: int,
+) -> Trial:
+    """The loop in the numbering of the input, element after element on one thread."""
+    loop = own.loop
+    sets = {a.name: own.maps[a.map].to_set if a.map else loop.over for a in loop.args}
+    restored = {
+        name: values[name] if a.is_global else plan.ordering[sets[name]].restore(values[name])
+        for name, a in ((a.name, a) for a in loop.args)
+    }
+    unchanged = LoopPlan(loop, own.sizes, input_maps(plan, own), {}, "")
+    search = SearchArguments(strategies=["sequential"], layouts=["aos"], runs=runs)
+    return tune(kernel, unchanged, restored, backend=backend, **search).best
 
 
 def _place(device: str | Backend) -> Backend | None:
@@ -143,6 +174,18 @@ def _with_sizes(
     n = plan.sizes[plan.loop.over]
     wanted = sizes if sizes is not None else [s for s in SIZES[target] if s < n]
     return with_sizes(plan, wanted, target)
+
+
+def check_kernel(loop: ParLoop, arrays: Mapping[str, Any]) -> list[str]:
+    """Refuse a kernel that does not do what its accesses say; why it could not be checked."""
+    try:
+        loop.check_access(CHECKED, **arrays)
+    except MeshprepError as error:
+        # Compiled it gives nan where Python raises, for a root say.
+        if error.__cause__ is None:
+            raise
+        return [f"the accesses of the kernel: {error}"]
+    return []
 
 
 def _check_values(loop: Loop, values: Mapping[str, NDArray[Any]]) -> None:

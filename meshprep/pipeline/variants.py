@@ -33,24 +33,12 @@ LEAST_FILL = 0.9
 def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
     """Cut the plan's order into blocks of another size.
 
-    Raises MeshprepError for a size below 1, and blocks that reach too many points to be staged. O(n
-    x arity).
-
-    Parameters
-    ----------
-    block_size : int
-        The most elements of a block.
-    target : {"gpu", "cpu"}
-        What the blocks are for, as the variant will say.
-
-    Returns
-    -------
-    Variant
-        Larger blocks are unions of consecutive blocks of the plan's default variant, which are
-        numbered along its bisection tree, so that a union is compact, too; smaller ones are equal
-        parts of its blocks. Where that leaves blocks too empty, and where the plan has no blocks,
-        plain runs of the order. Where the default variant lists its elements, its list is the
-        order.
+    Larger blocks are unions of consecutive blocks of the plan's default variant, which are numbered
+    along its bisection tree, so that a union is compact, too; smaller ones are equal parts of its
+    blocks. Where that leaves blocks too empty, and where the plan has no blocks, plain runs of the
+    order. Where the default variant lists its elements, its list is the order. ``target`` is what
+    the variant will say. Raises MeshprepError for a size below 1, and blocks that reach too many
+    points to be staged. O(n x arity).
     """
     if block_size < 1:
         raise MeshprepError(f"block size {block_size}: give at least 1")
@@ -79,11 +67,7 @@ def with_sizes(
 ) -> tuple[LoopPlan, list[str]]:
     """The loop with further variants, one for each block size that it does not have.
 
-    Returns
-    -------
-    plan : LoopPlan
-    refused : list of str
-        One line for each size whose blocks cannot be staged.
+    Also gives a line for each size whose blocks cannot be staged.
     """
     variants, refused = dict(plan.variants), []
     for size in dict.fromkeys(block_sizes):
@@ -158,25 +142,11 @@ def build_variant(
 ) -> Variant:
     """Colour and stage the blocks of a loop.
 
-    Raises MeshprepError when a block stages more than 65,536 points or needs more than 65,536
-    colours.
-
-    Parameters
-    ----------
-    maps : mapping of map name to SetMap
-        In the new numbering, place by place; at least those of the loop.
-    sizes : mapping of set name to number of elements
-    block_offset : (n_blocks + 1,) int64
-        Rises from 0 to the size of the loop's set.
-    block_size, target, partitioner
-        As :class:`~meshprep_runtime.plan.Variant` keeps them.
-    thread_colours : ThreadColours, optional
-        Colours by which the elements of each block are sorted already.
-
-    Returns
-    -------
-    Variant
-        Named ``s{block_size}``. A loop without maps has one colour and nothing staged.
+    ``maps`` are in the new numbering, place by place, at least those of the loop; ``block_offset``
+    rises from 0 to the size of the loop's set. ``thread_colours`` are those by which the elements
+    of each block are sorted already. The variant is named ``s{block_size}``; a loop without maps
+    has one colour and nothing staged. Raises MeshprepError when a block stages more than 65,536
+    points or needs more than 65,536 colours.
     """
     table, n_points = written_table(loop, maps, sizes)
     # the colours of blocks are found on one core

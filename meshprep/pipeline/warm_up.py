@@ -96,17 +96,9 @@ class Warmed:
 def warm_up(tasks: Sequence[str], progress: Progress = lambda done, total, name: None) -> Warmed:
     """Compile what these tasks need, unless that was done before.
 
-    Parameters
-    ----------
-    tasks : sequence of str
-        As of :func:`job_tasks` and :func:`all_tasks`.
-    progress : callable
-        ``progress(done, total, name)`` is called when a task begins or ends, and now and then.
-
-    Returns
-    -------
-    Warmed
-        Empty where all was done before or came with the package, and where nothing can be kept.
+    ``progress(done, total, name)`` is called when a task begins or ends, and now and then. The
+    result is empty where all was done before or came with the package, and where nothing can be
+    kept.
     """
     place = _writable_folder()
     left = [] if place is None else [t for t in tasks if not _is_done(t, place)]

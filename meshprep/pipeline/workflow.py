@@ -24,7 +24,7 @@ from ..io.source import MeshSource
 from ..io.vectors import check_vector, write_vector
 from ..kernels.parallel import at_once
 from ..loops import LoopRequest, LoopSpec
-from ..loops.chains import ChainRequest
+from ..loops.chains import ChainRequest, dats_of
 from ..loops.requests import empty_loop
 from ..mesh import Mesh
 from .blocks import check_partitioner
@@ -195,7 +195,7 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     sizes = full.sizes
     check_default(job.requests, specs, sizes)
     for chain in job.chains:
-        chain.check(spec.loop for spec in specs)
+        chain.check(dats_of(spec.loop for spec in specs))
     loops = []
     for spec in specs:
         size = job.options.for_loop(spec.options).block_elements
@@ -269,6 +269,10 @@ def _refuse(job: Job) -> list[str]:
     check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.source.path])
     for path in job.vectors:
         check_vector(path)
+    for chain in job.chains:
+        # of the default loop, which needs the mesh, later
+        if job.requests:
+            chain.check({request.name: request.dats for request in job.requests})
     if job.output is not None:
         formats.append(find(io.FORMATS, job.output, job.output_format, writing=True))
     return [f.name for f in formats]

@@ -69,16 +69,10 @@ def locality_order(
 
     An order is better when the product of its bandwidth and its profile is smaller. For the GPU,
     the orders along curves, which narrow neither, and ``auto`` go by the lines that runs of
-    ``block_size`` elements touch, and among equals by that product. Raises MeshprepError on an
-    unknown method, and on one that needs coordinates where there are none.
-
-    Parameters
-    ----------
-    method : str
-        A name in ``METHODS``, or ``"auto"``: every method that fits is tried, as long as time
-        lasts, and the best one kept.
-    seconds : float
-        For ``auto``: none is begun later than this. What was not tried is told.
+    ``block_size`` elements touch, and among equals by that product. With ``"auto"`` every method in
+    ``METHODS`` that fits is tried, and the best one kept; none is begun after ``seconds``, and what
+    was not tried is told. Raises MeshprepError on an unknown method, and on one that needs
+    coordinates where there are none.
     """
     check_choice("method", method, METHOD_NAMES)
     if method == "none":

@@ -21,19 +21,9 @@ def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> Int3
 
     Axes of no extent are left out, so that a planar mesh stored with z = 0 gets the curve of the
     plane. Points in one cell of the finest grid (2^31 cells an axis in 2-D, 2^21 in 3-D) keep their
-    order. Raises MeshprepError without coordinates, with infinite ones, and past three dimensions.
-    O(points): up to 31 steps a point for the key, then a radix sort.
-
-    Parameters
-    ----------
-    method : str
-        Its name, for errors.
-    turning : bool
-        True for Hilbert's curve, False for Morton's.
-
-    Returns
-    -------
-    new_to_old : (n_points,) int32
+    order. The curve is Hilbert's where it is ``turning``, else Morton's; ``method`` is its name,
+    for errors. Raises MeshprepError without coordinates, with infinite ones, and past three
+    dimensions. O(points): up to 31 steps a point for the key, then a radix sort.
     """
     where = finite_coordinates(problem, method)
     if where.shape[0] == 0:
@@ -52,16 +42,9 @@ def curve_keys(
 ) -> NDArray[np.uint64]:
     """How far along the curve points lie; the box of all points may be larger than theirs.
 
-    Parameters
-    ----------
-    where : (n, d) float64
-        Finite.
-    box : pair of (d,) float64
-        The lowest and the highest coordinate on each axis.
-    method, turning
-        See :func:`along_curve`.
-    digits : int
-        At most so many binary digits: fewer for less time, where near points may share a key.
+    ``where`` (n, d) is finite, ``box`` the lowest and the highest coordinate on each axis, and
+    ``method`` and ``turning`` are those of :func:`along_curve`. Keys have at most ``digits`` binary
+    digits: fewer for less time, where near points may share a key.
     """
     # halves, so that the extent of huge coordinates does not overflow
     low = box[0] / 2

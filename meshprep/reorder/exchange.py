@@ -10,19 +10,10 @@ def sweep(graph: tuple, order: NDArray, begin: int, sweeps: int, scratch: NDArra
     """Lower the profile of one component's order, in place, by exchanges of adjacent places.
 
     Sweeps go up and down by turns. In every other pair of them exchanges that change nothing are
-    made too, which leads off plateaus; no exchange widens the bandwidth.
-
-    Parameters
-    ----------
-    order : (size of the component,) uint32
-        Its vertices, ``begin`` to ``begin + size - 1``.
-    sweeps : int
-        How many; none leaves the order as it is.
-    scratch : (2 or more, n) int32
-        Overwritten in the component's range.
-
-    O(sweeps x edges of the component): an exchange moves every lowest neighbour by at most one
-    place, so that its gain is found by counting.
+    made too, which leads off plateaus; no exchange widens the bandwidth. ``order`` are the vertices
+    of the component, ``begin`` to ``begin + size - 1``; ``scratch`` (2 or more, n) is overwritten
+    in its range. O(sweeps x edges of the component): an exchange moves every lowest neighbour by at
+    most one place, so that its gain is found by counting.
     """
     if order.size < 3:
         return

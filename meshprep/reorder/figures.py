@@ -37,14 +37,9 @@ class Envelope:
 def envelope(neighbours: Csr | Int32s, old_to_new: Int32s | None = None) -> Envelope:
     """Measure a numbering of the points of a map, or of the vertices of a graph.
 
-    Parameters
-    ----------
-    neighbours : Csr, or (n_from, arity) int32
-        A symmetric graph, or a map's table: the points of one element are neighbours.
-    old_to_new : (n_points,) int32 or None
-        The numbering to measure; None for the present one.
-
-    O(n_from x arity) from a table, O(edges) from a graph; both give the same figures.
+    ``neighbours`` is a symmetric graph, or a map's table: the points of one element are neighbours.
+    Without ``old_to_new`` the present numbering is measured. O(n_from x arity) from a table,
+    O(edges) from a graph; both give the same figures.
     """
     if isinstance(neighbours, Csr):
         n = neighbours.n_rows
@@ -63,14 +58,9 @@ def figures(
 ) -> Figures:
     """Measure a numbering of the points of a problem.
 
-    Parameters
-    ----------
-    old_to_new : (n_points,) int32 or None
-        The numbering; None measures points and elements as they stand.
-    rows : (n_from,) int32 or None
-        The order of the elements that follows the numbering, found here where it is not given.
-
-    O(n_from x arity + n_points).
+    Without ``old_to_new`` points and elements are measured as they stand. ``rows`` is the order of
+    the elements that follows the numbering, found here where it is not given. O(n_from x arity +
+    n_points).
     """
     table, n_points = problem.table, problem.n_points
     if old_to_new is not None:

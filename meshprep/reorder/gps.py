@@ -43,15 +43,11 @@ def gps(graph: Csr, ends: Int64s | None = None) -> Int32s:
 
     ``graph`` must be symmetric, which is not checked. Loops do no harm. ``ends`` (m + 1,) are given
     for several graphs that stand one after the other: where each begins, and the end. Each is then
-    ordered as if it were alone.
+    ordered as if it were alone. In the order, ``new_to_old``, components stand in the order of
+    their first vertices, vertices without neighbours last.
 
-    Returns
-    -------
-    new_to_old : (n,) int32
-        Components stand in the order of their first vertices, vertices without neighbours last.
-
-    O(vertices + edges): at most a fixed number of searches, and only the levels in use are
-    looked at.
+    O(vertices + edges): at most a fixed number of searches, and only the levels in use are looked
+    at.
     """
     ends = np.array([0, graph.n_rows]) if ends is None else ends
     return by_component(graph, partial(_gps, ends=ends, rounds=MAX_ROUNDS), ends)

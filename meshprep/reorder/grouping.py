@@ -14,23 +14,14 @@ def group_points(table: Int32s, n_to: int, block_offset: Int64s) -> Int32s:
 
     Points that one block alone uses come first, so that its data are contiguous; points on the
     border of the same blocks stand together behind [S19 section 2.3.2]. Points of the same blocks
-    keep their order; unused points come last. Raises MeshprepError when the offsets do not rise
-    from 0 to the number of rows. Partition refinement: points with equally many blocks begin as one
-    class; block after block splits off, ahead of the rest of each class, the points it accesses.
-    Among classes of one count that is the lexicographic order. O(n_from x arity + n_to).
+    keep their order; unused points come last. The order is ``new_to_old``. Raises MeshprepError
+    when the offsets do not rise from 0 to the number of rows. Partition refinement: points with
+    equally many blocks begin as one class; block after block splits off, ahead of the rest of each
+    class, the points it accesses. Among classes of one count that is the lexicographic order.
+    O(n_from x arity + n_to).
 
-    Parameters
-    ----------
-    table : (n_from, arity) int32
-        Rows in the order of the blocks; several maps into one set side by side.
-    n_to : int
-        Number of points.
-    block_offset : (n_blocks + 1,) int64
-        Block ``b`` owns rows ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
-
-    Returns
-    -------
-    new_to_old : (n_to,) int32
+    Rows of ``table`` are in the order of the blocks, several maps into one set side by side; block
+    ``b`` owns rows ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
     """
     offset = np.asarray(block_offset, dtype=np.int64)
     n = table.shape[0]

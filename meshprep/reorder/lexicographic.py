@@ -21,16 +21,9 @@ SHORT = 32
 def from_set_order(table: Int32s) -> Int32s:
     """Sort elements by their points, lexicographically [S19 section 2.3.1].
 
-    Parameters
-    ----------
-    table : (n_from, arity) int32
-        The points of each element in the new numbering, not negative.
-
-    Returns
-    -------
-    new_to_old : (n_from,) int32
-        Ascending by the row of each element with its points in ascending order; elements with
-        the same points keep their order.
+    The points of each element in ``table`` are in the new numbering, not negative. The order,
+    ``new_to_old``, ascends by the row of each element with its points in ascending order; elements
+    with the same points keep their order.
 
     Rows of up to two points are sorted by the lower one, and those of one point among each other,
     in parallel. Other rows are packed into as few 64-bit words as hold them. O(n_from x arity),

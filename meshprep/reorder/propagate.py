@@ -100,17 +100,7 @@ def keep_parts(
 ) -> Int32s:
     """The order of a union set with its parts one after the other; stable inside each part.
 
-    Parameters
-    ----------
-    new_to_old : (n,) int32
-        Any order of the union set.
-    part_sizes : sequence of int
-        Sizes of the parts, ``n`` together.
-
-    Returns
-    -------
-    new_to_old : (n,) int32
-        First the elements of the first part.
+    ``new_to_old`` is any order of the union set, and ``part_sizes`` are ``n`` together.
     """
     forward = np.asarray(new_to_old, dtype=np.int32)
     total = int(np.sum(part_sizes))

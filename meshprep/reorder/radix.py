@@ -13,18 +13,9 @@ N_DIGITS = -(-64 // DIGIT_BITS)
 def stable_argsort(words: UInt64s) -> Int32s:
     """The order that sorts rows of words lexicographically; equal rows keep their order.
 
-    Parameters
-    ----------
-    words : (n, w) uint64
-        The first word of a row counts most.
-
-    Returns
-    -------
-    order : (n,) int32
-        ``words[order]`` ascends.
-
-    Radix sort from the last digit to the first, digits that never change left out. O(n x w): at
-    most six passes a word, where a comparing sort takes 20 at a million rows.
+    The first word of a row counts most. Radix sort from the last digit to the first, digits that
+    never change left out. O(n x w): at most six passes a word, where a comparing sort takes 20 at a
+    million rows.
     """
     return _argsort(np.ascontiguousarray(words))
 

@@ -1,7 +1,9 @@
 """What a mesh or a plan holds, for ``meshprep info``."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Arg
 from meshprep_runtime.plan import LoopPlan, Plan
+from meshprep_runtime.plan.seal import is_parts, is_plan
 
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh, Tag
@@ -51,15 +54,23 @@ def _table(name: str, records: list[dict[str, Any]]) -> Table:
 
 
 def describe(source: MeshSource) -> Description:
-    """Read a mesh, a plan (``*.plan.h5``) or parts (``*.parts.h5``) and say what is in it."""
-    path, lower = source.path, source.path.name.lower()
-    if lower.endswith(".plan.h5") and source.format is None:
+    """Read a mesh, a plan or parts and say what is in it; names and first bytes tell which."""
+    path = source.path
+    if source.format is None and _is(path, ".plan.h5", is_plan):
         plan = Plan.load(path)
         check_printable(plan, str(path))
         return Description({"file": str(path)} | _plan(plan))
-    if lower.endswith(".parts.h5") and source.format is None:
+    if source.format is None and _is(path, ".parts.h5", is_parts):
         return Description({"file": str(path)} | describe_parts(path))
     return Description({"file": str(path)} | _mesh(source.read()))
+
+
+def _is(path: Path, ending: str, begins: Callable[[Path], bool]) -> bool:
+    try:
+        return path.name.lower().endswith(ending) or begins(path)
+    except OSError:
+        # readers of meshes say what is wrong
+        return False
 
 
 def _mesh(mesh: Mesh) -> dict[str, Any]:
@@ -105,7 +116,8 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for on, tags in plan.tags.items()
             for name, values in tags.items()
             if name != "label"
-            for record in _tag(Tag.from_ids(name, on, values))
+            for names in [plan.group_names.get(on, {}).get(name)]
+            for record in _tag(Tag.from_ids(name, on, values, names))
         ],
         "matrices": [matrix_record(plan, m) for m in plan.matrices.values()],
         "stores": [record for m in plan.matrices.values() for record in store_records(plan, m)],

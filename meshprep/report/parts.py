@@ -16,12 +16,8 @@ Figures = Mapping[str, Any]
 def halo_tables(splits: Sequence[Figures], *, full: bool = False) -> list[Table]:
     """Neighbours, elements and halo for each number of parts; then loops, and with ``full`` sets.
 
-    Parameters
-    ----------
-    splits : sequence of mapping
-        What :func:`~meshprep.distribute.figures.split_figures` gives, with ``increments``.
-    full : bool
-        A row for each set, too.
+    ``splits`` are what :func:`~meshprep.distribute.figures.split_figures` gives, with
+    ``increments``.
     """
     tables = [Table("halos", _HALO, [_halo(one) for one in splits])]
     loops = [

@@ -9,7 +9,7 @@ from meshprep_runtime.errors import MeshprepError, Progress, check_choice
 from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..kernels import clock
-from ..loops import LoopRequest, LoopSpec
+from ..loops import Loops, LoopSpec
 from ..loops.options import Options
 from ..mesh import Mesh
 from ..metrics.cost import Assumptions, predicted_ms
@@ -135,7 +135,7 @@ def block_sizes(text: str) -> list[int]:
 
 def sweep(
     mesh: Mesh,
-    loops: Sequence[LoopRequest | str],
+    loops: Loops,
     chosen: Sequence[SweepPoint],
     options: Options | None = None,
     *,
@@ -150,7 +150,7 @@ def sweep(
     Parameters
     ----------
     mesh : Mesh
-    loops : sequence of LoopRequest or str
+    loops : sequence of LoopRequest or str, or mapping
         As for :func:`~meshprep.prepare`.
     chosen : sequence of SweepPoint
         From :func:`sweep_points`.
@@ -187,7 +187,7 @@ def sweep(
 
 def _plans(
     mesh: Mesh,
-    loops: Sequence[LoopRequest | str],
+    loops: Loops,
     chosen: Sequence[SweepPoint],
     options: Options,
     progress: Progress,
@@ -232,7 +232,7 @@ def _rank(plan: Plan, assumptions: Assumptions) -> tuple[float, float]:
 def _figures_only(plan: Plan) -> Plan:
     """The plan without arrays; its matrices are told of where it is the best."""
     loops = {name: LoopPlan(p.loop, p.sizes, {}, {}, p.default) for name, p in plan.loops.items()}
-    return replace(plan, ordering={}, maps={}, loops=loops, tags={}, matrices={})
+    return replace(plan, ordering={}, maps={}, loops=loops, tags={}, group_names={}, matrices={})
 
 
 def _free(spec: LoopSpec) -> LoopSpec:

@@ -14,13 +14,9 @@ from .slots import Slots, cells_before, corner, corners_of, plain_part, slots_of
 def unattached(mesh: Mesh) -> dict[str, Int32s]:
     """Lower-dimension cells that are no face or edge of any cell of the highest dimension.
 
-    Corner nodes count, in any order; sets of single vertices are not looked at. Expected
-    O(cells x facets); memory for the facets near those cells only.
-
-    Returns
-    -------
-    dict of set name to (k,) int32
-        Row numbers, ascending; empty where every cell of the set is attached.
+    Gives the row numbers of each set, ascending; empty where every cell of the set is attached.
+    Corner nodes count, in any order; sets of single vertices are not looked at. Expected O(cells x
+    facets); memory for the facets near those cells only.
     """
     layout = layout_of(mesh)
     out = {}
@@ -41,16 +37,8 @@ def lower_corners(mesh: Mesh, set_name: str) -> Int32s:
 def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
     """For each row of corners, the lowest slot with the same nodes, or -1.
 
-    Only slots whose every corner is a corner of some row are matched, so that a boundary costs
-    one pass over the slots. Expected O(slots + rows).
-
-    Parameters
-    ----------
-    corners : (n, arity) int32
-
-    Returns
-    -------
-    (n,) int32
+    Only slots whose every corner is a corner of some row are matched, so that a boundary costs one
+    pass over the slots. Expected O(slots + rows).
     """
     flagged = np.zeros(n_nodes, np.bool_)
     flagged[corners] = True

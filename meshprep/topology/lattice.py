@@ -30,13 +30,8 @@ def local_points(shape: CellShape, degree: int) -> NDArray[np.int64]:
     """The points of a cell in the local order of its dofs.
 
     Vertices come first, then the points of each edge from its first corner to its second, those of
-    each face, and those inside; edges and faces as :class:`CellShape` lists them.
-
-    ``shape`` is one of ``REFERENCE``.
-
-    Returns
-    -------
-    (n_local, dim) int64
+    each face, and those inside; edges and faces as :class:`CellShape` lists them. ``shape`` is one
+    of ``REFERENCE``. Gives (n_local, dim) int64.
     """
     corners = np.array(REFERENCE[shape.name])
     pieces = [degree * corners]
@@ -84,12 +79,7 @@ def frame_of(corners: NDArray[np.int32]) -> NDArray[np.int64]:
 
 @cache
 def numbers_in_frames(arity: int, degree: int) -> NDArray[np.int32]:
-    """For each frame, the number of every inner point of an edge or face in it.
-
-    Returns
-    -------
-    (2 * arity, inner points) int32
-    """
+    """The number of every inner point of an edge or face in each of its ``2 * arity`` frames."""
     corners = np.array(REFERENCE[_FLAT[arity]])
     own = _listed(corners, degree)
     tables = []

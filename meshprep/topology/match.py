@@ -19,15 +19,9 @@ def first_slots(slots: Slots, n_nodes: int) -> Int32s:
 
     A counting sort puts the slots with one lowest node side by side, where a number for each tells
     which may be the same; a small hash table that stays in cache finds them where there are many,
-    so that a node that meets a million cells costs no more each.
+    so that a node that meets a million cells costs no more each. All nodes are in 0..n_nodes-1.
     Expected O(slots + nodes), in parallel; 8 bytes a slot, the result included, and 24 a node at
     most.
-
-    All nodes are in 0..n_nodes-1.
-
-    Returns
-    -------
-    (n_slots,) int32
     """
     first = np.empty(slots.size, np.int32)
     offset, order = _by_lowest_node(slots, n_nodes, first)

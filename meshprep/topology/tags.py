@@ -54,12 +54,8 @@ def transfer(
 ) -> list[Tag]:
     """The tags that a derived set inherits, one a name.
 
-    Parameters
-    ----------
-    set_name : str
-        The derived set: the facets of ``chosen``, one selection a facet type, one after another.
-    keep_empty : bool
-        Whether a tag that no element of the set has is made all the same.
+    ``set_name`` is the derived set: the facets of ``chosen``, one selection a facet type, one after
+    another. With ``keep_empty`` a tag that no element of the set has is made all the same.
     """
     base = offsets_of([c.size for c in chosen])
     pieces: dict[str, list[tuple[Tag, NDArray, NDArray]]] = {}

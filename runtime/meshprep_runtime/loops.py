@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -177,7 +178,8 @@ class Loop:
     Raises
     ------
     MeshprepError
-        Without arguments, and for a map that does not start at ``over``.
+        Without arguments, for a map that does not start at ``over``, and for one dat with accesses
+        that conflict: an element could see what another one has or has not written yet.
 
     Examples
     --------
@@ -207,6 +209,21 @@ class Loop:
         matrices = [a.name for a in self.matrices]
         if any(sum(a.name == name for a in self.args) > 1 for name in matrices):
             raise MeshprepError(f"loop '{self.name}': a matrix stands twice: name it once")
+        for first, second in combinations(self.args, 2):
+            if first.name == second.name:
+                self._check_together(first, second)
+
+    def _check_together(self, a: Arg, b: Arg) -> None:
+        where = f"loop '{self.name}': argument '{a.name}' stands twice"
+        if (np.dtype(a.dtype), a.dim, a.is_global) != (np.dtype(b.dtype), b.dim, b.is_global):
+            raise MeshprepError(f"{where}, with different dtypes or dims: they must agree")
+        # Colours keep apart all that is written through maps; nothing else.
+        together = a.access is b.access and None not in (a.map, b.map)
+        if not together and {a.access, b.access} != {Access.READ}:
+            raise MeshprepError(
+                f"{where}, with accesses that conflict ({a.access} and {b.access}): "
+                "use another dat for one of them, or one access for both through maps"
+            )
 
     @property
     def maps(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Run the program in process, as a user would type it."""
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,35 @@ def cli(capsys):
 
     yield run
     set_num_threads(threads)
+
+
+@pytest.fixture
+def shows(cli):
+    """Call ``shows(*words)`` for what a command prints that must succeed."""
+
+    def run(*words):
+        code, out, err = cli(*words)
+        assert code == 0, err
+        return out
+
+    return run
+
+
+@pytest.fixture
+def fails(cli):
+    """Call ``fails(*words)`` for the one line of a command that must fail, soon."""
+
+    def run(*words):
+        start = time.perf_counter()
+        code, out, err = cli(*words)
+        assert time.perf_counter() - start < 20
+        told = ("meshprep: [", "meshprep: compiling")
+        lines = [line for line in err.splitlines() if not line.startswith(told)]
+        assert (code, out, len(lines)) == (2, "", 1), err
+        assert lines[0].startswith("meshprep: error: ")
+        return lines[0]
+
+    return run
 
 
 @pytest.fixture(scope="session")

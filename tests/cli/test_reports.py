@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 from meshprep_cli.main import main
+from meshprep_cli.messages import shortened
 from meshprep_runtime import Plan
 from meshprep_runtime.plan.records import to_json
 
@@ -32,7 +33,7 @@ def plan(reordered, tmp_path):
     return tmp_path / "wing.plan.h5"
 
 
-def test_report_writes_its_files_and_says_so(cli, plan):
+def test_report_writes_its_files_and_says_so(cli, fails, plan):
     page = plan.with_name("r.html")
     mesh = plan.with_name("wing.msh")
     code, out, err = cli("report", plan, "--html", page, "--mesh", mesh)
@@ -40,12 +41,11 @@ def test_report_writes_its_files_and_says_so(cli, plan):
     assert "reuse factor" in out
     assert f"wrote {page}" in err
     assert page.read_text().startswith("<!doctype html>")
-    code, _, err = cli("report", plan, "--html", page, "-q")
-    assert (code, "use --force" in err) == (2, True)
+    assert "use --force" in fails("report", plan, "--html", page, "-q")
     assert cli("report", plan, "--html", page, "--force", "-q")[0] == 0
 
 
-def test_report_predicts_for_the_device_that_is_named(cli, plan):
+def test_report_predicts_for_the_device_that_is_named(cli, shows, plan):
     words = ("report", plan, "--device", "V100", "--registers", 40, "--json")
     figures = {f["figure"]: f for f in json.loads(cli(*words)[1])["figures"]}
     assert figures["occupancy on V100, 40 registers"]["after"] > 0
@@ -56,8 +56,7 @@ def test_report_predicts_for_the_device_that_is_named(cli, plan):
     slower = {f["figure"]: f["after"] for f in values["figures"]}["predicted ms a call on V100"]
     assert slower - predicted == pytest.approx(7e-3 * colours)
     assert values["assumed"]["launch"] == 10
-    code, out, _ = cli("report", plan, "--measured", "edges->cells=2.5:1", "--bandwidth", 500)
-    assert code == 0
+    out = shows("report", plan, "--measured", "edges->cells=2.5:1", "--bandwidth", 500)
     assert "as measured" in out
 
 
@@ -73,18 +72,14 @@ def test_report_predicts_for_the_device_that_is_named(cli, plan):
         (("--bandwidth", "0"), "bandwidth is 0.0 GB/s"),
     ],
 )
-def test_report_refuses(cli, plan, words, said):
-    code, out, err = cli("report", plan, *words)
-    assert (code, out) == (2, "")
-    assert said in err
-    assert err.count("\n") == 1
+def test_report_refuses(fails, plan, words, said):
+    assert said in fails("report", plan, *words)
 
 
-def test_a_loop_that_is_not_there(cli, plan):
+def test_a_loop_that_is_not_there(fails, plan):
     target = plan.with_name("a.png")
     mesh = plan.with_name("wing.msh")
-    code, _, err = cli("report", plan, "--png", target, "--mesh", mesh, "--loop", "wheels", "-q")
-    assert code == 2
+    err = fails("report", plan, "--png", target, "--mesh", mesh, "--loop", "wheels", "-q")
     assert "no loop 'wheels'" in err
     assert not target.exists()
 
@@ -116,7 +111,9 @@ def test_sweep_for_scripts(cli, mesh_file):
 
 def test_sweep_as_a_page(cli, mesh_file):
     page = mesh_file.with_name("s.html")
-    assert cli("sweep", mesh_file, *SWEEP, "--html", page)[0] == 0
+    code, _, err = cli("sweep", mesh_file, *SWEEP[:-1], "--html", page)
+    assert code == 0
+    assert re.fullmatch(r"meshprep: 4 plans in [\d.]+ s, wrote .*/s\.html", err.splitlines()[-1])
     text = page.read_text()
     assert "4 plans of wing.msh" in text
     assert re.search(r"Best by predicted time: <b>gps (blocks|contiguous) s\d+</b>", text)
@@ -154,11 +151,11 @@ def test_the_command_that_a_sweep_names_holds_what_was_asked(cli, mesh_file):
     assert cli(*words[1:], "-q")[0] == 0
 
 
-def test_a_mesh_of_no_plan_is_refused(cli, plan):
+def test_a_mesh_of_no_plan_is_refused(cli, fails, plan):
     other, page = plan.with_name("other.msh"), plan.with_name("r.html")
     assert cli("generate", "delaunay2d", "--cells", 90, "-o", other, "-q")[0] == 0
-    code, _, err = cli("report", plan, "--mesh", other, "--html", page, "-q")
-    assert (code, page.exists()) == (2, False)
+    err = fails("report", plan, "--mesh", other, "--html", page, "-q")
+    assert not page.exists()
     assert f"the plan was made from another mesh than {other}: name its own with --mesh" in err
 
 
@@ -216,13 +213,6 @@ def nested(depth):
 @pytest.mark.parametrize(
     ("documents", "said"),
     [
-        (lambda p: {"metrics": {"loops": [1]}}, "metrics/loops is no JSON object"),
-        (lambda p: {"metrics": {"loops": {"edges->cells": {}}}}, "does not match the variants"),
-        (lambda p: {"metrics": {"seconds": {"all": "x"}}}, "metrics/seconds/all is no number"),
-        (
-            lambda p: {"metrics": {"seconds": {"all": float("nan")}}},
-            "metrics/seconds/all is no number",
-        ),
         (lambda p: {"metrics": {"locality": {"set": "cells"}}}, "locality/target is missing"),
         (lambda p: {"about": {"creator": ["x"]}}, "about/creator is no text"),
         (lambda p: {"about": {"creator": "\x1b[2J"}}, "about/creator is no printable text"),
@@ -232,18 +222,13 @@ def nested(depth):
         (lambda p: variant(p, later="\x1b[2J"), "after/other/later is no printable text"),
         (lambda p: variant(p, later=float("inf")), "after/other/later is inf"),
         (lambda p: variant(p, reuse="2.5"), "s64/after/reuse is no number"),
-        (lambda p: variant(p, reuse=None), "a reuse factor on one side only"),
-        (lambda p: variant(p, loads=0), "s64/after/loads is 0"),
-        (lambda p: variant(p, thread_colours=7), "s64/after/thread_colours is no JSON object"),
         (lambda p: variant(p, thread_colours={"mean": 3, "max": [1]}), "thread_colours/max is no"),
-        (lambda p: variant(p, traffic={"aos": {"read": 1}}), "traffic/aos/written is missing"),
     ],
 )
 @pytest.mark.parametrize("command", ["report", "info"])
-def test_figures_of_another_shape_are_no_fault_of_ours(cli, plan, documents, said, command):
+def test_figures_of_another_shape_are_no_fault_of_ours(fails, plan, documents, said, command):
     changed(plan, **documents(plan))
-    code, out, err = cli(command, plan)
-    assert (code, out, err.count("\n")) == (2, "", 1)
+    err = fails(command, plan)
     assert "the plan's figures are not those of a plan" in err
     assert said in err
 
@@ -256,27 +241,27 @@ def test_what_a_later_version_wrote_is_kept(cli, plan):
     assert (next(iter(loop)), loop["s64"]["after"]["something_new"]) == ("s64", [1, {"x": "y"}])
 
 
-def test_figures_of_older_and_newer_plans_are_shown(cli, plan):
+def test_figures_of_older_and_newer_plans_are_shown(cli, shows, plan):
     found = variant(plan, something_new=[1, {"x": "y"}])
     del found["metrics"]["loops"]["edges->cells"]["s64"]["after"]["traffic"]
     del found["metrics"]["locality"]
     changed(plan, **found)
-    code, out, _ = cli("report", plan, "--full")
-    assert (code, "reuse factor" in out, "sectors read" in out) == (0, True, True)
+    out = shows("report", plan, "--full")
+    assert "reuse factor" in out
+    assert "sectors read" in out
     changed(plan, metrics={"another": "tool"}, about={}, options={})
     assert cli("report", plan)[0] == 0
     assert cli("info", plan)[0] == 0
 
 
-def test_long_names_are_shortened(cli, plan):
+def test_long_names_are_shortened(cli, shows, fails, plan):
     changed(plan, about={"creator": "x" * 5000})
-    code, out, _ = cli("info", plan)
-    assert code == 0
+    out = shows("info", plan)
     assert max(map(len, out.splitlines())) < 200
     assert "xxx...(5,000 letters)...xxx" in out
     assert "x" * 5000 in cli("info", plan, "--json")[1]
-    code, _, err = cli("report", plan, "--png", plan.with_suffix(".png"), "--loop", "y" * 5000)
-    assert code == 2
+    fails("report", plan, "--png", plan.with_suffix(".png"), "--loop", "y" * 5000)
     _, _, err = cli("report", plan, "--measured", f"{'y' * 5000}=1:2")
     assert "yyy...(5,002 letters)...yyy" in err
     assert len(err) < 600
+    assert shortened("a" * 999 + "z" * 999, 24) == "aa...(1,998 letters)...z"

@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshprep.distribute.shares import (
-    ExecutionModel,
-    LoopTime,
     RankTimes,
     auto_balance,
     best_weights,
@@ -22,85 +20,48 @@ from meshprep.distribute.shares.timings import timings_of
 from meshprep_runtime.errors import MeshprepError
 
 
-def simulated(model):
-    """A run of events: each rank goes on as far as the messages that have been sent allow."""
-    total = 0.0
-    for loops in model.regions:
-        clock, place, began = [0.0] * model.ranks, [0] * model.ranks, {}
-        while min(place, default=len(loops)) < len(loops):
-            for rank in random.sample(range(model.ranks), model.ranks):
-                if place[rank] == len(loops):
-                    continue
-                loop, step = loops[place[rank]], place[rank]
-                inside, outside = loop.interior[rank], loop.boundary[rank]
-                if loop.message_bytes is None:
-                    clock[rank] += inside + outside
-                    place[rank] += 1
-                    continue
-                began.setdefault((step, rank), clock[rank])
-                expected = np.flatnonzero(model.receiver == rank)
-                if all((step, model.sender[m]) in began for m in expected):
-                    come = [
-                        began[step, model.sender[m]]
-                        + model.latency
-                        + model.seconds_per_byte * loop.message_bytes[m]
-                        for m in expected
-                    ]
-                    clock[rank] = max([clock[rank] + inside, *come]) + outside
-                    place[rank] += 1
-        total += max(clock, default=0.0)
-    return total
+def simulated(times):
+    """A run of events: each rank goes on as far as what the others have sent allows."""
+    ranks, loops = range(times.ranks), len(times.exchanges)
+    clock, place, began = [0.0] * times.ranks, [0] * times.ranks, {}
+    while min(place) < loops:
+        for rank in random.sample(ranks, times.ranks):
+            step = place[rank]
+            if step == loops:
+                continue
+            began.setdefault((step, rank), clock[rank])
+            others = [began.get((step, r)) for r in ranks if r != rank and times.exchanges[step]]
+            if None not in others:
+                computed = clock[rank] + times.interior[step, rank]
+                clock[rank] = max([computed, *others]) + times.boundary[step, rank]
+                place[rank] += 1
+    return max(clock)
 
 
-@st.composite
-def models(draw):
-    ranks, seed = draw(st.integers(1, 6)), draw(st.integers(0, 10**6))
+@given(st.integers(1, 6), st.integers(0, 7), st.integers(0, 10**6))
+def test_the_model_is_a_run_of_events(ranks, loops, seed):
     rng = np.random.default_rng(seed)
-    met = rng.random((ranks, ranks)) < 0.6
-    sender, receiver = np.nonzero((met | met.T) & ~np.eye(ranks, dtype=bool))
-
-    def loop():
-        sent = rng.integers(0, 9, sender.size) * 100.0 if rng.random() < 0.5 else None
-        return LoopTime(rng.random(ranks), rng.random(ranks) * (sent is not None), sent)
-
-    regions = tuple(
-        tuple(loop() for _ in range(rng.integers(0, 7))) for _ in range(draw(st.integers(1, 3)))
-    )
-    slow = draw(st.sampled_from([0.0, 0.3]))
-    return ExecutionModel(regions, sender, receiver, slow, slow / 300)
-
-
-@given(models())
-def test_the_model_is_a_run_of_events(model):
-    assert model.seconds() == pytest.approx(simulated(model), abs=1e-9)
+    sends = rng.random(loops) < 0.5
+    inside, outside = rng.random((2, loops, ranks))
+    times = RankTimes(inside, outside * sends[:, None], sends, np.full(ranks, 1 / ranks))
+    assert times.seconds() == pytest.approx(simulated(times), abs=1e-9)
 
 
 def test_a_wait_is_hidden_where_the_interior_is_long_enough():
-    sender, receiver = np.array([0, 1]), np.array([1, 0])
-    first = LoopTime(np.array([1.0, 3.0]), np.zeros(2))
+    def run(interior):
+        inside = np.array([[1.0, 3.0], [interior, interior]])
+        outside = np.array([[0.0, 0.0], [0.5, 0.25]])
+        return RankTimes(inside, outside, np.array([False, True]), np.full(2, 0.5)).seconds()
 
-    def run(interior, latency):
-        loop = LoopTime(np.full(2, interior), np.array([0.5, 0.25]), np.array([0.0, 1000.0]))
-        return ExecutionModel(((first, loop),), sender, receiver, latency, 1e-3).seconds()
-
-    # Rank 0 begins at 1 and rank 1 at 3; a message of 1,000 bytes takes a second.
-    assert run(4.0, 0.0) == pytest.approx(7.25)
-    assert run(0.5, 0.0) == pytest.approx(3 + 1 + 0.5)
-    assert run(0.5, 2.0) == pytest.approx(3 + 2 + 1 + 0.5)
+    # Rank 0 begins the second loop at 1 and rank 1 at 3.
+    assert run(4.0) == pytest.approx(3 + 4 + 0.25)
+    assert run(0.25) == pytest.approx(3 + 0.5)
 
 
-def test_models_that_do_not_fit_are_refused():
-    two, none = np.ones(2), np.zeros(0, np.int64)
-    with pytest.raises(MeshprepError, match="same ranks"):
-        ExecutionModel(((LoopTime(two, np.ones(3)),),), none, none)
-    with pytest.raises(MeshprepError, match="its bytes"):
-        ExecutionModel(((LoopTime(two, two, np.ones(1)),),), none, none)
-
-
-def times_of(rates, share, overhead=0.0):
-    """One loop without messages on ranks of these rates; seconds beside those that scale."""
+def times_of(rates, share):
+    """One loop without messages on ranks of these rates."""
     share = np.asarray(share, np.float64) / np.sum(share)
-    inside = (np.asarray(rates) * share + overhead)[None]
+    inside = (np.asarray(rates) * share)[None]
     return RankTimes(inside, 0 * inside, np.zeros(1, bool), share)
 
 
@@ -111,7 +72,7 @@ def test_the_published_times_give_the_published_weight():
     times = times_of([144.0, 34.0], [1.0, 1.0])
     assert best_weights(times) == pytest.approx([1.0, 144 / 34], rel=2e-3)
     share = weights / weights.sum()
-    assert times.model(share).seconds() == pytest.approx(27.5, abs=0.01)
+    assert times.seconds(share) == pytest.approx(27.5, abs=0.01)
 
 
 @given(
@@ -123,7 +84,7 @@ def test_without_waits_the_best_weights_let_all_end_at_once(rates, ranks):
     kinds = np.repeat(np.arange(len(rates)), ranks)
     times = times_of(rate, np.ones(rate.size))
     weights = best_weights(times, kinds)
-    seconds = times.model(weights / weights.sum()).seconds()
+    seconds = times.seconds(weights / weights.sum())
     assert weights.min() == pytest.approx(1.0)
     assert seconds == pytest.approx(1 / (1 / rate).sum(), rel=2e-3)
 
@@ -135,8 +96,8 @@ def test_with_waits_the_best_weights_are_those_of_a_search_by_hand(seed):
     inside, outside = rng.random((3, 2)), rng.random((3, 2)) * sends[:, None]
     times = RankTimes(inside, outside, sends, np.array([0.5, 0.5]))
     weights = best_weights(times, np.array([0, 1]))
-    found = times.model(weights / weights.sum()).seconds()
-    by_hand = [times.model(np.array([s, 1 - s])).seconds() for s in np.linspace(0.02, 0.98, 97)]
+    found = times.seconds(weights / weights.sum())
+    by_hand = [times.seconds(np.array([s, 1 - s])) for s in np.linspace(0.02, 0.98, 97)]
     assert found <= 1.005 * min(by_hand)
 
 
@@ -160,7 +121,7 @@ def test_weights_of_many_kinds_are_searched_where_ranks_wait():
     times = RankTimes(inside, outside, np.ones(2, bool), np.full(11, 1 / 11))
     assert kinds_of(times).max() == 8
     even, found = 1 / times.rates, best_weights(times)
-    before, after = (times.model(w / w.sum()).seconds() for w in (even, found))
+    before, after = (times.seconds(w / w.sum()) for w in (even, found))
     assert after < 0.9 * before
 
 
@@ -174,7 +135,7 @@ def test_auto_balance_comes_near_the_best_of_all_weights(slow, borders):
         edge = borders * np.minimum(share, 1 - share) ** (2 / 3)
         inside, outside = share * [slow, 1.0], edge * [slow, 1.0]
         times = RankTimes(inside[None], outside[None], np.ones(1, bool), share)
-        return times, times.model().seconds()
+        return times, times.seconds()
 
     found = auto_balance(run, np.array([0, 1]), [slow, 1.0])
     tried = np.linspace(1, 8, 281)

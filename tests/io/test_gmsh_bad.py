@@ -76,6 +76,12 @@ CASES = [
     (MSH2, "3\n2\n1\n5\n", "3\n2\n0\n5\n", "declares 5 entries of 0 components"),
     (MSH2, "4 3 4 5 6", f"4 {10**12} 4 5 6", "the file ends before an entry"),
     (MSH2, "$PhysicalNames\n3", "$PhysicalNames\n4", "expected a dimension, found"),
+    (
+        MSH2,
+        "$PhysicalNames\n3",
+        "$PhysicalNames\n3 4",
+        "line 8 in $PhysicalNames: there is more on",
+    ),
     (MSH2, '2 6 "whole"', '4 6 "whole"', "dimension 4 is none of 0 to 3"),
     (MSH2, '2 6 "whole"', '2 5 "whole"', "group 5 of dimension 2 has two names"),
     (MSH2, "$Nodes", "$ParametricNodes\n$EndParametricNodes\n$Nodes", "parametric nodes of MSH 2"),

@@ -72,6 +72,26 @@ def test_the_second_file_is_the_first(tmp_path, version, binary):
     assert first.read_bytes() == second.read_bytes()
 
 
+@both
+def test_entities_of_nodes_alone_get_boxes(tmp_path, binary):
+    """No $Entities, and no cell in the point; the curve's number is none that a dimension has."""
+    begin, end = MSH4.index("$Entities"), MSH4.index("$Nodes")
+    text = (MSH4[:begin] + MSH4[end:]).replace("\n1 3 ", "\n1 40 ")
+    text = text.replace("4 4 1 9\n0 1 15 1\n9 50\n", "3 3 1 3\n")
+    text = text.replace("50\n0 0 0\n", "50\n0 0.5 0\n")
+    mesh = hand(tmp_path, text)
+    assert losses(mesh, version="4.1") == []
+    assert difference(mesh, again(mesh, tmp_path, version="4.1", binary=binary)) is None
+    write(mesh, tmp_path / "out.msh", binary=False)
+    words = [w for line in section(tmp_path / "out.msh", "Entities") for w in line]
+    # One point, one curve, two surfaces; the point is where its node is, and in no group.
+    assert [*map(float, words[:10])] == [1, 1, 2, 0, 1, 0, 0.5, 0, 0, 40]
+    dim = mesh.dat("gmsh:entity_dim", "nodes")
+    wrong = [replace(d, values=d.values + 3) if d is dim else d for d in mesh.dats]
+    bad = Mesh(mesh.sets.values(), mesh.maps.values(), wrong, mesh.tags, extras=mesh.extras)
+    assert difference(bad, again(bad, tmp_path, version="4.1", binary=binary)) is None
+
+
 def test_version_and_mode_are_those_of_the_source(tmp_path):
     for text, head in ((MSH2, b"2.2 0 8"), (MSH4, b"4.1 0 8"), (binary4(), b"4.1 1 8")):
         write(hand(tmp_path, text), tmp_path / "out.msh")

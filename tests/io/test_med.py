@@ -8,7 +8,7 @@ import pytest
 from io_meshes import plain_meshes
 
 from meshprep import io
-from meshprep.mesh import Dat, Tag
+from meshprep.mesh import Dat, Mesh, Tag
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.ordering import Ordering
 
@@ -59,7 +59,19 @@ def test_numbers_are_kept(path):
     assert io.read(path).dat("label", "cells").values.tolist() == [9, 7, 5, 3, 1]
     with turned(path) as file:
         assert step_of(file)["NOE/NUM"][()].tolist() == list(range(4, 17))[::-1]
-        assert step_of(file)["MAI/TE4/NUM"][()].tolist() == [1, 3, 5, 7, 9]
+        numbers = step_of(file)["MAI/TE4/NUM"]
+        assert numbers[()].tolist() == [1, 3, 5, 7, 9]
+        # As MED's library writes them.
+        assert dict(numbers.attrs) == {"CGT": 1, "NBR": 5}
+
+
+def test_fields_that_the_mesh_has_no_more_are_left_out(path, tmp_path):
+    mesh = io.read(path)
+    kept = [d for d in mesh.dats if d.name != "q"]
+    mesh = Mesh(mesh.sets.values(), mesh.maps.values(), kept, mesh.tags, extras=mesh.extras)
+    io.write(mesh, tmp_path / "b.med")
+    with h5py.File(tmp_path / "b.med") as file:
+        assert list(file["CHA"]) == ["u"]
 
 
 def test_what_is_not_read_is_said(path):

@@ -1,6 +1,9 @@
 """VTU and XDMF where our own code stands for meshio's: each reads what the other writes."""
 
+import base64
+import zlib
 from dataclasses import replace
+from itertools import pairwise
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -87,6 +90,25 @@ def test_large_vtu_files_come_back(tmp_path):
     mesh = io.read(tmp_path / "a.vtu")
     io.write(mesh, tmp_path / "b.vtu")
     assert difference(mesh, io.read(tmp_path / "b.vtu")) is None
+
+
+def test_headers_of_vtu_arrays_say_how_they_are_cut(tmp_path):
+    """VTK allocates by them: how many blocks, of how many bytes, of how many in the last."""
+    meshio.write(tmp_path / "a.vtu", grid(60))
+    io.write(io.read(tmp_path / "a.vtu"), tmp_path / "b.vtu")
+    arrays = [a.text for a in ElementTree.parse(tmp_path / "b.vtu").iter("DataArray")]
+    counts = set()
+    for text in arrays:
+        count, whole, last = np.frombuffer(base64.b64decode(text[:32]), "u8")
+        header = 8 * (3 + int(count))
+        letters = -(-header // 3) * 4
+        sizes = np.frombuffer(base64.b64decode(text[:letters])[:header], "u8")[3:].tolist()
+        packed = base64.b64decode(text[letters:])
+        cuts = np.cumsum([0, *sizes]).tolist()
+        found = [len(zlib.decompress(packed[a:b])) for a, b in pairwise(cuts)]
+        assert found == [whole] * (count - 1) + [last]
+        counts.add(int(count))
+    assert {1, 2, 3} <= counts
 
 
 def test_base64_with_line_breaks_is_read(tmp_path):

@@ -191,6 +191,9 @@ BAD = {
     "NELEM= 5, but 4 cells follow": SQUARE.replace("NELEM= 4", "NELEM= 5"),
     "NPOIN= 6, but 15 numbers": SQUARE.replace("NPOIN= 5   5", "NPOIN= 6"),
     "NPOIN: point 2 has 4 numbers, the first 3": SQUARE.replace("1 0 1\n1 1 2", "1 0 1 1\n1 2"),
+    "NPOIN: rows have 5 numbers for 2 coordinates": SQUARE.replace(
+        SQUARE[SQUARE.index("0 0 0\n") : SQUARE.index("NELEM")], "0 0 0 0 0\n" * 5
+    ),
     "do not stand in the order": SQUARE.replace("1 0 1\n", "1 0 9\n"),
     "something there is no number": SQUARE.replace("0.5 0.5 4", "0.5 half 4"),
     "cell type 7 is unknown": SQUARE.replace("5 1 2 4 1", "7 1 2 4 1"),

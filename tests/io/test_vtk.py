@@ -115,6 +115,33 @@ def test_names_that_vtk_would_read_otherwise(tmp_path):
     assert [d.name for d in back.dats if d.name != "coordinates"] == names
 
 
+RAW = """<VTKFile type="UnstructuredGrid" version="1.0" byte_order="LittleEndian" \
+header_type="UInt64"><UnstructuredGrid><Piece NumberOfPoints="15" NumberOfCells="12">
+<Points><DataArray type="Float64" NumberOfComponents="3" format="appended" offset="0"/></Points>
+<Cells><DataArray type="Int64" Name="connectivity" format="appended" offset="368"/>
+<DataArray type="Int64" Name="offsets" format="appended" offset="760"/>
+<DataArray type="UInt8" Name="types" format="appended" offset="864"/></Cells>
+</Piece></UnstructuredGrid><AppendedData encoding="raw">_"""
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n  ", "  "])
+def test_raw_arrays_end_with_or_without_a_line_break(end, tmp_path):
+    """Numbers of nodes and the type of a tetrahedron have the byte of a line break."""
+    rng = np.random.default_rng(1)
+    points, table = rng.random((15, 3)), np.arange(12)[:, None] + np.arange(4)
+    arrays = points, table, np.arange(4, 49, 4), np.full(12, 10, np.uint8)
+    data = b"".join(np.uint64(a.nbytes).tobytes() + a.tobytes() for a in arrays)
+    text = f"{end}</AppendedData></VTKFile>".encode()
+    (tmp_path / "a.vtu").write_bytes(RAW.encode() + data + text)
+    if end == "  ":
+        with pytest.raises(MeshprepError, match=r"a\.vtu: not a readable vtu file: "):
+            io.read(tmp_path / "a.vtu")
+        return
+    mesh = io.read(tmp_path / "a.vtu")
+    assert mesh.map("cells->nodes").table.tolist() == table.tolist()
+    assert np.array_equal(mesh.coordinates, points)
+
+
 @pytest.mark.parametrize("options", ["ascii", "binary", "4.2", "appended", "raw", "plain"])
 def test_what_vtk_writes_is_read(options, tmp_path):
     """A mesh of several types that VTK itself writes, values of all types included."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from meshprep.loops.chains import ChainCall, read_chains
+from meshprep.loops.chains import ChainCall, dats_of, read_chains
 from meshprep.loops.requests import read_requests
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 
@@ -36,7 +36,7 @@ def test_a_chain(file):
     calls = (ChainCall("flux", {}), ChainCall("edges->cells", {"old": "older"}))
     assert (chain.name, chain.calls, chain.tile) == ("step", calls * 2, 500)
     assert (chain.dropped, chain.zero) == (("older",), ("r",))
-    chain.check(LOOPS)
+    chain.check(dats_of(LOOPS))
     assert [r.name for r in read_requests(file)] == ["flux"]
     assert not chain.skewed
 
@@ -93,4 +93,4 @@ def test_chains_that_do_not_fit_the_loops(file, old, new, said):
     file.write_text(TOML.replace(old, new))
     (chain,) = read_chains(file)
     with pytest.raises(MeshprepError, match=said):
-        chain.check(LOOPS)
+        chain.check(dats_of(LOOPS))

@@ -1,3 +1,5 @@
+import tomllib
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,26 @@ def test_a_file_of_loops(tmp_path):
     assert rms.is_global
     assert spec.loop.conflict_columns == {"edges->nodes": (0, 1)}
     assert spec.loop.leading_map == "edges->nodes"
+
+
+def test_a_dat_that_is_read_and_added_to_is_refused_before_the_mesh_is_read(tmp_path):
+    (tmp_path / "loops.toml").write_text(TOML.replace('"r", map', '"x", map'))
+    with pytest.raises(MeshprepError, match="'x' stands twice, with different dtypes or dims"):
+        read_requests(tmp_path / "loops.toml")
+    alike = TOML.replace('"r", map = "edges->nodes", dim = 4, dtype = "f4"', '"x", map = "edges:p"')
+    (tmp_path / "loops.toml").write_text(alike.replace("dim = 2, ", ""))
+    with pytest.raises(MeshprepError, match=r"loop 'res': .*conflict \(read and inc\): use an"):
+        read_requests(tmp_path / "loops.toml")
+
+
+def test_a_dict_of_loops_is_the_file_of_them(tmp_path):
+    (tmp_path / "loops.toml").write_text(TOML)
+    (of_file,) = resolve(read_requests(tmp_path / "loops.toml"), mesh())
+    (spec,) = resolve(as_requests(tomllib.loads(TOML)["loop"], mesh()), mesh())
+    assert (spec.loop, spec.options) == (of_file.loop, of_file.options)
+    with pytest.raises(MeshprepError, match=r"^loop 'res': needs over = "):
+        prepare(mesh(), {"res": "edges->nodes"})
+    assert as_requests({}, mesh()) == [default_request(mesh())]
 
 
 def test_a_colon_stands_for_the_arrow(tmp_path):

@@ -5,7 +5,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from meshprep import read_requests
+from meshprep import prepare, read_requests
 from meshprep.io.declared import from_toml, parse
 from meshprep.io.generate import generate
 from meshprep.loops import resolve
@@ -41,6 +41,19 @@ def test_every_loop_of_the_template_fits_the_mesh(kind, tmp_path):
         for arg in loop.args:
             if arg.map is not None:
                 assert arg.index == tuple(range(full.map(arg.map).arity))
+
+
+def test_boundary_loops_read_the_groups_that_the_plan_will_have(tmp_path):
+    mesh = generate("mixed3d", nx=4, ny=4, nz=4)
+    assert "group" not in template(Mesh(mesh.sets.values(), mesh.maps.values()), "a.msh")
+    _, loops = loops_of(mesh, tmp_path)
+    held = [loop.over for loop in loops if any(a.name == "group" for a in loop.args)]
+    plan = prepare(mesh, read_requests(tmp_path / "loops.toml")).plan
+    assert set(held) == plan.tags.keys()
+    for over in held:
+        line = f'access = "read" }},  # plan.tags["{over}"]["physical"]\n'
+        assert line in (tmp_path / "loops.toml").read_text()
+        assert "physical" in plan.tags[over]
 
 
 def test_what_gmsh_notes_of_nodes_is_no_value_of_a_solver(tmp_path):

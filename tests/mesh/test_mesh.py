@@ -26,6 +26,28 @@ def test_a_mesh_knows_its_sizes_and_maps():
     np.testing.assert_array_equal(mesh.coordinates[4], [9, 9])
 
 
+def test_a_mesh_of_sizes_and_tables_is_the_one_of_sets_and_maps():
+    table = np.array([[0, 1], [1, 2]])
+    union = ElementSet("all", np.int64(5), parts=("cells", "edges"))
+    sizes = {"edges": table[:, 0].size, "cells": np.int64(3), "all": union}
+    mesh = Mesh(sizes, {"edges->cells": table, "edges->cells:flipped": table[:, ::-1]})
+    sets = [ElementSet("edges", 2), ElementSet("cells", 3), union]
+    maps = [SetMap("edges->cells", "edges", "cells", table)]
+    maps += [SetMap("edges->cells:flipped", "edges", "cells", table[:, ::-1])]
+    wanted = Mesh(sets, maps)
+    assert dict(mesh.sets) == dict(wanted.sets)
+    assert {type(s.size) for s in mesh.sets.values()} == {int}
+    assert mesh.content_hash() == wanted.content_hash()
+    for name, m in wanted.maps.items():
+        same = mesh.map(name)
+        assert (same.from_set, same.to_set) == (m.from_set, m.to_set)
+        np.testing.assert_array_equal(same.table, m.table)
+    more = Mesh({"edges": 2}, {}).with_(sets={"cells": 3}, maps={"edges->cells": table})
+    np.testing.assert_array_equal(more.map("edges->cells").table, table)
+    composed = Mesh({"a": 1, "c": 3}, {"a->b->c": [[2]]}).map("a->b->c")
+    assert (composed.from_set, composed.to_set) == ("a", "c")
+
+
 def test_arrays_refuse_to_be_written():
     mesh = two_triangles()
     with pytest.raises(ValueError, match="read-only"):
@@ -40,6 +62,10 @@ def test_arrays_refuse_to_be_written():
         (lambda: ElementSet("a", 2**31), "size 2147483648"),
         (lambda: ElementSet("a", 2.5), "size 2.5, must be a whole number"),
         (lambda: ElementSet("a", 2, parts=("a",)), "part of itself"),
+        (lambda: Mesh([5], []), r"5 is no ElementSet: give \{name: size\}"),
+        (lambda: Mesh({"a": "5"}, {}), "size 5, must be a whole number"),
+        (lambda: Mesh({"a": 5}, {"a": [[1]]}), "map 'a' must read FROM->TO"),
+        (lambda: Mesh({"a": 5}, [np.zeros((5, 2))]), r"is no SetMap: give \{name: table\}"),
         (lambda: SetMap("m", "a", "b", np.zeros((2, 0), int)), "arity >= 1"),
         (lambda: SetMap("m", "a", "b", np.zeros((2, 2))), "must be integers"),
         (lambda: SetMap("m", "a", "b", np.array([[2**31]])), "past 2\\^31-1"),

@@ -181,11 +181,14 @@ def test_useful_bytes_against_sets_of_points(seed):
         name: SetMap(name, "ends", "cells", rng.integers(0, 12, (sizes["ends"], 2)))
         for name in ("ends->near", "ends->far")
     }
-    args, points, passes = [Arg("g", Access.INC, 7, is_global=True)], {}, {}
+    args, points, passes, known = [Arg("g", Access.INC, 7, is_global=True)], {}, {}, {}
     for _ in range(rng.integers(1, 7)):
         access = Access(str(rng.choice(["read", "write", "rw", "inc"])))
         through = rng.choice([None, *maps])
         name = f"{rng.choice(['q', 'w'])} of {'ends' if through is None else 'cells'}"
+        access = known.setdefault(name, access)
+        if through is None and name in points and access is not Access.READ:
+            continue
         args.append(Arg(name, access, 3, "f4", through, () if through is None else (1, 0)))
         reached = range(sizes["ends"]) if through is None else maps[through].table.ravel().tolist()
         points.setdefault(name, set()).update(reached)

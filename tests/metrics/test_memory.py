@@ -8,7 +8,7 @@ import pytest
 
 from meshprep.metrics.memory import memory_traffic
 from meshprep.metrics.occupancy import DEVICES, Occupancy, memory_seconds
-from meshprep.metrics.traffic import plan_sectors
+from meshprep.metrics.traffic import plan_sectors, uses_of
 from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MatrixPlan, MeshprepError, SetMap
 
@@ -39,6 +39,10 @@ def test_atomics_move_each_sector_once_where_the_cache_holds_a_run(row):
     # Warps touch 33 sectors each where nothing stays for the next.
     cold = memory_traffic(row, row.variant(), "global-atomics", 0)
     assert (cold.read, cold.written) == (32 * 33 + maps, 32 * 33)
+    # A warp's nine lines, and its 32nd of the maps: held from there on, not a byte below.
+    held = 9 * 128 + maps
+    assert memory_traffic(row, row.variant(), "global-atomics", held).written == 1025
+    assert memory_traffic(row, row.variant(), "global-atomics", held - 1).written == 32 * 33
 
 
 def test_blocks_by_colour_and_by_atomics(row):
@@ -76,6 +80,75 @@ def test_components_in_arrays_of_their_own(row):
     assert found.written == 4 * -(-1025 * 8 // 32)
     with pytest.raises(MeshprepError, match="strategy 'warps' is unknown"):
         memory_traffic(row, row.variant(), "warps", LARGE)
+    with pytest.raises(MeshprepError, match="layout 'rows' is unknown"):
+        memory_traffic(row, row.variant(), "hierarchical", LARGE, layout="rows")
+
+
+def test_the_last_warp_finds_what_the_first_left(row):
+    """The last edge of a ring closes it: 31 warps lie between the two that share cell 0."""
+    table = row.maps["edges->cells"].table % 1024
+    maps = {"edges->cells": SetMap("edges->cells", "edges", "cells", table)}
+    ring = replace(row, maps=maps, sizes={"edges": 1024, "cells": 1024})
+    assert memory_traffic(ring, row.variant(), "global-atomics", LARGE).written == 1024
+
+
+@pytest.fixture(scope="module")
+def direct(row):
+    """The edges read three f8 and write an f4 of their own; six f4 a cell are added to."""
+    args = (
+        Arg("w", Access.READ, 3, "f8"),
+        Arg("old", Access.WRITE, 1, "f4"),
+        Arg("res", Access.INC, 6, "f4", "edges->cells", (0, 1)),
+    )
+    return replace(row, loop=Loop("direct", "edges", args))
+
+
+# Of w, of old, of the edges' two cells, of res; 32 edges are a warp.
+W, OLD, MAPS, RES = 1024 * 24 // 32, 1024 * 4 // 32, 2 * 1024 * 4 // 32, -(-1025 * 24 // 32)
+
+
+def test_values_of_the_elements(direct):
+    found = memory_traffic(direct, direct.variant(), "global-atomics", LARGE)
+    assert (found.read, found.written) == (W + MAPS + RES, OLD + RES)
+    # Four f4 of a row at once, and two.
+    assert found.atomics == 2 * 2 * 1024
+    soa = memory_traffic(direct, direct.variant(), "global-atomics", LARGE, layout="soa")
+    assert soa.atomics == 6 * 2 * 1024
+
+
+@pytest.mark.parametrize(
+    ("strategy", "maps"), [("global-colouring", 2 * MAPS), ("full-permute", MAPS)]
+)
+def test_a_launch_for_each_colour_of_the_set(direct, strategy, maps):
+    """Every second edge has the first colour: its warps touch all sectors of twice as many edges.
+
+    Maps are found like that, too, unless they lie in the order of the colours.
+    """
+    listed = 1024 * 4 // 32
+    found = memory_traffic(direct, direct.variant(), strategy, LARGE)
+    assert found.launches == (2, 2)
+    assert (found.read, found.written) == (W + MAPS + RES + listed, OLD + RES)
+    cold = memory_traffic(direct, direct.variant(), strategy, 0)
+    # A row of old begins every fourth sector of a warp's; those of w lie on three of four.
+    sums = 16 * 48 + 16 * 49
+    assert (cold.read, cold.written) == (2 * W + maps + sums + listed, 2 * OLD + sums)
+
+
+def test_blocks_that_list_their_elements(direct):
+    """Every fourth edge in a block: four blocks fetch the same sectors of what lies by edge."""
+    order = np.arange(1024, dtype=np.int32).reshape(256, 4).T.ravel()
+    variant = replace(direct.variant(), elements=order)
+    found = memory_traffic(direct, variant, "hierarchical-unstaged", 0)
+    # Four rows of w are three sectors, two of which two blocks touch; of res cells e and e + 1.
+    sums = 256 * (2 + 3 + 2 + 2)
+    of_blocks = plan_sectors(direct.loop, [], variant) + 1024 * 4 // 32
+    assert found.read == 2 * W + MAPS + sums + of_blocks
+    assert found.written == 4 * OLD + sums
+    # Where blocks keep sums in shared memory, they fetch each cell once, and no map.
+    staged = memory_traffic(direct, variant, "hierarchical-inc", LARGE)
+    kept = uses_of(direct.loop, direct.maps)[-1:]
+    of_blocks = plan_sectors(direct.loop, kept, variant) + 1024 * 4 // 32
+    assert (staged.read, staged.written) == (W + RES + of_blocks, OLD + RES)
 
 
 @pytest.fixture(scope="module")

@@ -169,6 +169,11 @@ def test_what_is_refused_before_anything_is_written(folder, capsys):
     for more in ((), ("--dry-run",)):
         code, _, err = call(capsys, *words, "--plan", folder / "new.plan.h5", "-q", *more)
         assert (code, "chain 'step': there is no loop 'fluxes'" in err) == (2, True)
+    # names are looked up before the mesh is read
+    cut = folder / "cut.msh"
+    cut.write_bytes((folder / "square.msh").read_bytes()[:200])
+    code, _, err = call(capsys, "plan", cut, "--loops", wrong, "--plan", folder / "new.plan.h5")
+    assert (code, "chain 'step': there is no loop 'fluxes'" in err) == (2, True)
     assert not (folder / "new.msh").exists()
     code, _, err = call(capsys, "plan", folder / "square.msh", "--tile", 0)
     assert code == 2
@@ -220,6 +225,7 @@ def test_tune_times_a_chain_and_writes_the_fastest_tiles(folder, capsys):
     before = path.read_bytes()
     code, out, _ = call(capsys, *words, "--tile-sizes", "40", "--dry-run")
     assert (code, "taken by tile_size='auto' on that machine: " in out) == (0, True)
+    assert out.splitlines()[2].endswith("  1.00")
     assert path.read_bytes() == before
     assert call(capsys, *words, "--tile-sizes", "40")[0] == 0
     assert [t.tiles.tile_size for t in Plan.load(path).chains["step"].tuned] == [40]

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sum_loops import FACTORS, KERNELS, sum_request
 
 from meshprep.io.generate import generate
-from meshprep.mesh import ElementSet, Mesh, SetMap
+from meshprep.mesh import ElementSet, Mesh, SetMap, Tag
 from meshprep.pipeline.steps import Options, prepare
-from meshprep_runtime import ParLoop, Plan
+from meshprep_runtime import ParLoop, Plan, PlanError
 
 
 @st.composite
@@ -114,6 +114,29 @@ def test_boundary_facets_come_with_the_interior_ones():
     assert plan.sizes["boundary_faces"] == 96
     groups = plan.tags["boundary_faces"]["physical"]
     assert sorted(np.unique(groups, return_counts=True)[1]) == [16] * 6
+
+
+def test_groups_of_the_boundary_go_by_name(tmp_path):
+    mesh = generate("box", nx=3, ny=4, nz=5)
+    sides = mesh.tag("physical", "quad")
+    names = {1: "inlet", 2: "two\nlines\0", 3: "Auslaß", 4: "", 5: "no such face", 6: "7 wall"}
+    mesh = replace_tag(mesh, Tag.from_ids("physical", "quad", sides.first_ids() % 5, names))
+    prepare(mesh, ["faces->cells"], Options(block_size=16)).plan.save(tmp_path / "a.plan.h5")
+    plan = Plan.load(tmp_path / "a.plan.h5")
+    found = plan.tags["boundary_faces"]["physical"]
+    assert plan.group_names["boundary_faces"] == {"physical": {**names, 2: "two lines "}}
+    for number, name in {1: "inlet", 2: "two lines ", 3: "Auslaß", 4: ""}.items():
+        members = plan.group("boundary_faces", name)
+        assert members.tolist() == [i for i, group in enumerate(found) if group == number] != []
+    assert plan.group("boundary_faces", "no such face").size == 0
+    with pytest.raises(PlanError, match=r"^set 'boundary_faces' has no group 'Inlet': .* inlet, "):
+        plan.group("boundary_faces", "Inlet")
+    with pytest.raises(PlanError, match=r"its groups with names are none$"):
+        plan.group("faces", "inlet")
+
+
+def replace_tag(mesh, tag):
+    return Mesh(mesh.sets.values(), mesh.maps.values(), mesh.dats, [tag])
 
 
 def test_one_cell_has_no_interior_faces():

@@ -11,13 +11,16 @@ from meshprep.io.generate import generate
 from meshprep.metrics.memory import memory_traffic
 from meshprep.metrics.occupancy import DEVICES, memory_seconds, occupancy
 from meshprep.metrics.ranking import LAUNCH_SECONDS, RANKED, Way, predicted_seconds, rank
+from meshprep.pipeline import tuning
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.pipeline.tuning import loop_of, tune_plan
 from meshprep.pipeline.variants import _joined_or_split, recut, with_loop, with_sizes
+from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
 from meshprep_runtime.tuning.choose_gpu import staged_bytes
+from meshprep_runtime.tuning.tune import tune
 
 
 @pytest.fixture(scope="module")
@@ -200,9 +203,50 @@ def test_tuning_a_plan_keeps_the_best_blocks_only(prepared):
     assert own.default == "s64"
 
 
+def test_the_loop_is_timed_in_the_input_order_too(monkeypatch):
+    mesh = generate("delaunay2d", cells=300, seed=3, shuffle=True)
+    args = [
+        {"dat": "q", "map": "edges->cells", "index": [0, 1], "dim": 2, "access": "read"},
+        {"dat": "sum", "map": "edges->cells", "index": [0, 1], "access": "inc"},
+        {"dat": "w", "access": "read"},
+        {"global": "rate", "access": "read"},
+    ]
+    plan = prepare(mesh, {"flux": {"over": "edges", "args": args}}).plan
+    full = derive(mesh, ["edges->cells"])
+    file = {
+        "q": np.arange(600.0).reshape(300, 2),
+        "sum": np.zeros(300),
+        "w": np.arange(float(full.size("edges"))),
+    }
+    values = {n: plan.ordering["edges" if n == "w" else "cells"].apply(v) for n, v in file.items()}
+    timed = []
+    monkeypatch.setattr(tuning, "tune", lambda *a, **k: timed.append((a, k)) or tune(*a, **k))
+
+    def flux(a, b, c, d, w, rate):
+        c[0] += rate[0] * w[0] * (b[0] - a[1])
+        d[0] += b[0]
+
+    done = tune_plan(
+        plan,
+        "flux",
+        flux,
+        values={**values, "rate": np.ones(1)},
+        strategies=["hierarchical"],
+        runs=2,
+    )
+    assert (done.before.strategy, done.before.runs) == ("sequential", 4)
+    assert len(timed) == 2
+    _, before, given = timed[1][0]
+    assert before.maps["edges->cells"].table.tolist() == full.map("edges->cells").table.tolist()
+    for name, wanted in file.items():
+        np.testing.assert_array_equal(given[name], wanted)
+    assert {t.strategy for t in done.tuned.trials} == {"hierarchical"}
+
+
 def test_a_plan_without_the_device_is_ranked(prepared):
     done = tune_plan(prepared, "edges->cells", device="H200", block_sizes=[128])
     assert done.tuned.best.seconds < 1
+    assert done.before is None
     assert done.plan["edges->cells"].tuned[0].machine == Machine(GPU, "H200")
 
 

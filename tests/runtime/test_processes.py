@@ -115,3 +115,18 @@ except MissingPackageError as error:
     print(error)
 """
     assert in_a_process(code) == "running loops needs numba: pip install 'meshprep-runtime[cpu]'\n"
+
+
+def test_a_numba_without_an_internal():
+    code = """
+import numba.np.arrayobj
+del numba.np.arrayobj.populate_array
+from meshprep_runtime import MissingPackageError
+try:
+    run(v=np.zeros(1000, dtype=np.int64))
+except MissingPackageError as error:
+    print(error)
+"""
+    said = in_a_process(code)
+    assert "has no numba.np.arrayobj.populate_array, which compiles a solver's loops: ins" in said
+    assert said.count("\n") == 1

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,9 @@ args = [
 ]
 """
 STRICT = ["-O2", "-Wall", "-Wextra", "-Werror", "-fopenmp"]
-BUILDS = {"C99": ("cc", "c", "-std=c99"), "C++11": ("c++", "c++", "-std=c++11")}
+# What is read or freed wrongly, or never freed, ends the program.
+CHECKED = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover"]
+BUILDS = {"C99": ("cc", "c", ["-std=c99", *CHECKED]), "C++11": ("c++", "c++", ["-std=c++11"])}
 
 
 @pytest.fixture
@@ -39,7 +42,7 @@ def build(compile_program):
 
     def build(language, folder, example="heat"):
         compiler, kind, standard = BUILDS[language]
-        flags = ["-x", kind, standard, *STRICT]
+        flags = ["-x", kind, *standard, *STRICT]
         compile_program(compiler, flags, FOLDER / f"{example}.c", folder / example)
         return folder / example
 
@@ -224,6 +227,108 @@ def told_of(part, name):
             these = rows[messages.offset[i] : messages.offset[i + 1]]
             lines.append(f"{kind} {other} rows {these.size} sum {these.sum()}")
     return lines
+
+
+EVERYTHING = """\
+#define MESHPREP_PLAN_IMPLEMENTATION
+#include "meshprep_plan.h"
+static FILE *out;
+static void put(const void *values, int64_t n, size_t bytes)
+{
+    fwrite(values, bytes, (size_t)n, out);
+}
+int main(int n, char **words)
+{
+    char error[MP_ERROR] = "", *loop = words[3], *matrix = words[4], *set = words[5];
+    const char *map = words[6];
+    int64_t tagged = 0;
+    mp_plan *plan = mp_open(words[1], error);
+    mp_set *s = mp_read_set(plan, set, error);
+    mp_map *m = mp_read_map(plan, map, error);
+    int64_t *tag = mp_read_tag(plan, set, "physical", &tagged, error);
+    mp_loop *l = mp_read_loop(plan, loop, NULL, error);
+    mp_staging *g = mp_read_staging(plan, loop, NULL, set, error);
+    uint16_t *local = mp_read_local(plan, loop, NULL, map, error);
+    mp_matrix *k = mp_read_matrix(plan, matrix, error);
+    mp_places *p = mp_read_places(plan, matrix, "stiffness", error);
+    char *text = mp_read_text(plan, "loops", loop, "default", error);
+    int all = n == 7 && s && m && tag && l && g && local && k && p && text;
+    if (all && (out = fopen(words[2], "wb")) != NULL) {
+        put(s->new_to_old, s->size, 4), put(s->old_to_new, s->size, 4);
+        put(m->table, m->size * m->arity, 4), put(tag, tagged, 8);
+        put(l->block_offset, l->n_blocks + 1, 8);
+        put(l->block_colour_offset, l->n_block_colours + 1, 8);
+        put(l->block_order, l->n_blocks, 4), put(l->thread_colour, l->size, 2);
+        put(l->thread_colours, l->n_blocks, 4);
+        for (int64_t i = 0; i < l->size; i++) {
+            int64_t element = mp_element(l, i);
+            put(&element, 1, 8);
+        }
+        put(g->point_offset, g->n_blocks + 1, 8), put(g->points, g->loads, 4);
+        put(g->exclusive, g->loads, 1), put(local, m->arity * l->size, 2);
+        put(k->row_ptr, k->n_rows + 1, 8), put(k->columns, k->n_nonzeros, 4);
+        put(k->row_of, k->row_set_size, 4), put(k->column_of, k->column_set_size, 4);
+        put(p->table, p->size * p->entries, 4), put(text, (int64_t)strlen(text), 1);
+        fclose(out);
+    } else
+        puts(error);
+    free(tag), free(local), free(text);
+    mp_free_set(s), mp_free_map(m), mp_free_loop(l), mp_free_staging(g);
+    mp_free_matrix(k), mp_free_places(p), mp_close(plan);
+    return all ? 0 : 2;
+}
+"""
+
+
+def all_arrays(plan):
+    """What the program writes, by the Python runtime."""
+    loop, matrix = plan["flux"], plan.matrices["K"]
+    v, cells = loop.variant(), plan.ordering["cells"]
+    n = v.thread_colour.size
+    lists = np.arange(n) if v.elements is None else v.elements
+    staging = v.staging["cells"]
+    return [
+        *(cells.new_to_old.astype("i4"), cells.old_to_new.astype("i4")),
+        *(plan.maps["edges->cells"].table.astype("i4"), plan.tags["cells"]["physical"]),
+        *(v.block_offset, v.block_colour_offset, v.block_order.astype("i4")),
+        *(v.thread_colour.astype("u2"), v.thread_colours.astype("i4"), lists.astype("i8")),
+        *(staging.point_offset, staging.points.astype("i4"), staging.exclusive.astype("u1")),
+        *(v.local["edges->cells"].astype("u2"), matrix.row_ptr, matrix.columns),
+        *(matrix.row_of, matrix.column_of, matrix.place["stiffness"].astype("i4")),
+        np.frombuffer(loop.default.encode(), "u1"),
+    ]
+
+
+@pytest.mark.parametrize("lists", [False, True], ids=["ranges", "lists"])
+def test_all_that_a_plan_holds(compile_program, tmp_path, lists):
+    """Nothing is lost, and nothing read or freed that is not there, whatever is missing."""
+    source, program, file = (tmp_path / name for name in ("all.c", "all", "all.plan.h5"))
+    source.write_text(EVERYTHING)
+    compile_program("cc", ["-std=c99", *CHECKED, *STRICT, f"-I{FOLDER}"], source, program)
+    (tmp_path / "all.toml").write_text(LOOPS + MATRIX)
+    mesh = derive(generate("delaunay2d", cells=80, seed=2), ["edges->cells"])
+    options = Options(block_size=16, partition="metis" if lists else None)
+    made = prepare(mesh, read_requests(tmp_path / "all.toml"), options, keep_order=lists).plan
+    tags = {"cells": {"physical": np.arange(80, dtype=np.int64) % 3}}
+    plan = replace(made, tags=tags)
+    plan.save(file)
+    assert (plan["flux"].variant().elements is not None) == lists
+
+    def ask(*names):
+        words = [program, file, tmp_path / "all.bin", *names]
+        ran = subprocess.run(words, capture_output=True, text=True)
+        assert ran.stderr == ""
+        return ran.returncode, ran.stdout
+
+    names = ["flux", "K", "cells", "edges->cells"]
+    assert ask(*names) == (0, "")
+    expected = b"".join(a.tobytes() for a in all_arrays(plan))
+    assert (tmp_path / "all.bin").read_bytes() == expected
+    for i in range(4):
+        for wrong in ("no", "x" * 2000):
+            code, told = ask(*names[:i], wrong, *names[i + 1 :])
+            assert (code, told.count("\n")) == (2, 1)
+            assert ("too long" in told) == (len(wrong) > 2)
 
 
 def test_copies_in_c_by_mpi(compile_program, tmp_path):

@@ -92,9 +92,11 @@ TAG = """\
 #define MESHPREP_PLAN_IMPLEMENTATION
 #include "meshprep.hpp"
 #include <cstdio>
-int main(int, char** argv) try {
+int main(int argc, char** argv) try {
   meshprep::Plan plan(argv[1]);
   for (auto group : plan.tag("boundary_edges", argv[2])) std::printf("%d ", int(group));
+  for (int i = 3; i < argc; i++)
+    std::printf("%d ", int(plan.group("boundary_edges", argv[2], argv[i])));
 } catch (const meshprep::Error& error) {
   std::puts(error.what());
 }
@@ -113,6 +115,8 @@ def test_groups_of_boundary_edges(compile_program, tmp_path):
         "".join(f"{group} " for group in wanted),
         "",
     )
+    _, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5", "physical", "top", "left", "roof")
+    assert out.endswith(" 4 1 roof: is not the name of a group\n")
     _, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5", "marker")
     assert out.endswith("/tags/boundary_edges/marker: is not in the plan\n")
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pages import DOCS, blocks
 
+from meshprep.io import read
 from meshprep.io.generate import generate
 from meshprep.topology import derive
 from meshprep_cli.main import main
@@ -111,8 +112,9 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
         small = [{"20000": "300", "2,4": "1,4"}.get(word, word) for word in words[1:]]
         assert main([*small, "-q"]) == 0
     scope = {}
-    program, numbers, ranks = blocks("solvers/mpi.md", "python")
-    for code in (program, numbers, ranks):
+    codes = blocks("solvers/mpi.md", "python")
+    assert len(codes) == 4
+    for code in codes:
         exec(code, scope)
     total, r, timings = scope["results"][0]
     (expected, r_one, _) = scope["run_ranks"](1, scope["main"])[0]
@@ -122,6 +124,23 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
     with h5py.File("result.h5") as file:
         np.testing.assert_array_equal(file["r"][:], r_one)
     _numbers_of_petsc(scope["petsc_numbers"])
+    _groups_of_parts(scope["group_dat"])
+
+
+def _groups_of_parts(group_dat):
+    """Each boundary edge of a side, told by its nodes, has the group of that side on its rank."""
+    mesh = derive(read("wing.msh"), ["edges->cells", "boundary_edges->nodes"])
+    x, y, _ = mesh.coordinates[mesh.map("boundary_edges->nodes").table].mean(1).T
+    groups = np.select([x < 1e-9, x > 1 - 1e-9, y < 1e-9], [1, 2, 3], 4)
+
+    def rank(comm):
+        plan = DistributedPlan.load("wing.parts.h5", comm)
+        return group_dat(plan).values().reshape(-1), groups[plan.numbers("boundary_edges")]
+
+    found = run_ranks(4, rank)
+    assert sum(own.size for own, _ in found) == groups.size
+    for own, wanted in found:
+        np.testing.assert_array_equal(own, wanted)
 
 
 def test_plans_of_ranks_that_have_parts_already():

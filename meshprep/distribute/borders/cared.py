@@ -48,16 +48,8 @@ def cared_elements(
 ) -> CaredElements:
     """Bring elements from their homes to the ranks that decide of their parts.
 
-    O(n / ranks log n).
-
-    Parameters
-    ----------
-    points : PointTable
-        Of the elements at home here.
-    part : (n,) int32
-        Where they are now.
-    own : range
-        Their numbers.
+    ``points``, the parts ``part`` and the numbers ``own`` are of the elements at home here. O(n /
+    ranks log n).
     """
     to = holder(ranks, part, parts)
     chosen = [np.flatnonzero(to == rank) for rank in range(ranks.size)]

@@ -39,22 +39,10 @@ def refined(
 ) -> NDArray[np.int32]:
     """Parts of the leading set with fewer copies of nodes, or of rows of the leading map.
 
-    O(n / ranks log n), and :data:`TURNS` passes over the elements at borders, each with two
-    messages to neighbours and one sum over all ranks of two numbers a part.
-
-    Parameters
-    ----------
-    subject : SplitSubject
-        Its tables are those of the elements at home here.
-    part : (n,) int32
-        Of the elements of the leading set at home here.
-    shares : (parts,) float64
-        They add up to 1; ``part`` holds about these.
-
-    Returns
-    -------
-    (n,) int32
-        No part has more than :data:`MOST` times its share, or than it had.
+    The tables of ``subject``, and ``part``, are those of the elements at home here. ``shares`` add
+    up to 1, and ``part`` holds about these; then no part has more than :data:`MOST` times its
+    share, or than it had. O(n / ranks log n), and :data:`TURNS` passes over the elements at
+    borders, each with two messages to neighbours and one sum over all ranks of two numbers a part.
     """
     if subject.leading_map is None:
         return part

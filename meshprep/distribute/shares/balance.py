@@ -58,17 +58,8 @@ def best_weights(times: RankTimes, kinds: NDArray[np.int64] | None = None) -> ND
 
     From weights that let all compute as long, every set of kinds is made heavier or lighter, in
     steps that shrink, as long as that gains: the model is a maximum of sums, which single kinds
-    alone do not bring down where two are equally late.
-
-    Parameters
-    ----------
-    kinds : (ranks,) int64 or None
-        Ranks of one kind get one weight; by their rates where left out.
-
-    Returns
-    -------
-    (ranks,) float64
-        The smallest is 1.
+    alone do not bring down where two are equally late. Ranks of one kind get one weight; by their
+    rates where ``kinds`` are left out. The smallest weight is 1.
     """
     kind = kinds_of(times) if kinds is None else np.unique(kinds, return_inverse=True)[1]
     of_kind = np.bincount(kind)
@@ -93,20 +84,10 @@ def auto_balance(
 ) -> Balance:
     """Weights from the times of each kind alone and at most two runs.
 
-    Parameters
-    ----------
-    run : callable
-        ``run(weights) -> (times, seconds)`` partitions with these weights, one a rank, and runs.
-    kinds : (ranks,) int64
-        The kind of each rank, 0, 1, ...
-    seconds_alone : sequence of float
-        What one rank of each kind takes for everything alone.
-
-    Returns
-    -------
-    Balance
-        Of the faster of the runs. There is a second one where the model of the first asks for a
-        weight that differs by more than 3 %.
+    ``run(weights) -> (times, seconds)`` partitions with these weights, one a rank, and runs.
+    ``kinds`` are those of the ranks, 0, 1, ..., and ``seconds_alone`` what one rank of each takes
+    for everything alone. The balance is that of the faster run. There is a second one where the
+    model of the first asks for a weight that differs by more than 3 %.
     """
     first = weights_alone(seconds_alone)[kinds]
     times, seconds = run(first)
@@ -149,4 +130,4 @@ def _scaled(
 
 
 def _predicted(times: RankTimes, weights: NDArray[np.float64]) -> float:
-    return times.model(weights / weights.sum()).seconds()
+    return times.seconds(weights / weights.sum())

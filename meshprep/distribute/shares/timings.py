@@ -1,4 +1,4 @@
-"""What a run was measured to take, as a model of runs with other shares."""
+"""What a run was measured to take, and what it would take with other shares [R14 6.3]."""
 
 import json
 from collections.abc import Mapping
@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from .model import ExecutionModel, LoopTime
-
 # Seconds before and after the messages have come; those of waiting are left out.
 BEFORE, AFTER = ("core",), ("boundary", "exec", "other")
 OWNED = ("core", "boundary")
@@ -22,8 +20,9 @@ OWNED = ("core", "boundary")
 class RankTimes:
     """Seconds of loops on ranks, by one call of the loop that is called least."""
 
-    # (loops, ranks): as of :class:`model.LoopTime`.
+    # (loops, ranks): of what needs no message; all of it where the loop exchanges nothing.
     interior: NDArray[np.float64]
+    # (loops, ranks): of what is computed after the messages have come; 0 where there are none.
     boundary: NDArray[np.float64]
     exchanges: NDArray[np.bool_]  # (loops,): the loops that send messages
     share: NDArray[np.float64]  # (ranks,): what each rank owned of all elements
@@ -37,21 +36,20 @@ class RankTimes:
         """Seconds that each rank would compute if it owned everything, (ranks,)."""
         return (self.interior + self.boundary).sum(axis=0) / self.share
 
-    def model(self, share: NDArray[np.float64] | None = None) -> ExecutionModel:
-        """The same run with other shares: times grow with what a rank owns.
+    def seconds(self, share: NDArray[np.float64] | None = None) -> float:
+        """The same run with other shares, equations (6.2) to (6.6): interiors hide messages.
 
-        Every rank is taken for a neighbour of every other, and messages for immediate.
+        Times grow with what a rank owns. Every rank is taken for a neighbour of every other, and
+        messages for immediate.
         """
         scale = np.ones(self.ranks) if share is None else share / self.share
-        sender, receiver = np.nonzero(~np.eye(self.ranks, dtype=bool))
-        sent = np.zeros(sender.size)
-        loops = tuple(
-            LoopTime(inside * scale, outside * scale, sent if exchanges else None)
-            for inside, outside, exchanges in zip(
-                self.interior, self.boundary, self.exchanges, strict=True
-            )
-        )
-        return ExecutionModel((loops,), sender, receiver)
+        done = np.zeros(self.ranks)
+        for inside, outside, exchanges in zip(
+            self.interior, self.boundary, self.exchanges, strict=True
+        ):
+            sent = done.max() if exchanges else 0.0
+            done = np.maximum(done + inside * scale, sent) + outside * scale
+        return float(done.max())
 
 
 def read_timings(path: Path) -> RankTimes:

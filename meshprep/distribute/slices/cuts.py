@@ -166,15 +166,8 @@ def _first_of_all(
 ) -> Numbers:
     """Where the first ``ends`` keys of all ranks end among the keys of this one.
 
-    The key at each end is found by bisection. Equal keys count from the lowest rank on.
-
-    Parameters
-    ----------
-    keys : (n,) uint64
-        Ascending in each segment.
-    segment : pair of (m,) int64
-        Where the keys that each end counts begin and stop.
-    ends : (m,) int64
+    The key at each end is found by bisection. Equal keys count from the lowest rank on. ``keys``
+    ascend in each segment; ``segment`` says where the keys that each end counts begin and stop.
     """
     one = np.uint64(1)
     low = np.zeros(ends.size, np.uint64)

@@ -50,13 +50,8 @@ class Homes:
     ) -> NDArray[Any]:
         """The values of elements that ascend, from their homes.
 
-        Parameters
-        ----------
-        values : (n_own, ...)
-            Of the elements at home here.
-        elements : (m,)
-        first : int
-            Is added to all of them.
+        ``values`` are those of the elements at home here; ``first`` is added to all numbers in
+        ``elements``.
         """
         elements = elements + first if first else elements
         wishes = exchanged(self.ranks, self.pieces(elements, elements))
@@ -95,16 +90,8 @@ def by_rows(
 ) -> NDArray[Any]:
     """Fill ``out`` by ``work(values, rows)``, block by block.
 
-    Parameters
-    ----------
-    homes : Homes
-        Of the set that the table points into.
-    table : (n, arity) int32
-    values : (n_own, ...)
-        Of the elements of that set that are at home here.
-    work : callable
-        Takes some values, and rows that point into them.
-    out : (n, ...)
+    ``table`` points into the set of ``homes``, and ``values`` are of its elements that are at home
+    here. ``work`` takes some values, and rows that point into them.
     """
     for rows in blocks(homes.ranks, len(table)):
         points, local = compact(table[rows])

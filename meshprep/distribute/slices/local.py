@@ -201,12 +201,8 @@ def split_numbers(
 ) -> SplitNumbers:
     """The numbers in the split mesh of all elements here, those of other ranks by their homes.
 
-    Parameters
-    ----------
-    runs : mapping of set name to OwnedRuns
-        Of the parts of this rank, in the final order.
-    sizes : mapping of set name to int
-        Of the whole mesh.
+    ``runs`` are those of the parts of this rank, in the final order; ``sizes`` those of the whole
+    mesh.
     """
     count = {name: np.diff(run.offset)[: len(local.held)] for name, run in runs.items()}
     every = ranks.allgather(count)

@@ -21,17 +21,9 @@ def slice_owners(
 ) -> Owners:
     """The part of every element that is at home here, of every set.
 
-    Raises MeshprepError without coordinates, and with infinite ones; on every rank. O(n / ranks log
-    n), beside the cut.
-
-    Parameters
-    ----------
-    subject : SplitSubject
-        Its tables and centroids are those of the elements at home here.
-    weights : (parts,) float64
-        Shares that add up to 1.
-    cut : str
-        A name in :data:`.cuts.CUTS`.
+    Tables and centroids of ``subject`` are those of the elements at home here; ``weights`` are
+    shares that add up to 1, and ``cut`` a name in :data:`.cuts.CUTS`. Raises MeshprepError without
+    coordinates, and with infinite ones; on every rank. O(n / ranks log n), beside the cut.
     """
     leading = leading_owners(subject, weights, cut, ranks)
     return inherit(subject, leading, weights, _Sliced(subject, weights.size, ranks))

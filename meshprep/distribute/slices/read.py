@@ -28,20 +28,9 @@ def subject_of_slices(
 ) -> SplitSubject:
     """What these loops use of a mesh, as far as it is at home here.
 
-    Raises MeshprepError for loops that do not fit, and indices out of range; on every rank the
-    same.
-
-    Parameters
-    ----------
-    mesh : SlicedMesh
-        The same on all ranks.
-    requests : sequence of LoopRequest
-        Empty for the default loop.
-
-    Returns
-    -------
-    SplitSubject
-        Sizes are those of the mesh; tables and centroids have the rows of this rank.
+    Sizes are those of the mesh; tables and centroids have the rows of this rank. Without
+    ``requests`` the loop is the default one. Raises MeshprepError for loops that do not fit, and
+    indices out of range; on every rank the same.
     """
     shape = mesh.shape()
     full, specs = agreed(

@@ -31,16 +31,10 @@ def split_slices(
 ) -> SplitResult:
     """Find owners, halos and orders; the builder makes the parts of this rank.
 
-    The parts are those of :func:`..steps.split`, whatever the number of ranks. Raises MeshprepError
-    for a cut that needs the whole mesh, and as :func:`..steps.split`; on every rank. O(n / ranks
-    log n), and as much memory.
-
-    Parameters
-    ----------
-    subject : SplitSubject
-        Its tables and centroids are those of the elements at home here.
-    parts, how, options, progress, ranks
-        See :func:`..steps.split`.
+    The parts are those of :func:`..steps.split`, whatever the number of ranks, and so are the
+    parameters; tables and centroids of ``subject`` are those of the elements at home here. Raises
+    MeshprepError for a cut that needs the whole mesh, and as :func:`..steps.split`; on every rank.
+    O(n / ranks log n), and as much memory.
     """
     weights = agreed(ranks, lambda: _checked(subject, parts, how, options))
     cut = how.cut_of(subject, slices=True)

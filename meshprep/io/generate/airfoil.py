@@ -18,19 +18,15 @@ _THICKNESS = (-0.127125232, -0.357907906, 0.291984971, -0.105174696)
 def airfoil(cells: int, i: int, j: int, shuffle: bool, seed: int) -> Mesh:
     """Quads in a C around NACA0012: ``3 i`` along the C by ``j`` away from it.
 
-    The two sides of the wake cut are one line of nodes here: ``i + 1`` nodes fewer than OP2's
-    file, where they stand twice at the same place, and the cells across the cut are neighbours
-    by their nodes. So the derived ``edges->cells`` has OP2's edges, ``3 i (j - 1) + (3 i - 1) j +
-    i``, and the boundary ``2 j + 4 i``. Cells are anticlockwise: with (dx, dy) from node 0 to
-    node 1 of a derived edge, (dy, -dx) points out of cell 0; OP2's kernels take (dx, dy) the
-    other way round, so they want the columns of ``edges->nodes`` as ``index = [1, 0]``.
+    The two sides of the wake cut are one line of nodes here: ``i + 1`` nodes fewer than OP2's file,
+    where they stand twice at the same place, and the cells across the cut are neighbours by their
+    nodes. So the derived ``edges->cells`` has OP2's edges, ``3 i (j - 1) + (3 i - 1) j + i``, and
+    the boundary ``2 j + 4 i``. Cells are anticlockwise: with (dx, dy) from node 0 to node 1 of a
+    derived edge, (dy, -dx) points out of cell 0; OP2's kernels take (dx, dy) the other way round,
+    so they want the columns of ``edges->nodes`` as ``index = [1, 0]``.
 
-    Parameters
-    ----------
-    cells : int
-        Approximate number of cells; 720,000 and 2,880,000 are OP2's two meshes.
-    i, j : int
-        Exact counts in place of ``cells``; 0 to choose ``j = 1.5 i``.
+    ``cells`` is approximate (720,000 and 2,880,000 are OP2's two meshes); ``i`` and ``j`` are exact
+    counts in place of it, 0 to choose ``j = 1.5 i``.
     """
     i, j = _counts(cells, i, j)
     check_count("the number of nodes", (3 * i + 1) * (j + 1), 1)

@@ -26,11 +26,7 @@ Tables = Mapping[str, NDArray[np.integer]]
 def box_mesh(points: NDArray[np.float64], tables: Tables) -> Mesh:
     """A mesh that fills a box, with the cells of its sides below, tagged ``physical``.
 
-    Parameters
-    ----------
-    points : (n, 2 or 3) float64
-        Nodes on a side have exactly the side's coordinate.
-    tables : mapping of cell type to (m, k) nodes
+    Nodes on a side have exactly the side's coordinate.
     """
     cells = [Block(t, np.asarray(rows, np.int32)) for t, rows in tables.items() if len(rows)]
     mesh = assemble(points, cells)[0]

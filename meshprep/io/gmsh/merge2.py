@@ -22,16 +22,10 @@ def merge_copies(
     """Which cell each element belongs to, and the physical groups of the cells.
 
     Elements of the same nodes, entity and partitions (``part``: a number for each list of these)
-    are one cell where their groups differ; a true duplicate (the same group as well, or none)
-    stays a cell of its own, and so do all with ``apart``. Cells are numbered by their first
-    element. Expected O(n).
-
-    Returns
-    -------
-    cell : (n,) int64, or None
-        None where every element is a cell of its own.
-    groups : GroupTable
-        One row a cell.
+    are one cell where their groups differ; a true duplicate (the same group as well, or none) stays
+    a cell of its own, and so do all with ``apart``. Cells are numbered by their first element; the
+    numbers are None where every element is a cell of its own. The groups have one row a cell.
+    Expected O(n).
     """
     unique, place, _ = distinct(cells.physical)
     assignment = distinct_pairs(cells.entity, part)

@@ -51,13 +51,8 @@ _REFUSED = {
 def read_file(path: Path) -> Mesh:
     """Read a Gmsh mesh, MSH 2.2 or 4.1, text or binary.
 
-    ``path`` is a regular file. Raises MeshprepError with the line (of text) or the byte (of a
-    binary file) where it is damaged.
-
-    Returns
-    -------
-    Mesh
-        See :mod:`meshprep.io.gmsh` for what it holds.
+    ``path`` is a regular file; :mod:`meshprep.io.gmsh` says what the mesh holds. Raises
+    MeshprepError with the line (of text) or the byte (of a binary file) where it is damaged.
     """
     path = Path(path)
     try:

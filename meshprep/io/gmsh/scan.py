@@ -125,16 +125,9 @@ def tables_by_type(
 ) -> Iterator[tuple[int, Int64s, Int32s]]:
     """For each type, by first appearance: its elements and the positions of their nodes.
 
-    Parameters
-    ----------
-    kind : (n,) int64
-        Gmsh's number of the type of each element.
-    flat : int64
-        Numbers as they stand in the file.
-    at : (n,) int64
-        Where in ``flat`` the nodes of each element begin.
-    place : (n,) int64
-        Where in the file each element begins, for messages.
+    ``kind`` is Gmsh's number of the type of each element, ``flat`` the numbers as they stand in the
+    file, ``at`` where in it the nodes of each element begin, and ``place`` where in the file each
+    element begins, for messages.
     """
     types = np.flatnonzero(np.bincount(kind)).tolist()
     for t in sorted(types, key=lambda t: int(np.argmax(kind == t))):
@@ -154,12 +147,8 @@ def positions_of_nodes(
 ) -> Int32s:
     """The positions of the nodes of elements, of which there is one.
 
-    Parameters
-    ----------
-    numbers : (n, k) integers
-        The numbers of the nodes.
-    place : (n,) int64, or int
-        Where in the file each element begins; the first one, where rows lie as they do there.
+    ``numbers`` (n, k) are those of the nodes. ``place`` is where in the file each element begins;
+    the first one, where rows lie as they do there.
     """
     nodes = nodes_before(cursor).find(numbers)
     if nodes.min() < 0:

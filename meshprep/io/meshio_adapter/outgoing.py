@@ -21,12 +21,7 @@ from .incoming import name_in_file
 def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
     """A ``meshio.Mesh`` with one block a set of cells, in the order of the mesh.
 
-    Parameters
-    ----------
-    mesh : Mesh
-        Reduced to what the format carries.
-    module
-        The module ``meshio``.
+    The mesh is reduced to what the format carries; ``module`` is the module ``meshio``.
     """
     sets = mesh.cell_sets
     cells = [(str(s.cell_type), mesh.cell_map(s.name).table.copy()) for s in sets]

@@ -10,6 +10,8 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from mmap import ACCESS_READ, mmap
+from tempfile import NamedTemporaryFile
 from typing import Any, BinaryIO
 from xml.sax.saxutils import quoteattr
 
@@ -31,11 +33,12 @@ LEVEL = 1
 _OF_CELLS = ("connectivity", "offsets", "types", "faces", "faceoffsets")
 # Fewer blocks than this are done faster than threads start.
 _MANY = 16
+_RAW = re.compile(rb"""<AppendedData\s[^>]*encoding\s*=\s*["']raw""")
 
 
 def read(path: str) -> meshio.Mesh:
     """Read a VTU file as meshio does; raises MeshprepError where it has several pieces."""
-    found = _VtuReader(path)
+    found = _parsed(path)
     if found.names["connectivity"] > 1:
         _check_pieces(path)
     _check_names(found)
@@ -48,6 +51,26 @@ def read(path: str) -> meshio.Mesh:
     mesh.whole_values = found.field_data
     mesh.arrays = read_arrays(path)
     return mesh
+
+
+def _parsed(path: str) -> "_VtuReader":
+    """meshio's reader cuts raw arrays at their last line break, and not every file ends in one."""
+    with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        end = data.rfind(b"</AppendedData>")
+        if end < 0 or not _RAW.search(data):
+            return _VtuReader(path)
+        tail = data[max(end - 80, 0) : end]
+        if tail.rstrip(b" \t\r").endswith(b"\n"):
+            try:
+                return _VtuReader(path)
+            except Exception:
+                # that of a tetrahedron as the last of the types is no line break
+                if not tail.endswith(b"\n"):
+                    raise
+        with NamedTemporaryFile(suffix=".vtu") as copy:
+            copy.write(data[:end] + b"\n" + data[end:])
+            copy.flush()
+            return _VtuReader(copy.name)
 
 
 def _check_pieces(path: str) -> None:

@@ -34,15 +34,9 @@ def infer(
     large enough; else the only one whose last element the map reaches, if it is not the from-set,
     since maps of boundary elements often reach as many nodes as there are of them; else the only
     large one beside the from-set. Arrays that have as many rows as a set belong to it, others to
-    none. Raises a MeshprepError that names everything that has several choices, with what to
-    declare.
-
-    Parameters
-    ----------
-    declared : mapping of path to ``SET`` or ``FROM->TO``
-        Goes before everything; ``base`` may be among them.
-    range_of : callable
-        ``range_of(path)``: smallest and largest index of a map.
+    none. What is ``declared`` by path (``SET`` or ``FROM->TO``, ``base`` among them) goes before
+    everything. ``range_of(path)`` gives the smallest and largest index of a map. Raises a
+    MeshprepError that names everything that has several choices, with what to declare.
     """
     maps = [f for f in found if f.kind == "map"]
     ranges = {m.path: range_of(m.path) for m in maps}

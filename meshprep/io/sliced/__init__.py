@@ -22,15 +22,9 @@ def scan(
 ) -> SlicedMesh:
     """What a mesh file holds, for one process, which may send it to others.
 
-    O(bytes) time, piece by piece: the hash of the mesh needs every row in turn. Raises
-    MeshprepError as :func:`meshprep.io.read`, and for formats that are not read by slices.
-
-    Parameters
-    ----------
-    format : str, optional
-        The name of a format; without it the ending of the name tells.
-    sets : mapping, optional
-        What the datasets of a file are that does not say it.
+    Without ``format`` the ending of the name tells it; ``sets`` says what datasets are where the
+    file does not. O(bytes) time, piece by piece: the hash of the mesh needs every row in turn.
+    Raises MeshprepError as :func:`meshprep.io.read`, and for formats that are not read by slices.
     """
     with named(path):
         check_input(path)

@@ -21,14 +21,8 @@ BLANK = re.compile(rb"\s*")
 class Cursor:
     """A position in the bytes of a file, and what is needed to read on from there.
 
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    data : (n,) uint8
-        The whole file.
-
-    ``section`` names the part of the file that errors mention; empty for none.
+    ``path`` is for messages, and ``data`` the whole file. ``section`` names the part of the file
+    that errors mention; empty for none.
     """
 
     def __init__(self, path: Path, data: NDArray[np.uint8]) -> None:

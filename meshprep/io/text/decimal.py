@@ -112,13 +112,8 @@ def is_blank(char: int) -> bool:
 def parse_double(text: UInt8s, pos: int) -> tuple[float, int, bool]:
     """Read the number that begins at ``pos``.
 
-    Returns
-    -------
-    value : float
-    stop : int
-        Where it ends, or -1 where there is no number up to the next blank.
-    hard : bool
-        The value may be wrong in the last bit: convert the text in another way.
+    Gives its value, where it ends (-1 where there is no number up to the next blank), and whether
+    the value may be wrong in the last bit: then convert the text in another way.
     """
     start, n = pos, text.size
     sign = _U0

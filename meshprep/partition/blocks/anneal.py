@@ -16,7 +16,7 @@ from .centroids import Centroids, centroid_term, update_centroids
 from .counts import COUNT_BITS, FIRST, ROOM, USED, WEIGHT, Counts, move
 from .levels import facets_between
 from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
-from .point_degrees import DegreeCounts, colours_changed, count_move
+from .point_degrees import DegreeCounts, colours_changed, count_move, soften
 
 # What it gains to move from the fullest block to an empty one. Less lets graded meshes fill some
 # regions to the cap, and more costs reuse elsewhere.
@@ -80,6 +80,8 @@ def sweep_over(
     O(clusters at a boundary + those looked at * points * blocks at a point). Never empties a block.
     """
     n, moved = state.block.size, 0
+    if degrees is not None:
+        soften(degrees, sweep.softness)
     best = memory.best
     holds = HOLDS if degrees is None else HOLDS_WITH_COLOURS
     for k in range(n):
@@ -127,7 +129,8 @@ def sweep_over(
             over -= LACK * min(weight, max(0, state.least[b] - state.size[b]))
             new -= sweep.over * over
             if degrees is not None:
-                new -= sweep.colour * colours_changed(degrees, state, i, b)
+                risen = colours_changed(degrees, state, i, b, sweep.softness)
+                new -= sweep.colour * risen
             if new > score:
                 target, gain, score = b, value, new
         known = (target >= 0 or full >= 0) and stays > 0

@@ -6,17 +6,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct, read_only
+from meshprep_runtime.maps import distinct, ranges, read_only
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, kernel
 from .levels import Level
 from .packing import packed
 from .sizes import Sizes
 
+# How long a component is along the axis of components, by what it is along the longest other one.
+WITHIN = 1e-3
+
 
 def components(offset: Int64s, neighbours: Int32s) -> Int32s:
     """The component of each vertex of a graph, numbered as they appear. Linear."""
     return _components_within(offset, neighbours, np.zeros(offset.size - 1, np.int32))
+
+
+def components_of(level: Level) -> Int32s | None:
+    """The component of each cluster; None where there is but one."""
+    component = components(level.offset, level.neighbours)
+    return component if component.any() else None
 
 
 def more_pieces(pieces: Int64s, component: Int32s, block: Int32s) -> Bools:
@@ -25,26 +34,73 @@ def more_pieces(pieces: Int64s, component: Int32s, block: Int32s) -> Bools:
     return pieces > np.bincount(pairs % pieces.size, minlength=pieces.size)
 
 
-def torn_share(top: Level, block: Int32s, n_blocks: int) -> float:
-    """The share of the blocks that are in several pieces of one component of the mesh."""
+def of_several(component: Int32s, block: Int32s) -> Bools:
+    """The blocks that have clusters of several components."""
+    n_blocks = int(block.max()) + 1
+    pairs = distinct(component.astype(np.int64) * n_blocks + block)
+    return np.bincount(pairs % n_blocks, minlength=n_blocks) > 1
+
+
+def torn_share(top: Level, block: Int32s, n_blocks: int, component: Int32s | None) -> float:
+    """The share of the blocks that are in several pieces of one ``component`` of the mesh."""
     piece = _components_within(top.offset, top.neighbours, block)
-    owner = block[np.unique(piece, return_index=True)[1]]
+    owner = np.empty(int(piece.max()) + 1, np.int32)
+    owner[piece] = block
     pieces = np.bincount(owner, minlength=n_blocks)
-    torn = more_pieces(pieces, components(top.offset, top.neighbours), block)
-    return float(torn.mean())
+    return float(
+        (pieces > 1 if component is None else more_pieces(pieces, component, block)).mean()
+    )
+
+
+def reunited(level: Level, block: Int32s, component: Int32s | None) -> Int32s:
+    """Blocks of clusters without fragments, but for those that have no neighbour elsewhere.
+
+    Of what a block has of a ``component`` (None where there is but one), all but the largest piece
+    go to the block that they share most facets with, whatever its size: annealing sees to that.
+    Linear.
+    """
+    offset, neighbours, n_blocks = level.offset, level.neighbours, int(block.max(initial=-1)) + 1
+    piece = _components_within(offset, neighbours, block)
+    count = int(piece.max(initial=-1)) + 1
+    if count == n_blocks:
+        return block
+    example = np.empty(count, np.int64)
+    example[piece] = np.arange(piece.size)
+    whole = block[example].astype(np.int64)
+    if component is not None:
+        whole += n_blocks * component[example].astype(np.int64)
+    order = np.lexsort((-np.bincount(piece, level.weight), whole))
+    moves = np.ones(count, np.bool_)
+    moves[order[np.diff(whole[order], prepend=-1) > 0]] = False
+    rows = np.flatnonzero(moves[piece])
+    degree = offset[rows + 1] - offset[rows]
+    beside = ranges(offset[rows], degree)
+    source, target = np.repeat(piece[rows], degree), block[neighbours[beside]]
+    facets = level.facets[beside] if level.facets.size else np.ones(beside.size, np.int32)
+    outside = target != block[example[source]]
+    key = source[outside].astype(np.int64) * n_blocks + target[outside]
+    pairs, inverse = np.unique(key, return_inverse=True)
+    order = np.argsort(np.bincount(inverse, facets[outside], pairs.size), kind="stable")
+    best = block[example]
+    # the last one written is that of most facets
+    best[pairs[order] // n_blocks] = pairs[order] % n_blocks
+    return best[piece]
 
 
 class ComponentRow(NamedTuple):
     """Components in a row: that of each of the largest clusters, and how large blocks of it are."""
 
-    component: Int32s
+    component: Int32s | None
     share: Int64s
 
     @classmethod
-    def of(cls, top: Level, sizes: Sizes) -> ComponentRow:
-        """Packed where blocks are alike, but for components that share points with others."""
-        component, share = components(top.offset, top.neighbours), sizes.share
-        if component.any() and not sizes.least.any():
+    def of(cls, top: Level, sizes: Sizes, alike: bool) -> ComponentRow:
+        """Packed where blocks are ``alike``, but for components that share points with others.
+
+        There is no ``component`` of each cluster where there is but one.
+        """
+        component, share = components_of(top), sizes.share
+        if component is not None and alike:
             size = np.bincount(component, top.weight).astype(np.int64)
             alone = _share_nothing(top, component)
             rank, share = packed(size, alone, share.size, int(sizes.cap[0]))
@@ -64,26 +120,26 @@ def _share_nothing(top: Level, component: Int32s) -> Bools:
 
 
 def apart_first(
-    row: ComponentRow, table: Int32s, where: Float64s, position: Float64s, frame: Float64s
+    component: Int32s, table: Int32s, where: Float64s, position: Float64s, frame: Float64s
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Places of elements and points, and directions, with one more axis: the row of components.
 
-    Along it elements have no width, so that bisection cuts across it first: few blocks hold some
-    of two components. Nothing is added where there is but one.
+    Along it elements have hardly any width, so that bisection cuts across it first: few blocks hold
+    some of two components. A cut inside one runs across the longest axis.
     """
-    component = row.component
-    if not component.any():
-        return where, position, frame
-    place = component * max(1.0, float(np.ptp(where, axis=0).max()))
+    widths = np.ptp(where, axis=0)
+    longest = int(np.argmax(widths))
+    place = component * max(1.0, float(widths[longest]))
     of_points, known = np.zeros(len(position)), table >= 0
     of_points[table[known]] = np.broadcast_to(place[:, None], table.shape)[known]
+    place += WITHIN * (where[:, longest] - where[:, longest].min())
     directions = np.eye(len(frame) + 1)
     directions[:-1, :-1] = frame
     return np.column_stack([where, place]), np.column_stack([position, of_points]), directions
 
 
 def moved_together(
-    levels: list[Level], labels: list[Int32s], block: Int32s, row: ComponentRow
+    levels: list[Level], labels: list[Int32s], block: Int32s, component: Int32s
 ) -> list[Level]:
     """Levels with components moved, so that what a block has of two of them is in one place.
 
@@ -91,9 +147,6 @@ def moved_together(
     component may hold some of the next one. Otherwise its centroid would be in neither, and would
     draw nothing. ``labels`` has the clusters of each level's members in the next one.
     """
-    component = row.component
-    if not component.any():
-        return levels
     shift, moved = _shifts(levels[-1], block, component), []
     for k in range(len(levels) - 1, -1, -1):
         component = component[labels[k]] if k < len(labels) else component

@@ -19,7 +19,7 @@ from ...kernels.parallel import each
 SAMPLE = 128
 # How often a large mesh is cut before threads take a subtree each; more halves than ever wait.
 FEW_CUTS = 3
-WORTH_THREADS = 20_000
+WORTH_THREADS = 4_000
 MOST_WAITING = 64
 # The share of these that tells how wide elements are; the widest are left out.
 USUAL = 0.85

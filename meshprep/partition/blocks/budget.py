@@ -18,7 +18,8 @@ class Budget:
 
     def __init__(self, effort: float, until: float, progress: Callable[[float], None]) -> None:
         self._effort, self._until, self._progress = effort, until, progress
-        self._begun, self._done, self._left = clock(), 0.0, 0.0
+        self._since, self._rate = FOREVER, self.USUAL_RATE
+        self._done, self._left = 0.0, 0.0
 
     def sweeps(self, todo: list[tuple[Level, Phase]], done: float) -> int:
         """Sweeps, at least 1, that the first level to do still gets; a share of them is done."""
@@ -26,16 +27,18 @@ class Budget:
         works[0] *= 1.0 - done
         effort = self._effort
         if self._until < FOREVER:
-            spent = clock() - self._begun
-            rate = self._done / spent if self._done and spent > 0 else self.USUAL_RATE
-            time_left = max(0.0, self._until - clock()) * (1 - self.KEPT)
-            effort = time_left * rate / max(1.0, sum(works))
+            self._since = clock()
+            time_left = max(0.0, self._until - self._since) * (1 - self.KEPT)
+            effort = time_left * self._rate / max(1.0, sum(works))
         self._left = effort * sum(works)
         return max(1, round(todo[0][1].sweeps * (1.0 - done) * effort))
 
     def spend(self, level: Level, sweeps: int) -> None:
         """Take note of what was done."""
         done = sweeps * _work(level)
+        if clock() > self._since:
+            # the latest rate: elements take another time than clusters, and less when few move
+            self._rate = done / (clock() - self._since)
         self._done, self._left = self._done + done, max(0.0, self._left - done)
         self._progress(self._done / max(1.0, self._done + self._left))
 

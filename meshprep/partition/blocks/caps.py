@@ -18,7 +18,6 @@ from .reconnect import extract, near_blocks
 MAY_SPLIT = 0.01
 SMALLER = 0.95
 MOVES_SAVE = 0.97
-SAMPLE = 400_000
 
 
 def within_cap(geometry: Geometry, graph: Csr, block: Int32s, n_blocks: int, cap: int) -> bool:

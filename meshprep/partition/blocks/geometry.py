@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import chunks, read_only
 
+from ...colour.thread_colours import colour_threads, thread_bound
+from ..blocks_of import sort_by
 from ..loads import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 
@@ -109,6 +111,17 @@ class Geometry:
     def loads(self, block: NDArray[np.int32], n_blocks: int) -> int:
         """The weighted loads of blocks, counted afresh. O(n * arity)."""
         return int(weighted_loads_of(self.table, self.weight, block, n_blocks))
+
+    def colours(self, block: NDArray[np.int32], n_blocks: int, *, exact: bool) -> int:
+        """The thread colours of all blocks, or the least that these can have."""
+        offset, member = sort_by(block, n_blocks)
+        # what is not written becomes a point of the element alone
+        own = self.weight.size + np.arange(block.size, dtype=np.int32)[:, None]
+        written = np.where((self.table >= 0) & self.written[self.table], self.table, own)
+        rows, n_points = written[member], self.weight.size + block.size
+        if exact:
+            return int(colour_threads(rows, n_points, offset).count.sum())
+        return int(thread_bound(rows, n_points, offset).sum())
 
 
 class Sample(NamedTuple):

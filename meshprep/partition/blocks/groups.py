@@ -23,7 +23,7 @@ from .levels import MAX_WORKERS, Level
 from .moves import Sweep, forget_scores, new_memory
 from .point_degrees import DegreeCounts, count_degrees
 
-# The share of the sweeps after which excess and its price have their last values.
+# The share of the sweeps after which excess, its price and softness have their last values.
 HOLDS = 0.9
 
 
@@ -37,11 +37,11 @@ class Points(NamedTuple):
 class AnnealingSchedule(NamedTuple):
     """Sweeps ``begin`` to ``end`` of ``total``, and the first and last value of what changes.
 
-    The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
-    ``over`` from the share ``HOLDS`` on; sweeps from ``total`` on only gain. ``cap`` (n_blocks,) is
-    the most that each block may have, ``excess`` the share by which it may be over that, and
-    ``least`` (n_blocks,) what it should have. Pressure rises in a sweep by ``rate`` for each cap by
-    which a block is fuller than the mean; at a pressure of ``halved`` the pull is
+    The last values hold from the share ``settled`` of all sweeps on, those of ``excess``, ``over``
+    and ``softness`` from the share ``HOLDS`` on; sweeps from ``total`` on only gain. ``cap``
+    (n_blocks,) is the most that each block may have, ``excess`` the share by which it may be over
+    that, and ``least`` (n_blocks,) what it should have. Pressure rises in a sweep by ``rate`` for
+    each cap by which a block is fuller than the mean; at a pressure of ``halved`` the pull is
     half. Prices as of :class:`moves.Sweep`.
     """
 
@@ -60,6 +60,7 @@ class AnnealingSchedule(NamedTuple):
     rate: float
     halved: float
     colour: float
+    softness: tuple[float, float]
     per_unit: float
     seed: int
 
@@ -227,8 +228,9 @@ def _sweep_at(schedule: AnnealingSchedule, k: int, drift: float) -> Sweep:
     even, colour = schedule.even, schedule.colour
     if k >= schedule.total:
         return Sweep(
-            0.0, even, schedule.over[1], 0.0, schedule.facet, 0.0, colour, schedule.per_unit
-        )
+            0.0, even, schedule.over[1], 0.0, schedule.facet, 0.0, colour, schedule.softness[1],
+            schedule.per_unit,
+        )  # fmt: skip
     share = min(1.0, k / (schedule.settled * schedule.total))
     temperature = schedule.temperature[0] + share * (
         schedule.temperature[1] - schedule.temperature[0]
@@ -239,7 +241,10 @@ def _sweep_at(schedule: AnnealingSchedule, k: int, drift: float) -> Sweep:
     pull = schedule.pull[0] + share * (schedule.pull[1] - schedule.pull[0])
     # where pressure must hold elements back, centroids are no guide
     pull /= 1.0 + (drift / schedule.halved**2) ** 2
-    return Sweep(excess, even, over, temperature, schedule.facet, pull, colour, schedule.per_unit)
+    softness = schedule.softness[0] + held * (schedule.softness[1] - schedule.softness[0])
+    return Sweep(
+        excess, even, over, temperature, schedule.facet, pull, colour, softness, schedule.per_unit
+    )
 
 
 @helper
@@ -322,7 +327,7 @@ def _degrees(state: Counts, written: Bools | None, points: Int32s) -> DegreeCoun
     own = np.zeros(state.lists.size, np.bool_)
     for k in range(points.size):
         own[state.begin[k]] = written[points[k]]
-    return count_degrees(state, own, state.cap[0])
+    return count_degrees(state, own)
 
 
 @helper

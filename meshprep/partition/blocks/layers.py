@@ -1,8 +1,9 @@
-"""Plates and sticks of hexahedra and quads, which need fewer thread colours than round blocks.
+"""Plates and sticks of hexahedra, wedges and quads, with fewer thread colours than round blocks.
 
 A block one element thick has 4 elements at a point instead of 8, a row of elements has 2 [S19
 figures 20 and 21]. Single moves do not lead from a round block to a plate. So layers and rows are
 found in the mesh, whatever its shape: an element's neighbours on opposite sides share no point.
+Wedges have such neighbours along one axis.
 """
 
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from meshprep_runtime.maps import offsets_of, read_only, rows_of_entries
 
 from ...kernels import Bools, Int32s, Int64s, helper, kernel
 from ...mesh.incidence import Csr
@@ -51,6 +54,14 @@ def layered_blocks(geometry: Geometry, graph: Csr, cap: int) -> Iterator[tuple[I
     along one; of the directions that is taken which loads least. A block may hold several pieces
     that do not touch. O(n * arity) for each direction.
     """
+    rows = rows_of_entries(graph.offset)
+    opposite = _have_opposite(geometry.table, graph.offset, graph.index, geometry.weight.size)
+    along = np.bincount(rows[opposite], minlength=len(geometry.table))
+    if (along > 0).mean() >= OPPOSITE > (along > 2).mean():
+        for kept in (~opposite, opposite):
+            count = np.bincount(rows[kept], minlength=along.size)
+            yield _cut_layers(geometry, count, graph.index[kept], cap)
+        return
     across, _, _ = opposite_neighbours(
         geometry.table, graph.offset, graph.index, geometry.weight.size
     )
@@ -62,7 +73,8 @@ def layered_blocks(geometry: Geometry, graph: Csr, cap: int) -> Iterator[tuple[I
         found = []
         for axis in range(n_axes):
             along = np.array([(a != axis) == (length == 2) for a in range(AXES)])
-            found.append(_cut_layers(geometry, across, along, cap))
+            beside = (across >= 0) & np.repeat(along, 2)
+            found.append(_cut_layers(geometry, beside.sum(axis=1), across[beside], cap))
         yield min(found, key=lambda cut: geometry.loads(*cut))
 
 
@@ -159,9 +171,14 @@ def _straight_steps(across: Int32s, place: Int32s) -> tuple[int, int]:
     return sides, straight
 
 
-def _cut_layers(geometry: Geometry, across: Int32s, along: Bools, cap: int) -> tuple[Int32s, int]:
-    """Blocks of layers that follow some axes; those of one class touch no other layer of it."""
-    layer, count, order = _layers(across, along)
+def _cut_layers(
+    geometry: Geometry, beside: Int64s, neighbours: Int32s, cap: int
+) -> tuple[Int32s, int]:
+    """Blocks of layers; those of one class touch no other layer of it.
+
+    An element has so many ``neighbours`` in its layer, one element's after the other's.
+    """
+    layer, count, order = _layers(offsets_of(beside), read_only(neighbours))
     offset, members = sort_by(layer, count)
     kind = _classes(geometry.table, offset, members, geometry.weight.size)
     size = np.diff(offset)
@@ -240,6 +257,22 @@ def _opposite_share(
     return found / max(1, count)
 
 
+@kernel
+def _have_opposite(table: Int32s, offset: Int64s, neighbours: Int32s, n_points: int) -> Bools:
+    """Which entries lead to a neighbour with one opposite, seen from either of the two elements."""
+    nothing = np.empty((0, 2 * AXES), np.int32)
+    axes = ElementAxes(table, offset, neighbours, nothing, np.full(n_points, -1, np.int32))
+    found = np.zeros(neighbours.size, np.bool_)
+    for i in range(table.shape[0]):
+        for s in range(offset[i], offset[i + 1]):
+            if found[s] or _opposite(axes, i, neighbours[s]) < 0:
+                continue
+            found[s] = True
+            for back in range(offset[neighbours[s]], offset[neighbours[s] + 1]):
+                found[back] |= neighbours[back] == i
+    return found
+
+
 @helper
 def _opposite(axes: ElementAxes, element: int, one: int) -> int:
     """The neighbour of an element that shares no point with another neighbour of it; -1: none."""
@@ -312,22 +345,17 @@ def _beside(offset: Int64s, neighbours: Int32s, one: int, other: int) -> bool:
 
 
 @kernel
-def _layers(across: Int32s, along: Bools) -> tuple[Int32s, int, Int32s]:
-    """The layer of each element, all that can be reached along some axes; how many; their order.
+def _layers(offset: Int64s, neighbours: Int32s) -> tuple[Int32s, int, Int32s]:
+    """The layer of each element, all that its neighbours lead to; how many; their order.
 
     Rows are ordered from one end to the other.
     """
-    n = across.shape[0]
+    n = offset.size - 1
     layer, order, queue = np.full(n, -1, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     count, done = 0, 0
     for ends_first in range(2):
         for start in range(n):
-            if layer[start] >= 0:
-                continue
-            beside = 0
-            for s in range(2 * AXES):
-                beside += along[s >> 1] and across[start, s] >= 0
-            if ends_first == 0 and beside > 1:
+            if layer[start] >= 0 or (ends_first == 0 and offset[start + 1] - offset[start] > 1):
                 continue
             layer[start], queue[0], ahead, end = count, start, 0, 1
             while ahead < end:
@@ -335,9 +363,8 @@ def _layers(across: Int32s, along: Bools) -> tuple[Int32s, int, Int32s]:
                 ahead += 1
                 order[i] = done
                 done += 1
-                for s in range(2 * AXES):
-                    j = across[i, s]
-                    if along[s >> 1] and j >= 0 and layer[j] < 0:
+                for j in neighbours[offset[i] : offset[i + 1]]:
+                    if layer[j] < 0:
                         layer[j], queue[end] = count, j
                         end += 1
             count += 1

@@ -138,9 +138,9 @@ def smoothed_places(levels: list[Level], labels: list[Int32s], place: Float64s) 
     return place
 
 
-def in_other_places(levels: list[Level], labels: list[Int32s], elements: Level) -> list[Level]:
+def in_other_places(levels: list[Level], labels: list[Int32s], places: Float64s) -> list[Level]:
     """Levels of the same clusters where their elements have other places. Linear."""
-    found = [elements]
+    found = [levels[0]._replace(place=places)]
     for level, label in zip(levels[1:], labels, strict=True):
         below, n = found[-1], level.weight.size
         sums = [np.bincount(label, below.weight * axis, n) for axis in below.place.T]
@@ -189,11 +189,9 @@ def refined(block: Int32s, labels: list[Int32s]) -> Int32s:
     return block
 
 
-def cost_of_clusters(
-    level: Level, block: Int32s, n_blocks: int, weight: Int32s, facet: float
-) -> float:
+def cost_of_clusters(level: Level, block: Int32s, weight: Int32s, facet: float) -> float:
     """The weighted loads and the price of the cut facets, less what no move can change."""
-    rows = np.repeat(np.arange(block.size), np.diff(level.point_offset))
+    rows, n_blocks = np.repeat(np.arange(block.size), np.diff(level.point_offset)), block.max() + 1
     pairs = distinct(level.points.astype(np.int64) * n_blocks + block[rows])
     loads = weight[pairs // n_blocks].sum(dtype=np.int64)
     rows = np.repeat(np.arange(block.size), np.diff(level.offset))

@@ -23,8 +23,8 @@ class Sweep(NamedTuple):
     Elements over a block's cap cost ``over`` each, up to ``excess`` times the cap, and each that it
     lacks ``LACK`` times as much; ``even`` is what a move from the fullest block to an empty one
     gains by its weight. ``temperature``, and prices of a cut facet, of the squared radius of a
-    block (``pull``), of one more thread colour in a block, all in typical points; ``per_unit`` is
-    one by the weight of such a point.
+    block (``pull``), of one more thread colour in a block, all in typical points; ``softness`` as
+    of :func:`point_degrees.soften`; ``per_unit`` is one by the weight of such a point.
     """
 
     excess: float
@@ -34,6 +34,7 @@ class Sweep(NamedTuple):
     facet: float
     pull: float
     colour: float
+    softness: float
     per_unit: float
 
 

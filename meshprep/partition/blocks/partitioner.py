@@ -33,16 +33,19 @@ from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
 from .along_curve import along_curve, back
+from .annealing import LONG_SEARCH
 from .apart import components, more_pieces
 from .bricks import brick_blocks
+from .budget import FOREVER
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
+from .corners import Corners, corners_of
 from .geometry import Geometry, block_count
 from .layers import GridPlaces, distinct_places, grid_places, layered_blocks
 from .levels import stand_in_places
 from .phases import GRIDS, MENDED, OTHER
 from .reconnect import near_blocks, reconnect_groups
-from .search import FOREVER, LONG_SEARCH, Search
+from .search import Search
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
@@ -83,36 +86,22 @@ OPTIONS: Mapping[str, Option] = {
 def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """Blocks of at most S elements that load as few points as we can find.
 
-    Parameters
-    ----------
-    problem : BlockProblem
-        Without coordinates, graph distances stand in for them.
-    options : mapping
-        Every name of :data:`OPTIONS`. With a time limit, the result depends on the machine;
-        otherwise only on the seed.
+    Blocks are numbered along the bisection tree, so that neighbouring numbers are neighbouring
+    blocks; there are at most 1 % over ceil(n/S), or one if that is less, unless ``staged_bytes`` or
+    ``colour_weight`` asks for more. Without coordinates, graph distances stand in for them.
+    ``options`` has every name of :data:`OPTIONS`. With a time limit, the result depends on the
+    machine; otherwise only on the seed. ``notes`` have the weighted loads before and after the
+    moves, the start chosen, how many blocks are fragmented, and what each cap cost.
 
-    Returns
-    -------
-    Blocks
-        Numbered along the bisection tree, so that neighbouring numbers are neighbouring blocks;
-        at most 1 % over ceil(n/S), or one if that is less, unless ``staged_bytes`` or
-        ``colour_weight`` asks for more.
-        ``notes``: weighted loads before and after the moves, the start chosen, how many blocks
-        are fragmented, and what each cap cost.
-
-    Raises
-    ------
-    MeshprepError
-        When one element alone stages more than ``staged_bytes``.
-
-    O(n (log n_blocks + sweeps * arity)); the same result for a seed whatever the number of threads.
+    Raises MeshprepError when one element alone stages more than ``staged_bytes``. O(n (log n_blocks
+    + sweeps * arity)); the same result for a seed whatever the number of threads.
     """
     begin = clock()
     if not problem.n or not problem.table.size:
         return blocks_of(np.arange(problem.n) // problem.block_size, problem.n)
     problem, order = along_curve(problem)
     table = read_only(distinct_rows(problem.table))
-    graph, geometry, grid = _neighbours_and_places(problem, table)
+    graph, corners, geometry, grid = _neighbours_and_places(problem, table)
     cap, limit = problem.block_size, int(options["staged_bytes"])
     cap = room_for_bytes(geometry, cap, limit) if limit else cap
     n_blocks = block_count(problem.n, cap)
@@ -124,17 +113,23 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         lambda: Search(
             geometry, graph, n_blocks, cap, problem.seed, options["effort"],
             options["colour_weight"], begin + options["time_limit"], problem.progress,
+            corners=None if options["colour_weight"] else corners,
         ),
     )  # fmt: skip
     searches = [search]
     if search.colour:
         # moves at a price can end at blocks that cost more than those found without one
-        until = FOREVER if search.until >= FOREVER else (begin + search.until) / 2
-        searches.insert(0, replace(search, colour=0.0, until=until))
+        searches.insert(0, _in_share(search, 2, colour=0.0))
     lines = _along_lines(search, start, grid.steps) if start.grid else []
     del grid
-    found = [candidate for one in searches for candidate in _candidates(one, start, lines)]
-    return back(_best(found, search.colour, start, limit), order)
+    several, price = bool(search.colour) or start.grid or search.small, search.colour
+    found = list[tuple[float, Search, Int32s]]()
+    for each_search in searches:
+        for one, block in _candidates(each_search, start, lines):
+            ended = clock()
+            found.append((one.cost(block, coloured_at=price) if several else 0.0, one, block))
+            search.closing = clock() - ended
+    return back(_best(found, start, limit), order)
 
 
 def _candidates(
@@ -144,25 +139,37 @@ def _candidates(
 
     Where colours have a price, plates and sticks as well.
     """
+    shapes = list(
+        layered_blocks(search.geometry, search.graph, search.cap) if search.colour else []
+    )
     if start.grid:
         phase = GRIDS[search.geometry.coordinates.shape[1] > 2]
-        for lines in along_lines:
-            found = replace(search)
+        for k, lines in enumerate(along_lines):
+            found = _in_share(search, len(along_lines) - k + len(shapes))
             yield found, _mended(found, found.improve(lines, phase))
             # a long search at the same temperature can dissolve blocks that follow the lines
             if search.effort >= LONG_SEARCH:
                 short = replace(search, effort=1.0)
                 yield short, _mended(short, short.improve(lines, phase))
     else:
-        yield search, _mended(search, search.multilevel(start.rotation))
+        hurried = search.colour and search.until < FOREVER
+        found = _in_share(search, 1 + len(shapes)) if hurried else search
+        yield found, _mended(found, found.multilevel(start.rotation))
         if search.small and search.n_blocks <= FEW_BLOCKS:
-            cut = search.geometry.cut(start.rotation, search.n_blocks)
-            yield search, _mended(search, cut)
-            search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
-    if search.colour:
-        for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
-            layered = replace(search, n_blocks=n_blocks)
-            yield layered, layered.improve(block, OTHER)
+            cut = found.geometry.cut(start.rotation, search.n_blocks)
+            yield found, _mended(found, cut)
+            found.loads_at_start = found.geometry.loads(cut, search.n_blocks)
+    for k, (block, n_blocks) in enumerate(shapes):
+        layered = _in_share(search, len(shapes) - k, n_blocks=n_blocks)
+        yield layered, layered.improve(block, OTHER)
+
+
+def _in_share(search: Search, count: int, **changes: Any) -> Search:
+    """The same search, which ends after its share of the time where so many follow each other."""
+    until, now = search.until, clock()
+    if until < FOREVER:
+        until = now + (until - now) / count - search.closing
+    return replace(search, until=until, **changes)
 
 
 def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int32s]:
@@ -178,16 +185,9 @@ def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int
     return [bricks] * (ahead > 1 - FAR_AHEAD) + [cut] * (ahead < 1 + FAR_AHEAD)
 
 
-def _best(found: list[tuple[Search, Int32s]], colour: float, start: Start, limit: int) -> Blocks:
-    """The cheapest blocks, cut where their points take more than ``limit`` bytes.
-
-    ``colour`` is the price of a thread colour.
-    """
-    search, block = found[0]
-    if len(found) > 1:
-        for one, _ in found:
-            one.colour = colour
-        search, block = min(found, key=lambda candidate: candidate[0].cost(candidate[1]))
+def _best(found: list[tuple[float, Search, Int32s]], start: Start, limit: int) -> Blocks:
+    """The cheapest blocks, cut where their points take more than ``limit`` bytes."""
+    _, search, block = min(found, key=lambda candidate: candidate[0])
     geometry, n_blocks = search.geometry, search.n_blocks
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
@@ -288,8 +288,8 @@ def _numbers(block: Int32s) -> Float64s:
 
 def _neighbours_and_places(
     problem: BlockProblem, table: Int32s
-) -> tuple[Csr, Geometry, GridPlaces]:
-    """The neighbours of the elements, and where they are; of a grid in steps along its lines.
+) -> tuple[Csr, Corners | None, Geometry, GridPlaces]:
+    """The neighbours of the elements, their corners and places; of a grid in steps along its lines.
 
     Those are the last result: blocks of a bent or stretched grid are those of a straight one.
     """
@@ -297,14 +297,15 @@ def _neighbours_and_places(
         lambda: facet_graph(table, problem.n_points),
         lambda: None if problem.coordinates is None else _geometry(problem, table, None),
     )
-    grid = grid_places(table, graph, problem.n_points)
+    corners = corners_of(table, problem.point_bytes, graph)
+    grid = grid_places(corners.table if corners else table, graph, problem.n_points)
     apart = grid.steps is not None and distinct_places(grid.steps)
     if grid.steps is not None and (apart or geometry is None):
         straight = replace(problem, coordinates=grid.steps.astype(np.float64))
-        return graph, _geometry(straight, table, None), grid if apart else GridPlaces()
+        return graph, corners, _geometry(straight, table, None), grid if apart else GridPlaces()
     if geometry is None:
         geometry = _geometry(problem, table, graph)
-    return graph, geometry, grid._replace(steps=None)
+    return graph, corners, geometry, grid._replace(steps=None)
 
 
 def _geometry(problem: BlockProblem, table: Int32s, graph: Csr | None) -> Geometry:

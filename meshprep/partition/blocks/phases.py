@@ -8,6 +8,11 @@ from dataclasses import dataclass, replace
 
 from .levels import Level
 
+# Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
+# phase; smaller ones fit a cache. Their number is even, for machines with few cores. A short search
+# groups a level once: in space half of its blocks would be at a rim, so its groups are larger.
+GROUP_ELEMENTS, SHORT_SPACE_GROUP = 120_000, 250_000
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -15,7 +20,8 @@ class Phase:
 
     As of :class:`groups.AnnealingSchedule`; ``over`` counts the points that an element loads.
     ``rate`` is in points an element; of more sweeps, each counts less. Blocks that begin well, of
-    unequal sizes, have no pressure to be equal.
+    unequal sizes, have no pressure to be equal. ``softness`` matters where colours have a price. A
+    ``group`` has about so many elements.
     """
 
     sweeps: float
@@ -27,6 +33,8 @@ class Phase:
     pull: tuple[float, float]
     over: tuple[float, float]
     rate: float = 0.0
+    softness: tuple[float, float] = (0.5, 0.5)
+    group: int = GROUP_ELEMENTS
 
     def hotter(self, times: float) -> Phase:
         """The same at other temperatures."""
@@ -37,11 +45,25 @@ class Phase:
         """The same in more sweeps."""
         return replace(self, sweeps=times * self.sweeps)
 
+    def end(self, share: float) -> Phase:
+        """The last share of it, with the values that it has come to by then."""
+
+        def end(values: tuple[float, float]) -> tuple[float, float]:
+            first, last = values
+            return last + share * (first - last), last
+
+        return replace(
+            self.longer(share), groupings=1, temperature=end(self.temperature),
+            excess=end(self.excess), pull=end(self.pull), over=end(self.over),
+        )  # fmt: skip
+
 
 # What pressure rises by in a sweep of the default effort where a block is over the mean by its cap.
 RATE = 0.4
 # Single elements, then ever larger clusters; all levels above these are annealed as the largest.
-ELEMENTS = Phase(44, 2, 0.9, (0.55, 0.08), 0.36, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0), RATE)
+ELEMENTS = Phase(
+    44, 2, 0.9, (0.55, 0.08), 0.36, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0), RATE, (4.0, 0.5)
+)
 CLUSTERS = (
     Phase(20, 2, 1.0, (3.0, 1.1), 0.25, (0.2, 0.1), (5.0, 1.0), (0.6, 0.6), RATE),
     Phase(22, 2, 1.0, (2.4, 0.5), 0.25, (0.1, 0.08), (4.0, 0.5), (0.6, 0.7), RATE),
@@ -59,11 +81,14 @@ MANY_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.3, 2.0
 # A long search goes on gaining in space, and less so in a plane: its sweeps grow with these powers
 # of the effort, the second ones for all but elements and the smallest clusters. The first one is
 # higher where there are many blocks in space, by so much for each e times as many, up to a bound;
-# all are lower where a sweep takes longer, by so much for each e times as many points as four.
+# all are lower where a sweep takes longer, by so much for each e times as many points as four. In a
+# plane and in space they are lower for blocks larger than USUAL, which METIS cuts in less time.
 PLANE_POWER, SPACE_POWERS, HIGHER, HIGHEST = 0.85, (1.27, 0.9), 0.067, 1.4
-LOWER, LOWEST = 0.48, 0.5
+LOWER, LOWEST, USUAL, LOWER_IF_LARGE = 0.48, 0.5, 256, (0.1, 0.2)
 # Blocks so small that there are fewer levels have smaller clusters: how much cooler, a level.
 COOLER = 0.75
+# Elements with corners have these shares of their sweeps with the corners alone and at the end.
+WITH_CORNERS, WITH_ALL = 0.6, 0.3
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that were brought under the cap by moves that nobody weighed against others.
@@ -83,15 +108,18 @@ def phases(
     A move of larger clusters changes more of a border, which grows with the power (d - 1) / d of
     their size: the temperature rises with it.
     """
-    elements, clusters, more = ELEMENTS, CLUSTERS, 1.0
+    elements, more = ELEMENTS, 1.0
+    clusters: tuple[Phase, ...] = CLUSTERS
     many = max(1.0, n_blocks / MANY_BLOCKS)
     if d == 2:
         elements, clusters = PLANE_ELEMENTS, PLANE_CLUSTERS
         if _between_cells(levels[0]):
             elements = PLANE_EDGES
-        powers, more = (PLANE_POWER, PLANE_POWER), min(MOST_TIMES, many**BLOCKS_POWER)
-    else:
-        powers = _space_powers(levels[0], many)
+        more = min(MOST_TIMES, many**BLOCKS_POWER)
+    elif effort < 1.0:
+        elements = replace(elements, group=SHORT_SPACE_GROUP)
+        clusters = tuple(replace(phase, group=SHORT_SPACE_GROUP) for phase in clusters)
+    powers = _powers(levels[0], d, n_blocks)
     times = [more * max(1.0, effort) ** (power - 1.0) for power in powers]
     top = min(len(levels) - 1, len(clusters))
     usual, fewer = levels[top].weight.size, COOLER ** (len(clusters) - top)
@@ -102,12 +130,21 @@ def phases(
     return found[::-1]
 
 
-def _space_powers(elements: Level, many: float) -> tuple[float, float]:
+def in_two(corners: Level, phase: Phase, elements: Level) -> list[tuple[Level, Phase]]:
+    """The phase of elements, first with their corners alone, and in the end with all points."""
+    return [(corners, phase.longer(WITH_CORNERS)), (elements, phase.end(WITH_ALL))]
+
+
+def _powers(elements: Level, d: int, n_blocks: int) -> tuple[float, float]:
     """By which the sweeps of small and of larger clusters grow with a long effort."""
-    arity = elements.points.size / max(1, elements.weight.size)
-    lower = LOWER * math.log(max(1.0, arity / 4.0))
-    highest = min(HIGHEST, SPACE_POWERS[0] + HIGHER * math.log(many))
-    return max(LOWEST, highest - lower), max(LOWEST, SPACE_POWERS[1] - lower)
+    n = max(1, elements.weight.size)
+    lower = LOWER_IF_LARGE[d > 2] * math.log(max(1.0, n / n_blocks / USUAL))
+    powers = PLANE_POWER, PLANE_POWER
+    if d != 2:
+        lower += LOWER * math.log(max(1.0, elements.points.size / n / 4.0))
+        higher = HIGHER * math.log(max(1.0, n_blocks / MANY_BLOCKS))
+        powers = min(HIGHEST, SPACE_POWERS[0] + higher), SPACE_POWERS[1]
+    return max(LOWEST, powers[0] - lower), max(LOWEST, powers[1] - lower)
 
 
 def _between_cells(elements: Level) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+# What a block that must not dissolve should have, by what it may have.
+HELD = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +27,10 @@ class Sizes:
         """Blocks of at most ``cap`` elements that count the same."""
         cap_of_block, nothing = np.full(n_blocks, cap), np.zeros(n_blocks, np.int64)
         return cls(np.ones(n, np.int32), cap_of_block, nothing, np.ones(n_blocks, np.int64))
+
+    def held(self, some: NDArray[np.bool_]) -> Sizes:
+        """The same, where some blocks must not dissolve."""
+        return replace(self, least=np.where(some, HELD * self.cap, 0).astype(np.int64))
 
     @cached_property
     def mean_weight(self) -> float:

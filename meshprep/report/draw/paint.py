@@ -34,10 +34,7 @@ class Painted:
 def by_group(picture: Picture, group: NDArray[np.int32], n_groups: int) -> Painted:
     """Groups of elements, such as blocks: neighbours differ in colour, larger ones are outlined.
 
-    Parameters
-    ----------
-    group : (n_elements,) int32
-        Of each element, numbered as in the picture.
+    ``group`` has each element's, numbered as in the picture.
     """
     shown = _looked_up(picture, group)
     return _painted(picture, shown, apart(shown, n_groups), rgba(LIGHT), outlined=shown)

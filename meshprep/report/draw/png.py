@@ -18,15 +18,9 @@ _INDEXED = 3
 def encode_png(pixels: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:
     """A picture as the bytes of a PNG file.
 
-    Raises MeshprepError for an empty picture, and a palette that is too long or too short.
-    O(pixels).
-
-    Parameters
-    ----------
-    pixels : (height, width) uint8
-        Rows of the palette, from the top.
-    palette : (k, 4) uint8
-        Red, green, blue and opacity; at most 256 rows.
+    ``pixels`` are rows of the palette, from the top; ``palette`` (k, 4) has red, green, blue and
+    opacity, at most 256 rows. Raises MeshprepError for an empty picture, and a palette that is too
+    long or too short. O(pixels).
     """
     height, width = pixels.shape
     if not pixels.size or not int(pixels.max()) < len(palette) <= 256:

@@ -47,16 +47,9 @@ class Scene:
 def place(mesh: Mesh, over: str, maps: Collection[str] = ()) -> Scene:
     """Find where the elements of a set lie.
 
-    Raises MeshprepError where the elements cannot be placed; the message says what is missing.
-    O(cells).
-
-    Parameters
-    ----------
-    mesh : Mesh
-        With coordinates. Sets that it does not hold are those :func:`~meshprep.derive` makes.
-    maps : collection of str
-        Maps that were asked for when the set was derived: they tell whether ``edges`` and
-        ``faces`` are the interior ones.
+    Sets that the mesh does not hold are those :func:`~meshprep.derive` makes; ``maps`` that were
+    asked for then tell whether ``edges`` and ``faces`` are the interior ones. Raises MeshprepError
+    where the elements cannot be placed; the message says what is missing. O(cells).
     """
     xyz = _coordinates(mesh, over)
     layout = _layout(mesh, over)

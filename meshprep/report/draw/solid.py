@@ -14,12 +14,8 @@ Triangles = tuple[NDArray[np.float64], NDArray[np.int32]]
 def surface(scene: Scene) -> Triangles:
     """The outside of the cells, or the cells themselves where they form a curved surface.
 
-    Returns
-    -------
-    corners : (n, 3, 3) float64
-    owner : (n,) int32
-        Elements. Where sides have elements but those outside have not (a loop over the interior
-        faces), the first of their cell.
+    Gives triangles (n, 3, 3) and the element of each. Where sides have elements but those outside
+    have not (a loop over the interior faces), it is the first of their cell.
     """
     pieces = [piece for cells in scene.cells for piece in _outside(scene, cells)]
     return _joined(pieces)
@@ -29,12 +25,8 @@ def cut(scene: Scene, axis: int, value: float) -> Triangles:
     """The cells where the plane ``x[axis] = value`` meets them.
 
     Each cell is cut into tetrahedra between its middle, the middle of a face and an edge of that
-    face; these belong to the cell, the face, the edge or the nodes.
-
-    Returns
-    -------
-    corners : (n, 3, 3) float64
-    owner : (n,) int32
+    face; these belong to the cell, the face, the edge or the nodes. Gives triangles as
+    :func:`surface` does.
     """
     pieces: list[Triangles] = []
     for cells in scene.cells:

@@ -18,20 +18,9 @@ def spy(
 ) -> NDArray[np.uint8]:
     """How many entries of a map lie under each pixel, in ``LEVELS`` steps above 0.
 
-    Parameters
-    ----------
-    table : (n, k) int32
-    width, height : int
-        Pixels for elements, from the left, and points, from the top; no more than there are.
-    element_at, point_at : (n,), (n_points,) int32, optional
-        Where each element and point stands in another numbering.
-
-    Returns
-    -------
-    (height, width) uint8
-        0 where there is no entry; each step stands for about four times as many.
-
-    O(n k + pixels).
+    ``width`` are pixels for elements, from the left, and ``height`` for points, from the top; no
+    more than there are. ``element_at`` and ``point_at`` are where each stands in another numbering.
+    0 is where there is no entry; each step stands for about four times as many. O(n k + pixels).
     """
     width, height = min(width, len(table)), min(height, n_points)
     count = np.zeros(height * width, np.int64)
@@ -51,19 +40,8 @@ def spy_matrix(
 ) -> NDArray[np.uint8]:
     """As :func:`spy`, how many nonzeros of a matrix lie under each pixel.
 
-    Parameters
-    ----------
-    rows, columns : (nonzeros,) integers
-    shape : tuple of int
-        Rows and columns of the matrix.
-    pixels : int
-        Along the longer side; no more than there are rows or columns.
-
-    Returns
-    -------
-    (height, width) uint8
-
-    O(nonzeros + pixels).
+    ``shape`` are the rows and columns of the matrix; ``pixels`` are those along the longer side, no
+    more than there are rows or columns. O(nonzeros + pixels).
     """
     height, width = (max(1, min(n, pixels * n // max(*shape, 1))) for n in shape)
     count = np.zeros(height * width, np.int64)

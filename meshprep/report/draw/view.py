@@ -41,20 +41,10 @@ class Picture:
 def draw_views(scene: Scene, width: int = 1000, part: float = 1.0) -> list[Picture]:
     """Draw what there is to see of a scene.
 
-    Parameters
-    ----------
-    width : int
-        Pixels; pictures are at most a quarter taller than wide.
-    part : float
-        For plane meshes, the share of nodes that a second picture, of the middle of the mesh,
-        shows; 1 for none.
-
-    Returns
-    -------
-    list of Picture
-        The mesh and the part of it; the surface and a cut for cells in space.
-
-    Plane views of what is more than 12 times as long as wide are stretched. O(cells + pixels).
+    The mesh is drawn ``width`` pixels wide, at most a quarter taller than that; the surface and a
+    cut for cells in space. Of a plane mesh a second picture shows the share ``part`` of the nodes
+    in its middle; 1 for none. Plane views of what is more than 12 times as long as wide are
+    stretched. O(cells + pixels).
     """
     if scene.xyz.shape[1] == 3:
         seen = [_surface(scene, width)]

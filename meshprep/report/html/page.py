@@ -58,19 +58,12 @@ def html_report(
 ) -> str:
     """The report as HTML that needs no other file and no network.
 
-    Parameters
-    ----------
-    meshes : sequence of NamedMesh
-        The meshes of the plans, as read or renumbered; a plan holds no coordinates. Where the mesh
-        of a plan is not among them, the page says so in place of its pictures.
-    title : str
-        Of the page; without one it names the plans.
-    best : (str, str), optional
-        Name of the best plan and what it is best in: its verdicts alone stand in the open.
-    sections : Sections, optional
-        What :func:`sections_of` has made of the same.
-
-    O(elements + pixels) for each of the first three loops that have arrays; others get no pictures.
+    ``meshes`` are those of the plans, as read or renumbered; a plan holds no coordinates. Where the
+    mesh of a plan is not among them, the page says so in place of its pictures. Without ``title``
+    the page names the plans. ``best`` is the name of the best plan and what it is best in: its
+    verdicts alone stand in the open. ``sections`` are what :func:`sections_of` has made of the
+    same. O(elements + pixels) for each of the first three loops that have arrays; others get no
+    pictures.
     """
     sections = sections_of(comparison, meshes) if sections is None else sections
     title = title or _title(comparison)

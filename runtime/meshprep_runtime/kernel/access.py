@@ -125,14 +125,9 @@ def check_access(
 ) -> None:
     """Compare what a kernel does with the accesses of its loop; the arrays stay as they are.
 
-    Raises MeshprepError naming element, argument and component, for the first fault.
-
-    Parameters
-    ----------
-    arrays : mapping of name to array
-        ``(n, dim)`` for dats, ``(dim,)`` for globals.
-    most : int
-        Elements to run, spread over the set.
+    ``arrays`` are ``(n, dim)`` for dats and ``(dim,)`` for globals; at most ``most`` elements run,
+    spread over the set. Raises MeshprepError naming element, argument and component, for the first
+    fault.
     """
     plain = fresh(kernel, lambda function, options: function)
     n = plan.sizes[plan.loop.over]

@@ -53,9 +53,8 @@ class ArrayForm:
 def slots(loop_plan: LoopPlan, layout: Layout = AOS) -> tuple[Slot, ...]:
     """One slot for each name in the loop, in the order of its arguments.
 
-    Raises MeshprepError for a dtype that loops do not run on, an unknown layout, and for one dat
-    with accesses that conflict: an element could see what another one has or has not written yet
-    [G10 9.2].
+    Raises MeshprepError for a dtype that loops do not run on, an unknown layout, and for one dat on
+    two sets.
     """
     layouts = _layouts(loop_plan.loop, layout)
     made: dict[str, tuple[Arg, Slot]] = {}
@@ -183,17 +182,11 @@ def _slot(loop_plan: LoopPlan, arg: Arg, soa: bool) -> Slot:
 
 
 def _check_together(loop: Loop, first: tuple[Arg, Slot], second: tuple[Arg, Slot]) -> None:
-    (a, slot), (b, other) = first, second
-    where = f"loop '{loop.name}': argument '{a.name}' stands twice"
-    if (slot.dtype, slot.shape, slot.rows) != (other.dtype, other.shape, other.rows):
-        raise MeshprepError(f"{where}, with different dtypes, dims or sets: they must agree")
-    if a.access is b.access is Access.READ:
-        return
-    # Colours keep apart all that is written through maps; nothing else.
-    if a.access is not b.access or a.map is None or b.map is None:
+    (a, slot), (_, other) = first, second
+    if (slot.shape, slot.rows) != (other.shape, other.rows):
         raise MeshprepError(
-            f"{where}, with accesses that conflict ({a.access} and {b.access}): "
-            "use another array for one of them, or one access for both through maps"
+            f"loop '{loop.name}': argument '{a.name}' stands twice, on different sets: they must "
+            "agree"
         )
 
 

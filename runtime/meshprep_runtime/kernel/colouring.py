@@ -26,10 +26,7 @@ def colour_elements(plan: LoopPlan) -> NDArray[np.int32]:
 def written_columns(plan: LoopPlan) -> tuple[NDArray[np.int32], int]:
     """The columns of the maps that the loop writes through, with the points of all sets stacked.
 
-    Returns
-    -------
-    columns : (n, k) int32
-    n_points : int
+    Gives the columns (n, k) and the number of points.
     """
     start, total = _stacked(plan)
     found = [

@@ -1,13 +1,27 @@
 """What a user can do about a kernel that does not compile, in one line."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, reduce
+from importlib import import_module
 from typing import Any
 
 from ..errors import MeshprepError, MissingPackageError
 from ..loops import Loop
 from .bind import Slot
 
+TESTED = "0.68"
+# What loops take of numba and llvmlite beyond what these document: by module, names.
+INTERNALS = {
+    "llvmlite.ir": ("ArrayType", "VectorType"),
+    "numba.core.cgutils": (
+        "alloca_once",
+        "create_struct_proxy",
+        "get_or_insert_function",
+        "unpack_tuple",
+    ),
+    "numba.np.arrayobj": ("populate_array",),
+}
 # In the words of numba and of numba-cuda.
 READ_ONLY = ("Cannot modify readonly array", "setitem(readonly array")
 NOISE = re.compile(
@@ -50,12 +64,31 @@ def _where(kernel: Callable[..., None], text: str) -> str:
     return f" at {place[0]}:{place[1]}" if place else ""
 
 
+@cache
 def import_numba() -> Any:
-    """numba; raises MissingPackageError where it is not installed."""
+    """numba; raises MissingPackageError where it is not installed, or is not one that will do."""
     try:
         import numba
     except ModuleNotFoundError as error:
         raise MissingPackageError(
             "running loops needs numba: pip install 'meshprep-runtime[cpu]'"
         ) from error
+    check_internals(INTERNALS, "a solver's loops")
     return numba
+
+
+def check_internals(wanted: Mapping[str, Iterable[str]], what: str) -> None:
+    """Raise MissingPackageError, naming numba's version, where it lacks one of the internals.
+
+    ``wanted`` has names, and names of their attributes, by module; ``what`` they compile.
+    """
+    numba = import_module("numba")
+    for module, names in wanted.items():
+        for name in names:
+            try:
+                reduce(getattr, name.split("."), import_module(module))
+            except (ImportError, AttributeError):
+                raise MissingPackageError(
+                    f"numba {numba.__version__} has no {module}.{name}, which compiles {what}: "
+                    f"install the one that is tested with  pip install 'numba=={TESTED}.*'"
+                ) from None

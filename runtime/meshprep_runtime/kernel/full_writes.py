@@ -33,12 +33,8 @@ def _direct(arg: Arg) -> bool:
 def full_writes(kernel: object, loop: Loop) -> frozenset[str]:
     """Names of the direct ``write`` arguments that every element sets whole.
 
-    Nothing is proved of a kernel that is neither a function nor one compiled by numba.
-
-    Returns
-    -------
-    frozenset of str
-        Those declared ``full``, and those that the source proves. O(source).
+    Those declared ``full``, and those that the source proves. Nothing is proved of a kernel that is
+    neither a function nor one compiled by numba. O(source).
     """
     function: Any = getattr(kernel, "py_func", kernel)
     proved = _components(function) if inspect.isfunction(function) else None

@@ -10,14 +10,9 @@ from ..plan import LoopPlan
 def lazy_places(plan: LoopPlan, arg: Arg) -> tuple[NDArray[np.int64], int]:
     """A place for each entry of each element, row by row in the order of the elements.
 
-    O(n log n) for the n local rows of all elements.
-
-    Returns
-    -------
-    (elements, local rows * local columns) int64
-        In the flat arrays of an ELLPACK matrix; -1 where the row or column is constrained.
-    int
-        Entries of the longest row: of the dof with the most elements.
+    Places are in the flat arrays of an ELLPACK matrix, (elements, local rows * local columns); -1
+    where the row or column is constrained. Also gives the entries of the longest row: of the dof
+    with the most elements. O(n log n) for the n local rows of all elements.
     """
     matrix = plan.matrices[arg.name]
     rows = matrix.row_of[plan.maps[str(arg.map)].table]

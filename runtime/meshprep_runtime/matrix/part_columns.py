@@ -37,14 +37,8 @@ def columns_of(
 ) -> PartColumns:
     """The columns of a PartAssembly's matrix; collective.
 
-    Raises MeshprepError for a matrix of another shape.
-
-    Parameters
-    ----------
-    set_name : str
-        The set of the rows and columns.
-    free : (columns,) integers, optional
-        The local number of the dof of each column; None: every dof has one.
+    The rows and columns are of ``set_name``; ``free`` is the local number of the dof of each
+    column, None where every dof has one. Raises MeshprepError for a matrix of another shape.
     """
     own = plan.set_part(set_name)
     free = np.arange(own.size) if free is None else free

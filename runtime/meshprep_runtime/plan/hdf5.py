@@ -35,10 +35,7 @@ def write_tree(tree: Tree, path: Path, version: int) -> None:
 def new_hdf5(path: Path, userblock: int = seal.SIZE) -> Iterator[Any]:
     """A new HDF5 file to write into; raises OSError when the disk refuses.
 
-    Parameters
-    ----------
-    userblock : int
-        Bytes before the part that is HDF5's: 0, or a power of 2 from 512.
+    ``userblock`` are the bytes before the part that is HDF5's: 0, or a power of 2 from 512.
     """
     with open(path, "w+b", buffering=0) as file:
         target = _Target(file)

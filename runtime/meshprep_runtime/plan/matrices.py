@@ -85,18 +85,8 @@ def with_places(
 ) -> tuple[dict[str, SetMap], dict[str, int]]:
     """The maps and sizes of a loop with the nonzeros that it adds to as sets, places as maps.
 
-    Of a matrix that is not in ``matrices`` the loop stores the matrices of the elements.
-
-    Returns
-    -------
-    maps : dict of map name to SetMap
-        A place of -1 is none.
-    sizes : dict of set name to number of elements
-
-    Raises
-    ------
-    MeshprepError
-        Where a set has the name that the nonzeros get.
+    Of a matrix that is not in ``matrices`` the loop stores the matrices of the elements. A place of
+    -1 is none. Raises MeshprepError where a set has the name that the nonzeros get.
     """
     maps, sizes = dict(maps), dict(sizes)
     for name in (arg.name for arg in loop.matrices if arg.name in matrices):

@@ -18,16 +18,11 @@ from .proof import more
 def prove_matrix(matrix: MatrixPlan, loops: Mapping[str, LoopPlan]) -> list[str]:
     """Findings about one matrix, empty when it is right.
 
-    Checked: columns ascend in each row; each entry of each element's matrix is added in its row and
-    column, or has no place where one of the two is constrained; every nonzero is added to.
-    O(entries of all elements' matrices), one entry of all elements at a time.
-
-    ``matrix`` and ``loops`` have passed :func:`structure.check_plan`.
-
-    Returns
-    -------
-    list of str
-        One line a broken property, naming the first place and how many more there are.
+    A line for each broken property, naming the first place and how many more there are. Checked:
+    columns ascend in each row; each entry of each element's matrix is added in its row and column,
+    or has no place where one of the two is constrained; every nonzero is added to. ``matrix`` and
+    ``loops`` have passed :func:`structure.check_plan`. O(entries of all elements' matrices), one
+    entry of all elements at a time.
     """
     row = rows_of_entries(matrix.row_ptr)
     used = np.zeros(matrix.columns.size, np.bool_)

@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from . import store
 from .model import PlanContent
+from .named import UnknownNameError
 from .verify import verify
 
 
@@ -29,6 +33,8 @@ class Plan(PlanContent):
     tags : mapping of set name to (mapping of tag name to (n,) int64)
         Group numbers in the new numbering, for sets that the input file does not have (boundary
         faces), so that a solver can set boundary conditions.
+    group_names : mapping of set name to (mapping of tag name to (mapping of group number to name))
+        Of the groups of ``tags`` that have names; :meth:`group` looks there.
     matrices : mapping of matrix name to MatrixPlan
         The pattern of each matrix that loops add to, and the places of what they add.
     chains : mapping of chain name to ChainPlan
@@ -84,6 +90,41 @@ class Plan(PlanContent):
             Where h5py is not installed.
         """
         store.save(self, path, overwrite=overwrite)
+
+    def group(self, set_name: str, name: str) -> NDArray[np.int64]:
+        """The elements of a group of a derived set, such as the boundary edges of ``"wall"``.
+
+        Parameters
+        ----------
+        set_name : str
+        name : str
+            As the mesh file has it.
+
+        Returns
+        -------
+        (k,) int64
+            In the plan's numbering, ascending. An element in several groups is in the first alone.
+
+        Raises
+        ------
+        PlanError
+            Where no group of the set has this name.
+
+        Notes
+        -----
+        O(elements of the set) for each tag with names.
+        """
+        known = self.group_names.get(set_name, {})
+        if not any(name in names.values() for names in known.values()):
+            has = ", ".join(sorted({n for names in known.values() for n in names.values()}))
+            raise UnknownNameError(
+                f"set '{set_name}' has no group '{name}': its groups with names are {has or 'none'}"
+            )
+        inside = np.zeros(self.sizes[set_name], bool)
+        for tag, names in known.items():
+            numbers = [number for number, own in names.items() if own == name]
+            inside |= np.isin(self.tags[set_name][tag], numbers)
+        return np.flatnonzero(inside)
 
     def verify(self) -> list[str]:
         """Prove the plan: permutations, offsets, caps, staging lists, local maps and colours.

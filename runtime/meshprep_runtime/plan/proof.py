@@ -70,15 +70,10 @@ class StagedColumn:
 def prove(loop_plan: LoopPlan, variant: Variant) -> list[str]:
     """Findings about one variant, empty when it is right.
 
-    ``variant`` has passed :func:`structure.check_variant`.
-
-    Returns
-    -------
-    list of str
-        One line a broken property, naming the first place and how many more there are. Races are
-        looked for where staging lists and local maps are right.
-
-    O(a) for ``a`` accesses of the loop; some 40 bytes of memory an access of one to-set.
+    A line for each broken property, naming the first place and how many more there are. Races are
+    looked for where staging lists and local maps are right. ``variant`` has passed
+    :func:`structure.check_variant`. O(a) for ``a`` accesses of the loop; some 40 bytes of memory an
+    access of one to-set.
     """
     case = Case(loop_plan, variant)
     lengths = np.diff(variant.block_offset)

@@ -47,15 +47,9 @@ def to_json(value: Any) -> Any:
 def from_json(kind: type[T], value: Any, where: str) -> T:
     """The reverse of :func:`to_json`.
 
-    Raises PlanError for a value of another type, at the first place where it is one.
-
-    Parameters
-    ----------
-    kind : type
-        A :class:`Record`, ``int``, ``float``, ``str``, ``bool`` or ``Any``; a mapping from ``str``
-        to one of these, a tuple of one, or one or None.
-    where : str
-        Names the value in messages.
+    ``kind`` is a :class:`Record`, ``int``, ``float``, ``str``, ``bool`` or ``Any``; a mapping from
+    ``str`` to one of these, a tuple of one, or one or None. Raises PlanError at the first value of
+    another type; ``where`` names the place of ``value`` in the message.
     """
     return cast(T, _read(kind, value, where))
 

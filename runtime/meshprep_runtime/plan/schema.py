@@ -1,6 +1,7 @@
 """A plan as a tree of groups and datasets, and back: docs/plan-format.md in code."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,7 +22,7 @@ from .tree import Tree, loop_of
 from .tuned import Tuned
 
 DOCUMENTS = ("about", "metrics", "options")
-TUNED, ELEMENTS = "tuned", "elements"
+TUNED, ELEMENTS, GROUP_NAMES = "tuned", "elements", "/group_names"
 
 
 def to_tree(plan: PlanContent) -> Tree:
@@ -65,6 +66,7 @@ def from_tree(tree: Tree) -> PlanContent:
         options=_from_json(tree, "options"),
         about=_from_json(tree, "about"),
         matrices=matrices,
+        group_names={name: _get_names(tree, name) for name in _by(sizes, tree, GROUP_NAMES)},
     )
 
 
@@ -82,6 +84,12 @@ def _put_sets(tree: Tree, plan: PlanContent) -> None:
         path = tree.group(f"/tags/{_name(name)}")
         for tag, values in tags.items():
             tree.datasets[f"{path}/{_name(tag)}"] = values
+    for name, named in plan.group_names.items():
+        tree.group(GROUP_NAMES)
+        path = tree.group(f"{GROUP_NAMES}/{_name(name)}")
+        for tag, names in named.items():
+            lines = [f"{number} {own}" for number, own in names.items()]
+            tree.datasets[f"{path}/{_name(tag)}"] = "\n".join(lines)
 
 
 def _put_matrix(tree: Tree, matrix: MatrixPlan, position: int) -> None:
@@ -162,6 +170,20 @@ def _get_ordering(tree: Tree, name: str) -> Ordering:
 def _get_tags(tree: Tree, name: str) -> Mapping[str, NDArray[np.int64]]:
     path = f"/tags/{name}"
     return {tag: tree.array(f"{path}/{tag}", "<i8") for tag in tree.leaves(path)}
+
+
+def _get_names(tree: Tree, name: str) -> Mapping[str, Mapping[int, str]]:
+    path = f"{GROUP_NAMES}/{name}"
+    return {tag: _names_of(tree.document(f"{path}/{tag}"), path) for tag in tree.leaves(path)}
+
+
+def _names_of(text: str, path: str) -> Mapping[int, str]:
+    """The names of groups, of a text that has a line for each: number, blank, name."""
+    found = [re.fullmatch(r"(-?[0-9]{1,19}) (.*)", line, re.DOTALL) for line in text.split("\n")]
+    names = {int(line[1]): line[2] for line in found if line}
+    if None in found or any(not -(2**63) <= number < 2**63 for number in names):
+        raise PlanError(f"{path} is not a line for each group: its number, a blank, its name")
+    return names
 
 
 def _get_map(tree: Tree, name: str) -> SetMap:

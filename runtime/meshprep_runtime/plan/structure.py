@@ -45,6 +45,11 @@ def check_shared(plan: PlanContent) -> None:
         n = _size(plan.sizes, set_name, "a tag")
         for name, values in tags.items():
             check_array(f"tag '{name}' on '{set_name}'", values, "i8", (n,))
+    for set_name, named in plan.group_names.items():
+        if not named.keys() <= plan.tags.get(set_name, {}).keys():
+            raise PlanError(f"names of groups on '{set_name}' belong to no tag of the plan")
+        if any("\n" in name for names in named.values() for name in names.values()):
+            raise PlanError(f"a name of a group on '{set_name}' has a line break")
     for name, matrix in plan.matrices.items():
         _check_matrix(plan, name, matrix)
     for name, loop_plan in plan.loops.items():

@@ -72,18 +72,9 @@ def refuse_wrong(
 def compare_maps(plan: PlanContent, maps: Mapping[str, SetMap]) -> list[str]:
     """Where the plan's maps differ from these of its input mesh; empty when nowhere.
 
-    Parameters
-    ----------
-    plan : PlanContent
-        Where :func:`verify` finds that its orderings are no permutations, or its indices out of
-        range, what this finds says nothing.
-    maps : mapping of map name to SetMap
-        At least every map of the plan, in the numbering of the input; others are not looked at.
-
-    Returns
-    -------
-    list of str
-        One line a map. O(map entries).
+    ``maps`` has at least every map of the plan, in the numbering of the input; others are not
+    looked at. Where :func:`verify` finds that orderings are no permutations, or indices out of
+    range, what this finds says nothing. A line for each map. O(map entries).
     """
     findings = []
     for name, own in plan.maps.items():

@@ -1,6 +1,6 @@
 """The values of a set that a program works on, and what it knows about them [G12 section 2]."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -291,6 +291,27 @@ def make_dat(
     made = ProgramDat(set_name, array, dim, layout, owned)
     made.fresh = {EXEC, HALO} if complete else set()
     return made
+
+
+def check_own_memory(made: ProgramDat, others: Iterable[ProgramDat]) -> None:
+    """Raise MeshprepError for a dat whose array is another's: who changes one changes both.
+
+    Copies on other ranks, and what a checkpoint saves, are those of one dat.
+    """
+    if shares_memory(made, others):
+        raise MeshprepError(
+            f"{made!r}: its values share memory with another dat: pass a copy of them"
+        )
+
+
+def shares_memory(made: ProgramDat, others: Iterable[ProgramDat]) -> bool:
+    """True where the array of a dat is another's, or a part of it."""
+    for other in others:
+        arrays = made.stored, other.stored
+        on_host = all(isinstance(a, np.ndarray) for a in arrays)
+        if np.may_share_memory(*arrays) if on_host else arrays[0] is arrays[1]:
+            return True
+    return False
 
 
 def check_takes_copies(where: str, values: Any) -> None:

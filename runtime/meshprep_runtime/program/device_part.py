@@ -19,14 +19,8 @@ CLASSES = ("core", "boundary", "exec")
 class DevicePart:
     """Runs the classes of a loop on arrays of a GPU.
 
-    Raises MeshprepError for direct dats in SoA: the rows of a class do not lie together.
-
-    Parameters
-    ----------
-    make : function
-        A ParLoop from a plan.
-    of_set : SetPart
-        Of the loop's set.
+    ``make`` gives a ParLoop from a plan; ``of_set`` is of the loop's set. Raises MeshprepError for
+    direct dats in SoA: the rows of a class do not lie together.
     """
 
     def __init__(

@@ -26,14 +26,8 @@ _BODY = {PACK: "buffer[k] = row[k]", PUT: "row[k] = buffer[k]", ADD: "row[k] += 
 class DeviceRows:
     """Some rows of a dat, and what moves them; made once for a list of rows.
 
-    Parameters
-    ----------
-    dat : ProgramDat
-        Or any with its set, dim, dtype and layout.
-    rows : (n,) int32
-        Each at most once.
-    n : int
-        Rows of the dat.
+    ``dat`` is any with its set, dim, dtype and layout; each of its ``n`` rows is at most once in
+    ``rows``.
     """
 
     def __init__(self, dat: ProgramDat, rows: NDArray[np.int32], n: int) -> None:

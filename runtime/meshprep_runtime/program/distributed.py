@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,15 @@ from ..plan.parts import LoopPart, PartPlan, SetPart, parts_table, read_part
 from ..plan.parts.slices import PartsTable
 from ..plan.seal import SIZE as SEAL_SIZE
 from . import fields
-from .dat import EXEC, HALO, ProgramDat, check_takes_copies, make_dat
+from .dat import (
+    EXEC,
+    HALO,
+    ProgramDat,
+    check_own_memory,
+    check_takes_copies,
+    make_dat,
+    shares_memory,
+)
 from .exchange import Exchange
 from .mpi import end_all_on_errors, world
 from .vote import from_root, together
@@ -46,6 +55,7 @@ class DistributedPlan:
             check_number("timeout", timeout)
         self.comm = comm.Dup()
         self.part = replace(part, loops={n: _with_rows(part, n) for n in part.loops})
+        self._dats: WeakSet[ProgramDat] = WeakSet()
         self.messages = Exchange(self.comm, self.part, timeout)
 
     @classmethod
@@ -168,13 +178,24 @@ class DistributedPlan:
         -------
         ProgramDat
             Its copies are up to date.
+
+        Raises
+        ------
+        DistributedError
+            On all ranks, as of :meth:`Program.dat`, and for an array of another dat.
         """
 
         def make() -> ProgramDat:
             own = self.set_part(set_name)
-            return make_dat(set_name, (own.size, own.owned), dim, dtype, values, layout)
+            made = make_dat(set_name, (own.size, own.owned), dim, dtype, values, layout)
+            if own.size == own.owned and shares_memory(made, self._dats):
+                # values of owned rows are copied on ranks that have copies of others
+                made.stored = made.stored.copy()
+            check_own_memory(made, self._dats)
+            return made
 
         made = together(self.comm, make)
+        self._dats.add(made)
         if values is not None:
             self.update(made)
         return made

@@ -78,12 +78,8 @@ class Pattern:
 class Exchange:
     """Sends and receives rows of dats for one part.
 
-    Parameters
-    ----------
-    comm : communicator
-        Its messages are this object's alone.
-    timeout : float, optional
-        Seconds after which a message that does not come is an error.
+    Messages of ``comm`` are this object's alone. A message that does not come within ``timeout``
+    seconds is an error.
     """
 
     def __init__(self, comm: Any, part: PartPlan, timeout: float | None = None) -> None:

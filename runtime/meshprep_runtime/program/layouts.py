@@ -19,17 +19,9 @@ MakeLoop = Callable[[LoopPlan, Layout], ParLoop]
 class LoopLayouts:
     """A loop of a program as a ParLoop, one for each layout of its dats that it has met.
 
-    Parameters
-    ----------
-    make : callable
-        A ParLoop from the plan of a loop and a layout.
-    asked : Layout or None
-        The layout that its dats must have; None: that which they have.
-
-    Attributes
-    ----------
-    par_loop : ParLoop
-        What ran last, or will run on arrays that are no dats.
+    ``make`` gives a ParLoop from the plan of a loop and a layout; ``asked`` is the layout that its
+    dats must have, None where it is that which they have. ``par_loop`` is what ran last, or will
+    run on arrays that are no dats.
     """
 
     def __init__(self, make: MakeLoop, plan: LoopPlan, asked: Layout | None) -> None:

@@ -100,7 +100,8 @@ class Program:
         Raises
         ------
         MeshprepError
-            For an unknown set, layout or dtype, and for values of another shape or dtype.
+            For an unknown set, layout or dtype, and for values of another shape or dtype; with
+            checkpoints or on ranks for values that are those of another dat.
         """
         if isinstance(self.plan, DistributedPlan):
             made = self.plan.dat(set_name, dim, dtype, values=values, layout=layout)
@@ -148,7 +149,8 @@ class Program:
         Raises
         ------
         MeshprepError
-            For a program without a file for checkpoints.
+            For a program without a file for checkpoints, and after a loop that raised an
+            exception: nothing is saved any more.
         """
         if self.checkpoints is None:
             raise MeshprepError("the program has no file for checkpoints: Program(checkpoint=...)")

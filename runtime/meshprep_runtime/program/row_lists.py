@@ -41,14 +41,9 @@ def row_lists(
 ) -> MapPart:
     """What is sent and received so that this rank has some rows; collective.
 
-    Parameters
-    ----------
-    starts : (ranks + 1,) int64
-        See :func:`owner_of`.
-    numbers : (size,) int64
-        Global numbers of the rows of an array; those that this rank owns come first, ascending.
-    rows : integers
-        Those that other ranks own and send.
+    ``starts`` are those of :func:`owner_of`. ``numbers`` are the global numbers of the rows of an
+    array; those that this rank owns come first, ascending. ``rows`` are those that other ranks own
+    and send.
     """
     owner = owner_of(starts, numbers[rows])
     wanted = {int(p): rows[owner == p] for p in np.unique(owner)}

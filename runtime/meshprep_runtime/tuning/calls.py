@@ -32,16 +32,8 @@ Call = Callable[..., None]
 class CallTrials:
     """Calls of one loop, as trials until they are settled.
 
-    Parameters
-    ----------
-    backend : Backend
-        Where its arrays lie.
-    kernel : str
-        The kernel's name.
-    soa : tuple of str
-        Dats stored component after component.
-    make : callable
-        The loop as a candidate runs it.
+    ``make`` gives the loop as a candidate runs it, with the dats ``soa`` stored component after
+    component.
     """
 
     def __init__(

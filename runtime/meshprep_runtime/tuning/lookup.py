@@ -43,17 +43,11 @@ def choose(
 def fastest_soa(plans: Iterable[tuple[LoopPlan, str]], machine: Machine) -> frozenset[str]:
     """The dats that loops run fastest with when these lie component after component.
 
-    Parameters
-    ----------
-    plans : iterable of (LoopPlan, name of its kernel)
-        A dat has one name in all of them; each loop counts as often as the others.
-
-    Returns
-    -------
-    frozenset of str
-        What one of the loops runs fastest with, all such dats together, all dats that were tried,
-        or none, whichever takes all loops the least time; a layout that was not tried in each of
-        them is left out. Loops that were not tuned for the machine have no say.
+    A dat has one name in all of ``plans``, which come with the names of their kernels; each loop
+    counts as often as the others. Gives what one of the loops runs fastest with, all such dats
+    together, all dats that were tried, or none, whichever takes all loops the least time; a layout
+    that was not tried in each of them is left out. Loops that were not tuned for the machine have
+    no say.
     """
     entries = []
     for plan, kernel in plans:

@@ -39,7 +39,13 @@ from meshprep.partition.blocks.groups import (
     anneal_groups,
 )
 from meshprep.partition.blocks.levels import coarsen, element_level
-from meshprep.partition.blocks.point_degrees import count_degrees, count_move
+from meshprep.partition.blocks.point_degrees import (
+    MAX_DEGREE,
+    colours_changed,
+    count_degrees,
+    count_move,
+    soften,
+)
 from meshprep.partition.blocks_of import sort_by
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.loads import weighted_loads_of
@@ -106,7 +112,7 @@ def schedule(cap, temperature=0.5, pull=0.2, colour=0.0, end=9, total=6, seed=1)
     heat, pulls = (float(temperature), 0.0), (float(pull), 0.0)
     return AnnealingSchedule(
         0, end, total, cap, 0 * cap, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), 0.3, 0.2, 0.3,
-        float(colour), 0.5, seed,
+        float(colour), (4.0, 0.5), 0.5, seed,
     )  # fmt: skip
 
 
@@ -149,15 +155,18 @@ def test_what_annealing_says_it_gained_is_what_the_objective_lost(
 
 @kernel
 def _moved(level, points, group, block, number, written, moves, plan):
-    pressure, (clusters, targets), cap = np.zeros(group.blocks.size), moves, plan.cap[0]
+    pressure, (clusters, targets) = np.zeros(group.blocks.size), moves
     state, kept = _extract(level, points, group, block, number, plan, pressure)
     own = np.zeros(state.lists.size, np.bool_)
     for k in range(kept.size):
         own[state.begin[k]] = written[kept[k]]
     count_blocks(state)
-    degrees = count_degrees(state, own, cap)
+    degrees = count_degrees(state, own)
+    soften(degrees, 0.5)
+    risen = 0.0
     for k in range(clusters.size):
         if state.block[clusters[k]] != targets[k]:
+            risen += colours_changed(degrees, state, clusters[k], targets[k], 0.5)
             count_move(degrees, state, clusters[k], targets[k])
             move(state, clusters[k], targets[k])
     fresh_state = Counts(
@@ -178,7 +187,24 @@ def _moved(level, points, group, block, number, written, moves, plan):
     for p in state.begin:
         fresh_state.lists[p + WEIGHT], fresh_state.lists[p + USED] = state.lists[p + WEIGHT], 0
     count_blocks(fresh_state)
-    return state, degrees, fresh_state, count_degrees(fresh_state, own, cap)
+    fresh_degrees = count_degrees(fresh_state, own)
+    soften(fresh_degrees, 0.5)
+    return state, degrees, fresh_state, fresh_degrees, risen
+
+
+def _smooth_degrees(case, grouping, written):
+    """Half the logarithm of 1 and exp(2 degree) for each written point of several clusters."""
+    total = np.ones(case.n_blocks)
+    for p in np.flatnonzero(written):
+        at = [c for c in range(case.level.weight.size) if p in _points(case.level, c)]
+        if len(at) > 1:
+            degree = np.bincount(case.block[at], minlength=case.n_blocks)
+            total += np.where(degree > 0, np.exp(2.0 * degree), 0.0)
+    return 0.5 * np.log(total).sum()
+
+
+def _points(level, cluster):
+    return level.points[level.point_offset[cluster] : level.point_offset[cluster + 1]]
 
 
 @ROUND
@@ -196,7 +222,7 @@ def test_counts_after_moves_are_those_counted_afresh(data, tables):
     written = np.array(
         data.draw(st.lists(st.booleans(), min_size=number.size, max_size=number.size))
     )
-    state, degrees, fresh, fresh_degrees = _moved(
+    state, degrees, fresh, fresh_degrees, risen = _moved(
         case.level, points_of(case.weight), grouping.group(0), case.block, number, written,
         (clusters, targets), schedule(np.full(case.n_blocks, 10)),
     )  # fmt: skip
@@ -211,7 +237,12 @@ def test_counts_after_moves_are_those_counted_afresh(data, tables):
         assert (found[FIRST + found[USED] :] == case.n_blocks << COUNT_BITS).all()
         assert sorted(found[FIRST:]) == sorted(wanted[FIRST:])
     assert (degrees.degree_count[:, 1:] == fresh_degrees.degree_count[:, 1:]).all()
-    assert (degrees.most == fresh_degrees.most).all()
+    assert (degrees.total == fresh_degrees.total).all()
+    counted = degrees.degree_count[:, 1:] @ np.exp(np.arange(1, MAX_DEGREE + 1) / 0.5)
+    assert degrees.total == pytest.approx(1 + counted)
+    before = _smooth_degrees(case, grouping, written)
+    after = 0.5 * np.log(degrees.total).sum()
+    assert risen == pytest.approx(after - before, abs=1e-9)
 
 
 def test_a_pull_is_nearness_in_radii():

@@ -11,8 +11,11 @@ from meshprep.partition.blocks.apart import (
     ComponentRow,
     apart_first,
     components,
+    components_of,
     more_pieces,
     moved_together,
+    of_several,
+    reunited,
     torn_share,
 )
 from meshprep.partition.blocks.bisection import bisect
@@ -54,7 +57,42 @@ def test_components_and_torn_blocks_are_those_of_a_slow_search(data):
     assert more_pieces(np.array(pieces), found, block).tolist() == torn
     nothing = np.zeros((n, 1), np.int32)
     level = element_level(nothing, graph, np.zeros((n, 2)))
-    assert torn_share(level, block, 3) == np.mean(torn)
+    assert torn_share(level, block, 3, components_of(level)) == np.mean(torn)
+    several = of_several(found, block).tolist()
+    assert several == [kinds[b] > 1 for b in range(len(several))]
+
+
+@given(data=st.data())
+def test_fragments_go_to_the_neighbour_that_they_share_most_facets_with(data):
+    n = data.draw(st.integers(2, 14))
+    vertex = st.integers(0, n - 1)
+    drawn = data.draw(st.lists(st.tuples(vertex, vertex), max_size=24))
+    pairs = {(min(a, b), max(a, b)) for a, b in drawn if a != b}
+    block = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), np.int32)
+    graph, whole = graph_of(n, pairs), slow_components(n, pairs)
+    level = element_level(np.zeros((n, 1), np.int32), graph, np.zeros((n, 2)))
+    found = reunited(level, block, components_of(level))
+    inside = slow_components(n, [(a, b) for a, b in pairs if block[a] == block[b]])
+    for name in set(inside):
+        piece = [k for k in range(n) if inside[k] == name]
+        b, size = block[name], len(piece)
+        others = {
+            inside[k]
+            for k in range(n)
+            if block[k] == b and whole[k] == whole[name] and k not in piece
+        }
+        target = {int(found[k]) for k in piece}
+        assert len(target) == 1, "a piece stays together"
+        larger = [o for o in others if inside.count(o) > size]
+        if not any(inside.count(o) >= size for o in others):
+            assert target == {b}, "the largest piece stays"
+        facets = [
+            block[j] for i in piece for j in range(n)
+            if (min(i, j), max(i, j)) in pairs and j not in piece
+        ]  # fmt: skip
+        if larger and facets:
+            most = max(facets.count(t) for t in facets)
+            assert facets.count(*target) == most
 
 
 def two_squares(side):
@@ -70,12 +108,17 @@ def two_squares(side):
 def test_components_are_cut_from_each_other_before_they_are_cut():
     table, points, where = two_squares(8)
     level = element_level(table, facet_graph(table, len(points)), where)
-    row = ComponentRow.of(level, Sizes.equal(128, 5, 32))
-    places = apart_first(row, table, where, points, np.eye(2))
+    row = ComponentRow.of(level, Sizes.equal(128, 5, 32), True)
+    places = apart_first(row.component, table, where, points, np.eye(2))
     assert [a.shape[1] for a in places] == [3, 3, 3]
     part = bisect(table, places[1], places[0], places[2], 5)
     shared = set(part[:64].tolist()) & set(part[64:].tolist())
     assert len(shared) == 1
+    # a cut inside a component is a line across its longest axis, not a deal
+    (b,) = shared
+    one, other = part[:64] == b, part[64:] == b
+    assert where[:64][one, 0].min() >= where[:64][~one, 0].max()
+    assert where[64:][other, 0].max() <= where[64:][~other, 0].min()
 
 
 def test_what_a_block_has_of_two_components_is_in_one_place():
@@ -84,10 +127,10 @@ def test_what_a_block_has_of_two_components_is_in_one_place():
     levels, labels = [element_level(table, graph, where)], []
     level, label = coarsen(levels[0], len(points), 4)
     levels, labels = [*levels, level], [label]
-    row, some = ComponentRow.of(level, Sizes.equal(128, 5, 32)), level.example
-    places = apart_first(row, table[some], where[some], points, np.eye(2))
+    row, some = ComponentRow.of(level, Sizes.equal(128, 5, 32), True), level.example
+    places = apart_first(row.component, table[some], where[some], points, np.eye(2))
     block = bisect(table[some], places[1], places[0], places[2], 5, weight=level.weight)
-    moved = moved_together(levels, labels, block, row)
+    moved = moved_together(levels, labels, block, row.component)
     of_elements, second = block[label], np.arange(128) >= 64
     (b,) = set(of_elements[second].tolist()) & set(of_elements[~second].tolist())
     middles = [moved[0].place[(of_elements == b) & (second == k)].mean(axis=0) for k in (0, 1)]
@@ -97,14 +140,13 @@ def test_what_a_block_has_of_two_components_is_in_one_place():
     assert np.ptp(off[64:], axis=0).max() < 1e-12
 
 
-def test_a_connected_mesh_stays_where_it_is():
+def test_a_connected_mesh_has_no_components():
     table, points, where = (
         array[:64] if k != 1 else array for k, array in enumerate(two_squares(8))
     )
     level = element_level(table, facet_graph(table, len(points)), where)
-    row = ComponentRow.of(level, Sizes.equal(64, 2, 32))
-    assert moved_together([level], [], np.zeros(64, np.int32), row)[0] is level
-    assert apart_first(row, table, where, points, np.eye(2))[0] is where
+    assert ComponentRow.of(level, Sizes.equal(64, 2, 32), True).component is None
+    assert torn_share(level, np.repeat(np.arange(4, dtype=np.int32), 16), 4, None) == 0.0
 
 
 def test_bodies_in_the_same_place_have_the_blocks_of_bodies_apart(check_blocks):

@@ -80,6 +80,20 @@ def test_opposite_neighbours_share_no_point_and_name_each_other():
                 assert not points[j] & points[row[s ^ 1]]
 
 
+def test_wedges_have_plates_and_columns():
+    mesh = generate("box", nx=14, ny=14, nz=16, type="wedge", shuffle=True)
+    table, n_points = mesh.map("cells->nodes").table, mesh.size("nodes")
+    where = mesh.dat("coordinates", "nodes").values[table].mean(axis=1)
+    # a layer of 392 fills seven blocks
+    plates, columns = shapes((table, n_points, where), 58)
+    for (block, n_blocks), most in ((plates, 6), (columns, 2)):
+        assert np.bincount(block, minlength=n_blocks).max() <= 58
+        at_a_point = np.bincount((block[:, None] * n_points + table).ravel())
+        assert at_a_point.max() <= most
+    height = np.round(where[:, 2] * 16 - 0.5)
+    assert all(np.unique(height[plates[0] == b]).size == 1 for b in range(plates[1]))
+
+
 def test_tetrahedra_and_triangles_have_no_layers():
     for kind in ("delaunay2d", "delaunay3d"):
         mesh = generate(kind, cells=2000)

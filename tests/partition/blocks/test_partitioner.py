@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
+from meshprep.colour import colour_threads
 from meshprep.io.generate import generate
 from meshprep.mesh.incidence import stack
 from meshprep.partition import BlockProblem, blocks_of, loads, partition
@@ -92,6 +93,18 @@ def test_places_that_tell_little_give_way_to_distances(check_blocks):
         for where in (points[:, :2], ring)
     )
     assert bent > 0.98 * even
+
+
+@pytest.mark.parametrize(("price", "most", "least"), [(4, 19, 9.0), (16, 11, 5.5), (64, 7, 3.5)])
+def test_the_price_of_colours_thins_out_tetrahedra(price, most, least, check_blocks):
+    table, points = tetrahedra(8000)
+    blocks = partition(BlockProblem(table, len(points), 256), "blocks", {"colour_weight": price})
+    check_blocks(blocks, len(table), 256)
+    rows = np.ascontiguousarray(table[blocks.new_to_old])
+    counts = colour_threads(rows, len(points), blocks.block_offset).count
+    # without a price 34 colours at a reuse of 13.9
+    assert counts.mean() < most
+    assert reuse(table, len(points), blocks) > least
 
 
 def test_tetrahedra_without_coordinates_are_ahead_of_metis(check_blocks):

@@ -8,6 +8,8 @@ from meshprep.partition.blocks.phases import (
     ELEMENTS,
     PLANE_EDGES,
     PLANE_ELEMENTS,
+    Phase,
+    in_two,
     phases,
 )
 from meshprep.partition.neighbourhood import facet_graph
@@ -73,6 +75,37 @@ def test_a_long_search_in_space_sweeps_more_where_that_gains_and_is_cheap(n_bloc
     level = level._replace(points=np.resize(level.points, points * level.weight.size))
     usual, long = (
         np.array([phase.sweeps for _, phase in phases([level] * 4, 3, effort, n_blocks)])
+        for effort in (1.0, 8.0)
+    )
+    assert long / usual == pytest.approx(8.0 ** (np.repeat(powers, 2) - 1.0))
+
+
+def test_the_end_of_a_phase_begins_where_the_first_part_of_it_would_have_come_to():
+    level = elements_of("delaunay2d", "cells->nodes")
+    phase = Phase(40, 2, 0.9, (1.0, 0.5), 0.3, (0.1, 0.0), (0.4, 0.0), (1.0, 3.0), 0.4)
+    first, last = in_two(level, phase, level)
+    assert first == (level, Phase(24, 2, *list(vars(phase).values())[2:]))
+    begun = [last[1].sweeps, *last[1].temperature, *last[1].excess, *last[1].pull, *last[1].over]
+    assert begun == pytest.approx([12, 0.65, 0.5, 0.03, 0.0, 0.12, 0.0, 2.4, 3.0])
+    assert (last[1].groupings, last[1].facet, last[1].rate) == (1, 0.3, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("d", "size", "powers"),
+    [
+        (2, 256, (0.85, 0.85)),
+        (2, 1024, (0.85 - 0.1 * np.log(4),) * 2),
+        (3, 100, (0.9, 1.27)),
+        (3, 1024, (0.9 - 0.2 * np.log(4), 1.27 - 0.2 * np.log(4))),
+        (3, 10**5, (0.5, 0.5)),
+    ],
+)
+def test_a_long_search_sweeps_large_blocks_less(d, size, powers):
+    level = elements_of("delaunay3d", "cells->nodes")
+    level = level._replace(weight=np.ones(100 * size, np.int32))
+    level = level._replace(points=np.zeros(400 * size, np.int32))
+    usual, long = (
+        np.array([phase.sweeps for _, phase in phases([level] * 4, d, effort, 100)])
         for effort in (1.0, 8.0)
     )
     assert long / usual == pytest.approx(8.0 ** (np.repeat(powers, 2) - 1.0))

@@ -224,17 +224,28 @@ def cell_loop(*args):
     [
         (
             (Arg("v", READ, 1, "f8", "cells->p", (0,)), Arg("v", INC, 1, "f8", "cells->p", (1,))),
-            "argument 'v' stands twice, with accesses that conflict (read and inc)",
+            "argument 'v' stands twice, with accesses that conflict (read and inc): use another",
         ),
         ((Arg("v", READ), Arg("v", WRITE)), "accesses that conflict (read and write)"),
         ((Arg("v", INC), Arg("v", INC)), "accesses that conflict (inc and inc)"),
-        (
-            (Arg("v", READ, 1), Arg("v", READ, 2)),
-            "stands twice, with different dtypes, dims or sets",
-        ),
+        ((Arg("v", READ), Arg("w", READ), Arg("v", READ, 2)), "with different dtypes or dims"),
+        ((Arg("v", READ), Arg("v", READ, 1, "f4")), "'v' stands twice, with different dtypes"),
+        ((Arg("v", READ), Arg("v", READ, is_global=True)), "'v' stands twice, with different"),
+    ],
+)
+def test_loops_whose_arguments_conflict(args, message):
+    with pytest.raises(MeshprepError) as error:
+        cell_loop(*args)
+    assert str(error.value).startswith("loop 'l': argument 'v' stands twice, with ")
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
         (
             (Arg("v", READ), Arg("v", READ, 1, "f8", "cells->p", (0,))),
-            "stands twice, with different dtypes, dims or sets",
+            "argument 'v' stands twice, on different sets: they must agree",
         ),
         ((Arg("v", READ, 1, "f2"),), "has dtype f2, but loops run on f4, f8"),
     ],

@@ -10,7 +10,7 @@ from pages import DOCS, blocks
 
 import meshprep
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.matrix import BatchSums
+from meshprep_runtime.matrix import Assembly, BatchSums
 
 PAGE = "solvers/matrices.md"
 
@@ -62,6 +62,30 @@ def test_a_kernel_for_dofs_of_scikit_fem():
     basis, load = scope["basis"], scope["unit_load"].assemble(scope["basis"])
     parts = skfem.condense(laplace.assemble(basis), load, D=basis.get_dofs().flatten())
     np.testing.assert_allclose(scope["u"], skfem.solve(*parts), atol=1e-13)
+
+
+def test_tables_of_curved_cells_lead_to_their_places_and_dofs():
+    skfem = pytest.importorskip("skfem")
+    m = skfem.MeshTri2.init_circle(2)
+    basis = skfem.Basis(m, skfem.ElementTriP2())
+    scope = {"meshprep": meshprep, "m": m, "basis": basis}
+    exec(next(b for b in blocks("solvers/matrices.md", "py") if "element_dofs" in b), scope)
+    args = [
+        {"dat": "x", "map": "cells->points", "dim": 2},
+        {"mat": "K", "rows": "cells->dofs", "columns": "cells->dofs", "access": "inc"},
+    ]
+    plan = meshprep.prepare(scope["mesh"], {"sums": {"over": "cells", "args": args}}).plan
+
+    def sums(a, b, c, d, e, f, K):
+        for i in range(6):
+            K[7 * i] += a[0] + b[0] + c[0] + d[1] + e[1] + f[1]
+
+    K = Assembly(sums, plan["sums"])(x=plan.ordering["points"].apply(m.doflocs.T)).to_scipy()
+    places = m.doflocs[:, m.dofs.element_dofs]
+    of_cell = places[0, :3].sum(axis=0) + places[1, 3:].sum(axis=0)
+    dofs = basis.element_dofs
+    wanted = np.bincount(dofs.ravel(), np.tile(of_cell, 6), basis.N)
+    np.testing.assert_allclose(plan.ordering["dofs"].restore(K.diagonal()), wanted, atol=1e-13)
 
 
 def test_products_and_solvers():

@@ -51,6 +51,7 @@ def test_a_plan_is_shown_without_its_arrays(airfoil):
         (lambda p: p.matrices["x"], "there is no matrix 'x': there is none"),
         (lambda p: p.chains["x"], "there is no chain 'x': there is none"),
         (lambda p: p.tags["x"], "there is no tag of set 'x': "),
+        (lambda p: p.group_names["x"], "there is no set with named groups 'x': "),
         (lambda p: p.metrics.loops["x"], "there is no loop 'x': "),
         (lambda p: LoopMetrics().variants["x"], "there is no variant 'x': there is none"),
         (lambda p: p["res_calc"].maps["x"], "there is no map 'x': choose edges->"),

@@ -100,6 +100,11 @@ def shadow(file, name, **kwargs):
     return file.create_dataset(name, **kwargs)
 
 
+def name_groups(file, text):
+    data = np.array(text, h5py.string_dtype("utf-8", len(text)))
+    file.create_dataset("group_names/cells/physical", data=data)
+
+
 @pytest.mark.parametrize(
     ("change", "part"),
     [
@@ -113,6 +118,8 @@ def shadow(file, name, **kwargs):
         (lambda f: f.__setitem__("extra", h5py.ExternalLink("x.h5", "/")), "is a link"),
         (lambda f: f["maps"].__setitem__("extra", f["/"]), "linked twice"),
         (lambda f: f.__delitem__("about"), "/about is missing"),
+        (lambda f: name_groups(f, b"1 wall\nlid"), "/group_names/cells is not a line for each"),
+        (lambda f: name_groups(f, b"9223372036854775808 lid"), "is not a line for each group"),
         (
             lambda f: f["loops/res_calc/s8/staging/cells/exclusive"].__setitem__(0, 2),
             "exclusive holds something else than 0 and 1",

@@ -79,6 +79,14 @@ def staged(plan):
             "a tag names set 'faces', which the plan does not have",
         ),
         (
+            lambda p: replace(p, group_names={"cells": {"entity": {1: "wall"}}}),
+            "names of groups on 'cells' belong to no tag of the plan",
+        ),
+        (
+            lambda p: replace(p, group_names={"cells": {"physical": {1: "far\nfield"}}}),
+            "a name of a group on 'cells' has a line break",
+        ),
+        (
             lambda p: replace(p, loops={"other": p["res_calc"]}),
             "loop 'other' calls itself 'res_calc'",
         ),

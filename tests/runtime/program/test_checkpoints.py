@@ -350,6 +350,27 @@ def test_what_loops_alone_did_not_drop_is_saved_and_restored(path):
     assert seen == [[5, 5, 5]] * 2
 
 
+def test_no_checkpoint_is_promised_after_a_loop_that_raised(path):
+    plan = SimpleNamespace(mesh_hash="mesh", sizes={"cells": 3})
+    made, own = checkpoints.Checkpoints(path, 1000.0, plan), frozenset({0})
+    made.steps.dats.append(make_dat("cells", (3, 3), 1, "i8"))
+    step = Step("makes 1", {0: True}, frozenset(), own, own, True, [])
+    with pytest.raises(ZeroDivisionError):
+        made.run(step, lambda: 1 // 0)
+    with pytest.raises(MeshprepError, match="no checkpoint can begin after a loop that raised"):
+        made.here()
+    made.run(step, lambda: None)
+    assert not path.exists()
+
+
+def test_dats_that_a_checkpoint_could_not_tell_apart_are_refused(plan, path):
+    program, values = Program(plan, checkpoint=path), np.zeros(2 * plan.sizes["cells"])
+    dat = program.dat("cells", values=values[: plan.sizes["cells"]])
+    program.dat("cells", values=values[plan.sizes["cells"] :])
+    with pytest.raises(MeshprepError, match="its values share memory with another dat: pass a"):
+        program.dat("cells", values=dat.array[::1])
+
+
 def killed(plan, folder, steps, times, *kind):
     plan.save(folder / "plan.h5")
     longest = 0.3 if kind else 0.05

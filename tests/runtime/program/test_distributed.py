@@ -236,6 +236,27 @@ def test_an_array_that_takes_no_copies(airfoil_parts, way):
     assert run_ranks(1, lambda comm: refused(comm, main)) == ["fine"]
 
 
+def test_two_dats_on_one_array(airfoil_parts):
+    """What changes one has not told the other, whose copies on other ranks stay as they were."""
+
+    def main(comm):
+        plan = DistributedPlan.load(airfoil_parts("exec"), comm)
+        own = plan.set_part("cells")
+        values = np.zeros(own.owned)
+        first, second = (plan.dat("cells", values=values) for _ in range(2))
+        first.values(write=True)[:] = 1
+        assert not second.values().any()
+        array = np.zeros(own.size)
+        kept = plan.dat("cells", values=array)
+        told = refused(comm, lambda _: plan.dat("cells", values=array))
+        return told, kept.stored is array
+
+    assert run_ranks(1, main) == [("fine", True)]
+    said = "dat on 'cells', 1 x float64, aos: its values share memory with another dat: pass a copy"
+    for ranks in (2, 4):
+        assert run_ranks(ranks, main) == [(f"{said} of them", True)] * ranks
+
+
 def test_ranks_that_run_other_loops(airfoil_parts, airfoil_mesh):
     """One rank forgets to say that it has changed a dat."""
 

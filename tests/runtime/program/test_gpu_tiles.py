@@ -1,6 +1,7 @@
 """Tiles as thread blocks: results, races, and what the compiler says, without a GPU."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -90,6 +91,106 @@ def test_thread_blocks_give_what_loops_give(flow, slow, shared, kept):
             assert found[f"n{i}"].tolist() == expected.tolist()
     most = max(found["partial1_4"].max(), found["partial3_4"].max())
     assert most == eager.most.value[0]
+
+
+WIDE = """\
+__device__ void gather(const int* x1, const int* x0, long long* res0, long long* res1,
+                       const long long* q0, const long long* q1, const long long* scale) {
+  for (int k = 0; k < 2; ++k) {
+    res0[k] += x1[k] * scale[1 - k] + q1[1 - k];
+    res1[k] += x0[2 - k] + q0[k];
+  }
+}
+
+__device__ void take(long long* res, long long* q, long long* total, int* least) {
+  for (int k = 0; k < 2; ++k) {
+    q[k] = (q[k] + res[k]) % 101;
+    res[k] = k;
+    total[k] += q[k] * (k + 1);
+  }
+  least[0] = min(least[0], (int)(q[0] - q[1]));
+}
+"""
+
+
+def wide_steps(values, nodes, cells):
+    """Two steps by NumPy; and what each of them reduces."""
+    x, q, res, scale = (values[name].copy() for name in ("x", "q", "res", "scale@0"))
+    totals, leasts = [], []
+    for _ in range(2):
+        to_first = x[nodes[:, 1], :2] * scale[::-1] + q[cells[:, 1], ::-1]
+        to_second = x[nodes[:, 0], :0:-1] + q[cells[:, 0]]
+        np.add.at(res, cells[:, 0], to_first)
+        np.add.at(res, cells[:, 1], to_second)
+        q, res = (q + res) % 101, np.tile([0, 1], (len(q), 1))
+        totals.append(q.sum(axis=0) * [1, 2])
+        leasts.append((q[:, 0] - q[:, 1]).min())
+    return {"q": q, "res": res}, totals, leasts
+
+
+def slow_sectors(tiles):
+    """Those of a dat that a tile moves, each once; and all of the maps and lists of the tiles."""
+    home = {"x": ("nodes", 12), "q": ("cells", 16), "res": ("cells", 16)}
+    moved = 0
+    for t in range(tiles.n_tiles):
+        for name, (home_set, nbytes) in home.items():
+            of_set = tiles.sets[home_set]
+            held = of_set.elements[of_set.offset[t] : of_set.offset[t + 1]].tolist()
+            own = held[: of_set.own[t]] if name != "x" else []
+            for rows in ([held[i] for i in tiles.copies[name].of_tile(t)], own):
+                moved += len({(e * nbytes + b) // 32 for e in rows for b in range(nbytes)})
+    entries = sum(2 * m.table.size for m in tiles.maps.values())
+    return moved + (entries + sum(4 * s.elements.size for s in tiles.sets.values())) // 32
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_rows_of_several_values(slow):
+    """One dat in shared memory, one in scratch and one that is read where it lies; two sets."""
+    grid = slow.quads(6, 5)
+    loops = [
+        Loop(
+            "gather",
+            "edges",
+            (
+                Arg("x", Access.READ, 3, "i4", "edges->nodes", (1, 0)),
+                Arg("res", Access.INC, 2, "i8", "edges->cells", (0, 1)),
+                Arg("q", Access.READ, 2, "i8", "edges->cells", (0, 1)),
+                Arg("scale", Access.READ, 2, "i8", is_global=True),
+            ),
+        ),
+        Loop(
+            "take",
+            "cells",
+            (
+                Arg("res", Access.RW, 2, "i8"),
+                Arg("q", Access.RW, 2, "i8"),
+                Arg("total", Access.INC, 2, "i8", is_global=True),
+                Arg("least", Access.MIN, 1, "i4", is_global=True),
+            ),
+        ),
+    ]
+    plan = slow.plan(grid.sizes, grid.tables, loops, (4,))
+    tiles = tiled(SimpleNamespace(program=SimpleNamespace(plan=plan)), kept=("", ""))
+    largest = tiles.sets["cells"].largest
+    functions = {name: DeviceFunction(name, WIDE) for name in ("gather", "take")}
+    program = tiled_program(tiles, functions, plan.maps, threads=32, shared_bytes=16 * largest)
+    assert (program.shared_bytes, program.sizes) == (16 * largest, {"size2": 2 * largest})
+    assert sectors(tiles, plan.maps) == slow_sectors(tiles)
+    rng = np.random.default_rng(2)
+    given = {name: rng.integers(0, 90, (grid.sizes["cells"], 2)) for name in ("q", "res")}
+    given["x"] = rng.integers(0, 90, (grid.sizes["nodes"], 3)).astype("i4")
+    given |= dict.fromkeys(("scale@0", "scale@2"), np.array([3, 5]))
+    found = run(program, tiles, given)
+    after, totals, leasts = wide_steps(
+        given, *(plan.maps[f"edges->{s}"].table for s in ("nodes", "cells"))
+    )
+    for number, name in enumerate(("x", "res", "q")):
+        if name in after:
+            np.testing.assert_array_equal(found[f"n{number}"], after[name].ravel(), err_msg=name)
+    for step in range(2):
+        partial = found[f"partial{2 * step + 1}_2"].reshape(tiles.n_tiles, 2, 32)
+        np.testing.assert_array_equal(partial.sum(axis=(0, 2)), totals[step])
+        assert found[f"partial{2 * step + 1}_3"].min() == leasts[step]
 
 
 @pytest.mark.gpu

@@ -103,3 +103,31 @@ def test_reductions_start_from_what_the_program_gave(slow, cells, skewed):
         high(v=v, g=one)
     expected = [11, 11, 7] if cells else [50, 90, 60]
     assert [g.value[0] for g in (one, other, third)] == expected
+
+
+def sum_of_some(v, total):
+    if v[0] < 0:
+        raise ValueError("negative")
+    total[0] += v[0]
+
+
+@pytest.mark.parametrize("tiles", [{}, {"tile_size": 2}, {"tile_size": 2, "skewed": True}])
+def test_globals_keep_what_the_program_gave_them_before_a_loop_failed(slow, tiles):
+    total = Arg("total", Access.INC, 1, "i8", is_global=True)
+    loop = Loop("some", "cells", (Arg("v", Access.RW, 1, "i8"), total))
+    program = Program(slow.plan({"cells": 5}, {}, [loop], ()))
+    good, bad = (program.dat("cells", 1, "i8", values=np.full(5, n)) for n in (1, -1))
+    some = program.loop(sum_of_some, "some", strategy="sequential")
+    one, other = (program.reduced(n, 1, "i8") for n in (1, 2))
+
+    def steps():
+        some(v=good, total=other)
+        other.set(20)
+        some(v=bad, total=one)
+        one.set(10)
+        some(v=good, total=other)
+
+    with program.chain(3, **tiles), pytest.raises(ValueError, match="negative"):
+        steps()
+    # without a chain the program had not come to the last one
+    assert [g.value[0] for g in (one, other)] == [1, 20]

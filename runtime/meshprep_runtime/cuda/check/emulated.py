@@ -28,12 +28,8 @@ ALIGNED = 256
 class EmulatedDevice:
     """Stands for a GPU; see :class:`device.Device`.
 
-    Parameters
-    ----------
-    most_shared : int
-        Bytes of shared memory that a block may have.
-    number : int
-        What it calls itself.
+    ``most_shared`` are the bytes of shared memory that a block may have, and ``number`` is what it
+    calls itself.
     """
 
     name = "emulated"

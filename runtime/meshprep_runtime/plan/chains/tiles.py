@@ -131,12 +131,7 @@ class TilePlan:
         return frozenset(name for loop in self.loops for name in loop.written)
 
     def rows_of(self, map_name: str) -> NDArray[np.int64]:
-        """Rows of a map that each tile needs: those of its first elements.
-
-        Returns
-        -------
-        (n_tiles,) int64
-        """
+        """Rows of a map that each tile needs: those of its first elements."""
         rows = np.zeros(self.n_tiles, np.int64)
         for loop, run in zip(self.loops, self.runs, strict=True):
             if map_name in loop.maps:

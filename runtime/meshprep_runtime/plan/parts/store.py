@@ -94,13 +94,6 @@ def load_part(path: str | Path, parts: int, part: int) -> PartPlan:
     """:func:`read_part` of :func:`parts_table`: what one process does that is alone.
 
     Raises PlanError as :func:`parts_table` and :func:`read_part` do.
-
-    Parameters
-    ----------
-    path : path
-        Usually ``MESH.parts.h5``.
-    parts, part : int
-        Which part of how many.
     """
     return read_part(path, parts_table(path, parts), part)
 

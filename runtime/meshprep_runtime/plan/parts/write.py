@@ -113,12 +113,8 @@ class SpilledParts:
     def finish(self, figures: Mapping[str, Any], gather: Gather = lambda value: [value]) -> None:
         """Say what the parts have in common, when all of them are there.
 
-        Parameters
-        ----------
-        figures : mapping
-            JSON values that stand in the description.
-        gather : callable
-            Gives the values of all processes.
+        ``figures`` are JSON values that stand in the description; ``gather`` gives the values of
+        all processes.
         """
         every: list[_Spilled] = []
         for waiting, words in gather((self._waiting, self._description)):

@@ -47,14 +47,8 @@ def deep_part(comm: Any, part: PartPlan, loops: Sequence[Loop], wanted: Iterable
 
     From the last loop to the first: who writes a point that is needed is known to its owner; the
     rows of an element are known to the owner of the element. Two messages a map and loop to each
-    rank that is asked.
-
-    Parameters
-    ----------
-    loops : sequence of Loop
-        Which passed :func:`check_executed`.
-    wanted : iterable of str
-        The sets whose owned elements are wanted after the chain.
+    rank that is asked. ``loops`` passed :func:`check_executed`; of the sets in ``wanted`` the owned
+    elements are wanted after the chain.
     """
     return _Grown(comm, part, loops).grow(wanted).finished()
 

@@ -32,14 +32,9 @@ class TiledRun:
     new ones, then the copies change places. An array that the program has seen becomes no second
     copy.
 
-    Parameters
-    ----------
-    dats : mapping of name to ProgramDat
-        By the names of ``chain``.
-    seconds : float
-        That the inspector took.
-    combined : function, optional
-        Given what the tiles have reduced, a row a tile, it returns the same of all ranks.
+    ``dats`` are by the names of ``chain``, and ``seconds`` those that the inspector took.
+    ``combined`` is given what the tiles have reduced, a row a tile, and returns the same of all
+    ranks.
     """
 
     def __init__(

@@ -112,10 +112,7 @@ def buffers(
 ) -> dict[str, NDArray[Any]]:
     """Arrays for a call: dats and their second copies, scratch, and what is reduced.
 
-    Parameters
-    ----------
-    dats : mapping of dat name to (n, dim) array
-        Of globals that are only read, too, by their names in the chain's loops.
+    ``dats`` has globals that are only read, too, by their names in the chain's loops.
     """
     numbers = {name: i for i, name in enumerate(_dat_names(tiles.loops))}
     found: dict[str, NDArray[Any]] = {}

@@ -33,17 +33,9 @@ def schedule(
     Raises MeshprepError for a dat that is dropped, and read by the chain before it is written.
     O(elements of all tiles x accesses of the chain), and the maps transposed once.
 
-    Parameters
-    ----------
-    part : mapping of set name to (n,) int32
-        The tile of every element, for ``chain.owned_sets()``; -1 for those of another rank.
-    kept : Kept, optional
-        Default: every dat that is written is stored.
-
-    Returns
-    -------
-    TilePlan
-        Without maps; see :func:`with_maps`.
+    ``part`` is the tile of every element, for ``chain.owned_sets()``; -1 for those of another rank.
+    Without ``kept`` every dat that is written is stored. The tiles have no maps yet: see
+    :func:`with_maps`.
     """
     from .compiled import of_set
     from .map_numbers import map_arrays

@@ -97,7 +97,12 @@ def launch(
     if failed:
         thread, error = failed[0]
         calls = [n for n, r in enumerate(records) if isinstance(r, Call)]
-        add_place(error, records, calls[int(state[thread * LINE])])
+        n = calls[int(state[thread * LINE])]
+        # what the program gave to globals before the call stays, as it would without tiles
+        for record in records[:n]:
+            if isinstance(record, Assign):
+                record.run()
+        add_place(error, records, n)
         raise error
 
 

@@ -14,19 +14,9 @@ TIMED = 3
 class MeasuredRun:
     """Every call is a run of the sequence, whatever way it takes.
 
-    Parameters
-    ----------
-    ways : mapping of name to function
-        Each makes a run, when its turn comes; ``"loops"`` is there.
-    known : str or None
-        The way to take without timing any.
-
-    Attributes
-    ----------
-    chosen : str or None
-        The way that is taken from now on; None while they are timed.
-    seconds : dict of name to float
-        The least time of each way so far.
+    Each of ``ways`` makes a run, when its turn comes; ``"loops"`` is there. ``known`` is the way to
+    take without timing any. ``chosen`` is the way that is taken from now on, None while they are
+    timed; ``seconds`` is the least time of each so far.
     """
 
     def __init__(self, ways: Mapping[str, Callable[[], Run]], known: str | None = None) -> None:

@@ -25,18 +25,8 @@ def tile_owners(
 
     Blocks of the largest loop that writes through maps are joined, or cut where they are too large:
     they are compact. Those of loops without maps are runs of a numbering, whatever their shape.
-    Raises MeshprepError for a chain that changes nothing.
-
-    Parameters
-    ----------
-    plans : sequence of LoopPlan
-        Those of the chain's loops.
-    tile_size : int
-        Elements of the last loop's set in a tile, about.
-
-    Returns
-    -------
-    dict of set name to (n,) int32
+    ``plans`` are those of the chain's loops; a tile has about ``tile_size`` elements of the last
+    loop's set. Raises MeshprepError for a chain that changes nothing.
     """
     part = all_owners(chain, plans, tile_size)
     return {s: part[s] for s in chain.owned_sets()}

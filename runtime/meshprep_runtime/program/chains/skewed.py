@@ -25,14 +25,10 @@ MOST_ROUNDS = 12
 def skewed(chain: ChainNumbers, part: Mapping[str, NDArray[np.int32]]) -> SkewedPlan:
     """Cut a chain into skewed tiles.
 
-    The first loops follow ``part``; an element of a later loop goes to the last tile among those
-    that it depends on. Where two tiles of one colour touch a common value, they are coloured anew.
-    O(accesses of the chain) for each round of colouring; most chains need one or two.
-
-    Parameters
-    ----------
-    part : mapping of set name to (n,) int32
-        The tile of every element of every set.
+    The first loops follow ``part``, the tile of every element of every set; an element of a later
+    loop goes to the last tile among those that it depends on. Where two tiles of one colour touch a
+    common value, they are coloured anew. O(accesses of the chain) for each round of colouring; most
+    chains need one or two.
     """
     columns = {
         (name, c): m.table[:, c].astype(np.int32)

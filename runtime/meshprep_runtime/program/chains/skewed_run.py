@@ -26,14 +26,8 @@ from .source import LINE, SkewedCode, skewed_elements, skewed_text
 class SkewedRun:
     """A chain on its skewed tiles, compiled when it first runs.
 
-    Where a kernel raises, some tiles have changed the dats, as a loop alone would have.
-
-    Parameters
-    ----------
-    dats : mapping of name to ProgramDat
-        By the names of the loops of ``tiles``.
-    seconds : float
-        That the inspector took.
+    Where a kernel raises, some tiles have changed the dats, as a loop alone would have. ``dats``
+    are by the names of the loops of ``tiles``, and ``seconds`` those that the inspector took.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError, check_number
 from ...plan.model import PlanContent
-from ..dat import ProgramDat
+from ..dat import ProgramDat, check_own_memory
 from ..distributed import DistributedPlan
 from ..vote import ALONE, together
 from .clock import Clock
@@ -29,23 +29,11 @@ RECENT = 256
 class Checkpoints:
     """Saves the state of a program now and then, and brings a new run of it there.
 
-    Raises MeshprepError on all ranks, for files of another plan or number of ranks, or that are
-    damaged with those before them.
-
-    Parameters
-    ----------
-    path : Path
-        Of the file. Where it exists, the program goes on from it: until its entry, calls of loops
-        do nothing but hand out the globals that were logged.
-    every : float
-        Seconds between checkpoints.
-    comm : communicator
-        Of the ranks that save and go on together.
-
-    Attributes
-    ----------
-    steps : Steps
-        Has the dats of the program.
+    Where the file ``path`` exists, the program goes on from it: until its entry, calls of loops do
+    nothing but hand out the globals that were logged. ``every`` are the seconds between
+    checkpoints, ``comm`` the ranks that save and go on together, and ``steps`` has the dats of the
+    program. Raises MeshprepError on all ranks, for files of another plan or number of ranks, or
+    that are damaged with those before them.
     """
 
     def __init__(
@@ -69,7 +57,8 @@ class Checkpoints:
         self._begin_at: int | None = None
 
     def keep(self, dat: ProgramDat) -> None:
-        """Save a dat from now on, which the program has just made."""
+        """Save a dat from now on, which the program has just made, with an array of its own."""
+        check_own_memory(dat, self._dats)
         self._dats.append(dat)
         dat.watch = self
 
@@ -94,8 +83,19 @@ class Checkpoints:
             self._pending, self._asked = None, True
 
     def here(self) -> None:
-        """Let the next checkpoint begin before the next loop, whatever the clock says."""
+        """Let the next checkpoint begin before the next loop, whatever the clock says.
+
+        Raises MeshprepError on all ranks after a step that raised on one.
+        """
+        together(self._comm, self._refuse_after_failure)
         self._asked = self._replay is None
+
+    def _refuse_after_failure(self) -> None:
+        if self._failed:
+            raise MeshprepError(
+                "no checkpoint can begin after a loop that raised an exception, as a new run would "
+                "not meet it: end this run and start it again"
+            )
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -28,11 +28,7 @@ class Decisions(Generic[K]):
         """Decide the dats of a loop that is about to run.
 
         ``full`` tells of each dat of the loop whether it overwrites all of it and reads nothing.
-
-        Returns
-        -------
-        list of keys
-            To be saved now.
+        Gives those that are to be saved now.
         """
         met = [dat for dat in full if dat in self.flagged]
         self.flagged.difference_update(met)
