@@ -24,7 +24,7 @@ from meshprep_runtime.program.chains.tiling import cut
 from meshprep_runtime.tuning.machines import this_cpu
 from meshprep_runtime.tuning.tune import synthetic
 
-from .tuning import check_kernel
+from .tuning import check_kernel, named
 
 Arrays = Mapping[str, NDArray[Any]]
 Kernels = Mapping[str, Callable[..., None]]
@@ -83,7 +83,8 @@ def tune_chain(
     schedules = _schedules(plan, chain, tile_sizes)
     timed = _TimedChain(replace(plan, chains=schedules), chain, kernels, values)
     notes = timed.check()
-    times = _times(timed, list(schedules), runs, progress)
+    with named(f"chain '{name}'"):
+        times = _times(timed, list(schedules), runs, progress)
     tuned = ChainTuned(
         machine=this_cpu().machine,
         trials=tuple(

@@ -1,6 +1,7 @@
 """``tune``: finds how a loop of a plan runs fastest, and writes it into the plan."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -104,7 +105,8 @@ def tune_plan(
         _check_values(own.loop, given)
         if not isinstance(kernel, DeviceFunction):
             notes += check_kernel(ParLoop(kernel, own), given)
-        tuned = tune(kernel, widened, given, backend=backend, progress=progress, **search)
+        with named(f"loop '{loop}'"):
+            tuned = tune(kernel, widened, given, backend=backend, progress=progress, **search)
         if backend.machine.kind == CPU and not own.loop.matrices:
             before = _in_input_order(plan, own, kernel, given, backend, TuningSearch(**search).runs)
     else:
@@ -186,6 +188,20 @@ def check_kernel(loop: ParLoop, arrays: Mapping[str, Any]) -> list[str]:
             raise
         return [f"the accesses of the kernel: {error}"]
     return []
+
+
+@contextmanager
+def named(what: str) -> Iterator[None]:
+    """Give what a kernel raises the name of its loop or chain."""
+    try:
+        yield
+    except MeshprepError:
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise MeshprepError(
+            f"running {what} raised {text}: name --values that its kernels can work on"
+        ) from error
 
 
 def _check_values(loop: Loop, values: Mapping[str, NDArray[Any]]) -> None:

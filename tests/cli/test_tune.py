@@ -29,6 +29,12 @@ def sets(a, b):
     a[0] = 1.0
     b[0] += 2.0
 
+def complains(a, b):
+    a[0] += 1.0
+    b[0] += 2.0
+    if a[0] > -1e9:
+        raise ValueError("too much")
+
 def raises(a, b):
     f = math.sqrt(-1.0 - a[0] * a[0])
     a[0] += f
@@ -129,6 +135,9 @@ def test_a_kernel_that_sets_what_it_should_add_to_is_refused(cli, plan):
     code, out, err = cli("tune", plan, "--kernel", f"{where}:sets", *words)
     assert (code, out, plan.read_bytes() == before) == (2, "", True)
     assert "argument 'value', index 0, component 0: what is added depends on its value" in err
+    code, out, err = cli("tune", plan, "--kernel", f"{where}:complains", *words)
+    assert (code, out, plan.read_bytes() == before) == (2, "", True)
+    assert "error: running loop 'edges->cells' raised ValueError: too much: name --values" in err
     # Python raises where machine code gives nan: it is timed, and nobody knows what it does
     code, out, _ = cli("tune", plan, "--kernel", f"{where}:raises", *words)
     assert code == 0

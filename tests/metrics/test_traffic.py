@@ -36,7 +36,7 @@ LOOPS = {
     ),
     "relax": (
         Arg("q", RW, 1, "f4", "edges->cells", (0,)),
-        Arg("q", READ, 1, "f4", "edges->cells", (1,)),
+        Arg("q", RW, 1, "f4", "edges->cells", (1,)),
         Arg("old", WRITE, 2, "f8", "edges->nodes", (0, 1)),
     ),
     "direct": (Arg("a", READ, 4, "f8"), Arg("b", WRITE, 1, "f4")),
