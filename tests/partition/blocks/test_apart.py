@@ -68,7 +68,9 @@ def test_fragments_go_to_the_neighbour_that_they_share_most_facets_with(data):
     vertex = st.integers(0, n - 1)
     drawn = data.draw(st.lists(st.tuples(vertex, vertex), max_size=24))
     pairs = {(min(a, b), max(a, b)) for a, b in drawn if a != b}
-    block = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), np.int32)
+    drawn = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    # no block is empty
+    block = np.unique(drawn, return_inverse=True)[1].astype(np.int32)
     graph, whole = graph_of(n, pairs), slow_components(n, pairs)
     level = element_level(np.zeros((n, 1), np.int32), graph, np.zeros((n, 2)))
     found = reunited(level, block, components_of(level))
