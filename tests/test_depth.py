@@ -63,8 +63,8 @@ def calls_to_move(*command):
 @pytest.mark.parametrize(
     ("kind", "options", "search"),
     [
-        ("delaunay2d", {"cells": 300}, "Search.multilevel"),
-        ("box", {"nx": 20, "ny": 20, "nz": 0, "type": "quad"}, "Search.improve"),
+        ("delaunay2d", {"cells": 300}, "search.Search.multilevel"),
+        ("box", {"nx": 20, "ny": 20, "nz": 0, "type": "quad"}, "annealing.Annealing.improve"),
     ],
 )
 def test_ten_calls_lead_from_a_command_to_the_innermost_move(kind, options, search, tmp_path):
@@ -72,5 +72,5 @@ def test_ten_calls_lead_from_a_command_to_the_innermost_move(kind, options, sear
     write(generate(kind, **options), mesh)
     names = calls_to_move("reorder", mesh, "--block-size", "64", "-q")
     assert names[:3] == ["reorder.run", "workflow.run", "steps.draft"]
-    assert f"search.{search}" in names
+    assert search in names
     assert len(names) - 1 <= MOST_CALLS, names

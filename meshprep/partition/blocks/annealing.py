@@ -126,7 +126,8 @@ class Annealing:
         found, pressure, gained = block.copy(), np.zeros((1, self.n_blocks)), 0.0
         todo = self._of_elements(self._first_level(), phase)
         for k in range(len(todo)):
-            gained += self._anneal(todo[k:], [found], pressure)
+            for tasks in self._groupings(todo[k:], [found], pressure):
+                gained += sum(each(anneal_groups, tasks))
         moved = self.within_cap(found)
         if moved or self.colour or len(todo) > 1:
             before = self.cost(block, self.loads_at_start)
@@ -187,13 +188,6 @@ class Annealing:
             if self.until < FOREVER and part < parts - 1:
                 total = begin + self._budget.sweeps(todo, begin / total)
         self.sweeps += total if level.weight.size == self._elements.weight.size else 0
-
-    def _anneal(
-        self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
-    ) -> float:
-        """Anneal the first level of those left to do; blocks and pressure change. The gain."""
-        tasks = self._groupings(todo, blocks, pressure)
-        return sum(sum(each(anneal_groups, some)) for some in tasks)
 
     def _parts(self, phase: Phase, total: int) -> int:
         """How often a level is grouped for so many sweeps."""

@@ -87,14 +87,14 @@ def reunited(level: Level, block: Int32s, component: Int32s | None) -> Int32s:
     return best[piece]
 
 
-class Row(NamedTuple):
+class ComponentRow(NamedTuple):
     """Components in a row: that of each of the largest clusters, and how large blocks of it are."""
 
     component: Int32s | None
     share: Int64s
 
     @classmethod
-    def of(cls, top: Level, sizes: Sizes, alike: bool) -> Row:
+    def of(cls, top: Level, sizes: Sizes, alike: bool) -> ComponentRow:
         """Packed where blocks are ``alike``, but for components that share points with others.
 
         There is no ``component`` of each cluster where there is but one.

@@ -56,10 +56,9 @@ FEW = 200
 # By what share bricks of a grid, or bisection, must load less than the other for that to be left
 # out: annealing gains so much at most.
 FAR_AHEAD = 0.015
-# Blocks are annealed again where the cap and the fragments cost more than this, in times the loads.
+# Blocks are annealed again where the cap and the fragments cost more than this, in times the loads;
+# they stay in pieces where it costs more to make them connected.
 WORTH_HEALING = 1.003
-# They stay in pieces where connected ones load more than this, in times the loads.
-WORTH_MENDING = 1.001
 # Of more blocks bisection alone has never given better ones than annealing.
 FEW_BLOCKS = 32
 
@@ -245,7 +244,7 @@ def _mend(search: Search, block: Int32s) -> None:
         groups = search.groups(block, k, near)
         reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
         before, count = count, int(fragmented.sum())
-    if search.cost(block) > WORTH_MENDING * search.cost(pieces):
+    if search.cost(block) > WORTH_HEALING * search.cost(pieces):
         block[:] = pieces
     search.fragmented = int(_fragmented(search, block, search.n_blocks).sum())
 

@@ -8,12 +8,12 @@ from meshprep_runtime.maps import distinct
 
 from ...kernels import Float64s, Int32s
 from ...kernels.memory import give_back
-from ...kernels.parallel import take
+from ...kernels.parallel import each, take
 from .annealing import Annealing
-from .apart import Row, apart_first, moved_together, of_several, reunited, torn_share
+from .apart import ComponentRow, apart_first, moved_together, of_several, reunited, torn_share
 from .bisection import bisect, bisect_places
 from .geometry import Geometry, Sample, frames
-from .groups import Points
+from .groups import Points, anneal_groups
 from .guide import TRIAL_BLOCKS, TRIAL_SWEEPS, misled
 from .levels import (
     Level,
@@ -56,15 +56,17 @@ class Search(Annealing):
         pressure = np.zeros((len(blocks), self.n_blocks))
         start = blocks[0].copy()
         for k in range(len(todo)):
-            self._anneal(todo[k:], blocks, pressure)
+            for tasks in self._groupings(todo[k:], blocks, pressure):
+                each(anneal_groups, tasks)
             if k == 0 and self._misled(todo[1:], blocks[0], labels, pressure[0]):
                 self._guided, blocks, pressure = 0.0, [start], np.zeros_like(pressure)
-                self._anneal(todo, blocks, pressure)
+                for tasks in self._groupings(todo, blocks, pressure):
+                    each(anneal_groups, tasks)
             if k < len(labels) and self.sizes is None:
                 blocks = [reunited(todo[k][0], block, component) for block in blocks]
                 component = None if component is None else take(component, labels[-1 - k])
             # memory of a level that is done is for those of more clusters
-            todo[k] = todo[-1]
+            todo[k], tasks = todo[-1], []
             if k < len(labels):
                 blocks = [take(block, labels[-1 - k]) for block in blocks]
                 self._bring_back(todo, k + 1, labels)
@@ -110,7 +112,7 @@ class Search(Annealing):
         """The blocks of the largest clusters to start from."""
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
-        self._row = Row.of(levels[-1], self._sizes, self.sizes is None)
+        self._row = ComponentRow.of(levels[-1], self._sizes, self.sizes is None)
         blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
         self._start_from(refined(blocks[0], labels))
         return blocks

@@ -8,7 +8,7 @@ from meshprep.io.generate import generate
 from meshprep.mesh.incidence import Csr
 from meshprep.partition import BlockProblem, partition
 from meshprep.partition.blocks.apart import (
-    Row,
+    ComponentRow,
     apart_first,
     components,
     components_of,
@@ -68,7 +68,9 @@ def test_fragments_go_to_the_neighbour_that_they_share_most_facets_with(data):
     vertex = st.integers(0, n - 1)
     drawn = data.draw(st.lists(st.tuples(vertex, vertex), max_size=24))
     pairs = {(min(a, b), max(a, b)) for a, b in drawn if a != b}
-    block = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), np.int32)
+    drawn = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    # no block is empty
+    block = np.unique(drawn, return_inverse=True)[1].astype(np.int32)
     graph, whole = graph_of(n, pairs), slow_components(n, pairs)
     level = element_level(np.zeros((n, 1), np.int32), graph, np.zeros((n, 2)))
     found = reunited(level, block, components_of(level))
@@ -108,7 +110,7 @@ def two_squares(side):
 def test_components_are_cut_from_each_other_before_they_are_cut():
     table, points, where = two_squares(8)
     level = element_level(table, facet_graph(table, len(points)), where)
-    row = Row.of(level, Sizes.equal(128, 5, 32), True)
+    row = ComponentRow.of(level, Sizes.equal(128, 5, 32), True)
     places = apart_first(row.component, table, where, points, np.eye(2))
     assert [a.shape[1] for a in places] == [3, 3, 3]
     part = bisect(table, places[1], places[0], places[2], 5)
@@ -127,7 +129,7 @@ def test_what_a_block_has_of_two_components_is_in_one_place():
     levels, labels = [element_level(table, graph, where)], []
     level, label = coarsen(levels[0], len(points), 4)
     levels, labels = [*levels, level], [label]
-    row, some = Row.of(level, Sizes.equal(128, 5, 32), True), level.example
+    row, some = ComponentRow.of(level, Sizes.equal(128, 5, 32), True), level.example
     places = apart_first(row.component, table[some], where[some], points, np.eye(2))
     block = bisect(table[some], places[1], places[0], places[2], 5, weight=level.weight)
     moved = moved_together(levels, labels, block, row.component)
@@ -145,7 +147,7 @@ def test_a_connected_mesh_has_no_components():
         array[:64] if k != 1 else array for k, array in enumerate(two_squares(8))
     )
     level = element_level(table, facet_graph(table, len(points)), where)
-    assert Row.of(level, Sizes.equal(64, 2, 32), True).component is None
+    assert ComponentRow.of(level, Sizes.equal(64, 2, 32), True).component is None
     assert torn_share(level, np.repeat(np.arange(4, dtype=np.int32), 16), 4, None) == 0.0
 
 

@@ -48,7 +48,7 @@ def trial(table, n_points, where, shuffled):
         np.arange(search.n_blocks, dtype=np.int32) // (search.n_blocks // 2 + 1),
         block.copy(),
     )
-    points, schedule = Points(geometry.weight, None), search._schedule(phase, 20)
+    points, schedule = Points(geometry.weight, None), search._schedule(phase, 20, False)
     found = misled(level, points, metric, block, groups, schedule, pressure)
     assert (block == before).all()
     assert not pressure.any()

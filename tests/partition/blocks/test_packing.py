@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from meshprep.mesh.incidence import Csr
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks.apart import Row
+from meshprep.partition.blocks.apart import ComponentRow
 from meshprep.partition.blocks.levels import element_level
 from meshprep.partition.blocks.packing import _best_fit, packed
 from meshprep.partition.blocks.sizes import Sizes
@@ -64,7 +64,7 @@ def test_components_that_share_a_point_are_not_packed():
     table = np.array([[0, 1], [1, 2], [3, 4], [4, 5], [6, 7], [7, 8], [8, 9], [9, 10]], np.int32)
     neighbour = np.arange(8, dtype=np.int32) ^ 1
     level = element_level(table, Csr(np.arange(9), neighbour), np.zeros((8, 1)))
-    row = Row.of(level, Sizes.equal(8, 4, 2), True)
+    row = ComponentRow.of(level, Sizes.equal(8, 4, 2), True)
     # two pairs are packed, behind the others
     assert row.component.tolist() == [2, 2, 3, 3, 0, 0, 1, 1]
     assert row.share.tolist() == [2, 2, 2, 2]

@@ -117,6 +117,16 @@ def test_tetrahedra_without_coordinates_are_ahead_of_metis(check_blocks):
     assert reuse(table, len(points), ours) > 1.01 * reuse(table, len(points), theirs)
 
 
+def test_blocks_of_a_tree_stay_in_pieces_where_these_load_less(check_blocks):
+    random = np.random.default_rng(1)
+    parents = [random.integers(max(0, k - 40), k) for k in range(1, 8_000)]
+    table = np.stack([np.arange(1, 8_000), parents], axis=1).astype(np.int32)
+    blocks = partition(BlockProblem(table, 8_000, 64), "blocks")
+    check_blocks(blocks, len(table), 64)
+    # 8,273 where pieces are joined to other blocks
+    assert blocks.notes["loads"] < 8_260
+
+
 def test_hexes_without_coordinates_are_ahead_of_metis(hex_nodes, check_blocks):
     table, n_points, _ = hex_nodes(24)
     problem = BlockProblem(table, n_points, 320)
