@@ -191,7 +191,7 @@ def _pictures() -> None:
 def _small(**options: Any) -> tuple[Mesh, LoopSpec, Options]:
     """A square of triangles with its edges, a loop over these, and options."""
     random = np.random.default_rng(0)
-    where, cells = _triangles(random, 28)
+    where, cells = _triangles(random, 30)
     ends = np.sort(cells[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2))
     edges, own, count = np.unique(ends, axis=0, return_inverse=True, return_counts=True)
     cell = np.argsort(own.ravel(), kind="stable") // 3
