@@ -4,7 +4,9 @@ import hashlib
 import os
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -28,19 +30,33 @@ def _kept(words, source):
     return folder / hashlib.sha256(content).hexdigest()[:32]
 
 
+@cache
+def sanitizers(compiler):
+    """Flags of a checked program; none where the compiler's libraries for it are not installed."""
+    flags = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover"]
+    with TemporaryDirectory() as folder:
+        words = [compiler, *flags, "-x", "c", "-", "-o", f"{folder}/program"]
+        empty = "int main(void) { return 0; }"
+        built = subprocess.run(words, input=empty, text=True, capture_output=True)
+    assert built.returncode == 0 or "MESHPREP_REQUIRE_C" not in os.environ, built.stderr
+    return flags if built.returncode == 0 else []
+
+
 @pytest.fixture(scope="session")
 def compile_program():
     """A function that compiles, and returns what the compiler says.
 
-    It skips where this machine cannot; in CI, only where the compiler is an ``optional`` one.
+    It skips where this machine cannot; in CI, only where the compiler is an ``optional`` one. What
+    a ``checked`` program reads or frees wrongly, or never frees, ends it.
     """
 
-    def compile_program(compiler, flags, source, program, optional=False):
+    def compile_program(compiler, flags, source, program, optional=False, checked=False):
         found, hdf5 = shutil.which(compiler), hdf5_flags()
         if found is None or hdf5 is None:
             missing = f"no compiler '{compiler}'" if found is None else "no libhdf5-dev"
             assert optional or "MESHPREP_REQUIRE_C" not in os.environ, missing
             pytest.skip(f"{missing} on this machine")
+        flags = [*flags, *(sanitizers(found) if checked else [])]
         kept = _kept([found, *flags, *hdf5], source)
         if kept.exists():
             shutil.copy(kept, program)
