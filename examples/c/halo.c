@@ -75,7 +75,16 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     mp_part *part = argc == 3 ? mp_open_part(argv[1], ranks, rank, error) : NULL;
-    int64_t wrong = part ? wrong_copies(part, argv[2], error) : -1;
+    int opened = part != NULL;
+    MPI_Allreduce(MPI_IN_PLACE, &opened, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    if (!opened) { /* all end together, so that no message is lost */
+        if (!part)
+            fprintf(stderr, "error: %s\n", error);
+        mp_close_part(part);
+        MPI_Finalize();
+        return 2;
+    }
+    int64_t wrong = wrong_copies(part, argv[2], error);
     if (wrong < 0) {
         fprintf(stderr, "error: %s\n", error);
         MPI_Abort(MPI_COMM_WORLD, 2);

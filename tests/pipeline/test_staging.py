@@ -80,7 +80,7 @@ def test_only_written_columns_conflict_and_maps_into_one_set_share_its_points():
         (
             _arg("r", Access.INC, "edges->cells", 2, 0),
             _arg("q", Access.READ, "edges->cells", 1),
-            _arg("r", Access.RW, "edges->cells (far)", 0),
+            _arg("r", Access.INC, "edges->cells (far)", 0),
             _arg("x", Access.READ, "edges->nodes", 0, 1),
             _arg("f", Access.WRITE, "edges->faces", 0),
         ),
