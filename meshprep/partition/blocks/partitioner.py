@@ -165,8 +165,13 @@ def _candidates(
 
 
 def _in_share(search: Search, count: int, **changes: Any) -> Search:
-    """The same search, which ends after its share of the time where so many follow each other."""
+    """The same search, which ends after its share of the time where so many follow each other.
+
+    The last one is the search itself where it needs not end: its elements are not held twice.
+    """
     until, now = search.until, clock()
+    if count == 1 and until >= FOREVER and not changes:
+        return search
     if until < FOREVER:
         until = now + (until - now) / count - search.closing
     return replace(search, until=until, **changes)
