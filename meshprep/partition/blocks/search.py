@@ -35,6 +35,8 @@ START_CLUSTERS = 3000
 # A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
 # where the start that they give has less than this share of its loads.
 TORN, WORTH_GUESSING = 0.2, 0.99
+# A plane that needs graph distances has so many times as many sweeps: finding these takes the rest.
+AFTER_DISTANCES = 0.75
 
 
 @dataclass(eq=False)
@@ -103,6 +105,8 @@ class Search(Annealing):
         elif component is not None:
             levels = moved_together(levels, labels, blocks[0], component)
         todo = phases(levels, d, self.effort, self.n_blocks)
+        if d == 2 and guessed is not None:
+            todo = [(level, phase.longer(AFTER_DISTANCES)) for level, phase in todo]
         todo[-1:] = self._of_elements(*todo[-1])
         del levels
         self._tidy()
