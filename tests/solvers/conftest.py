@@ -4,11 +4,14 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 def hdf5_flags():
@@ -72,3 +75,18 @@ def compile_program():
         return built.stderr
 
     return compile_program
+
+
+@pytest.fixture
+def build(compile_program):
+    """A function that compiles the example into a folder."""
+    from c_builds import BUILDS, FOLDER, STRICT
+
+    def build(language, folder, example="heat"):
+        compiler, kind = BUILDS[language]
+        flags, program = ["-x", kind, f"-std={language.lower()}", *STRICT], folder / example
+        checked = language == "C99"
+        compile_program(compiler, flags, FOLDER / f"{example}.c", program, checked=checked)
+        return folder / example
+
+    return build

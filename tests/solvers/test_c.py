@@ -1,51 +1,19 @@
 """The C example, built with the compiler of this machine: the numbers of the Python runtime."""
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
+from c_builds import BUILDS, FOLDER, LOOPS, STRICT
 
 from meshprep import Options, prepare, read_requests
-from meshprep.distribute.job import SplitJob, run
-from meshprep.distribute.steps import SplitOptions
 from meshprep.io.generate import generate
-from meshprep.pipeline import workflow
 from meshprep.topology import derive
 from meshprep_runtime import ParLoop
-from meshprep_runtime.plan.parts import load_part, parts_table
-
-FOLDER = Path(__file__).parents[2] / "examples" / "c"
-LOOPS = """\
-[loop.flux]
-over = "edges"
-args = [
-  { dat = "t", map = "edges->cells", access = "read" },
-  { dat = "r", map = "edges->cells", access = "inc" },
-]
-"""
-STRICT = ["-O2", "-Wall", "-Wextra", "-Werror", "-fopenmp"]
-BUILDS = {"C99": ("cc", "c"), "C++11": ("c++", "c++")}
-
-
-@pytest.fixture
-def build(compile_program):
-    """A function that compiles the example into a folder."""
-
-    def build(language, folder, example="heat"):
-        compiler, kind = BUILDS[language]
-        flags, program = ["-x", kind, f"-std={language.lower()}", *STRICT], folder / example
-        checked = language == "C99"
-        compile_program(compiler, flags, FOLDER / f"{example}.c", program, checked=checked)
-        return folder / example
-
-    return build
 
 
 @pytest.fixture(scope="module", params=["ranges", "lists"])
@@ -212,22 +180,6 @@ def triangles_by_scipy(plan, mesh):
     return scipy.sparse.coo_array(entries, plan.matrices["K"].shape).tocsr()
 
 
-def told_of(part, name):
-    """What the example prints of a set."""
-    one = part.sets[name]
-    runs = ("first", one.owned_start), ("core", one.core), ("owned", one.owned)
-    lines = [" ".join(f"{k} {v}" for k, v in (*runs, ("exec", one.exec), ("halo", one.halo)))]
-    for kind in ("send_exec", "send_halo", "receive_exec", "receive_halo"):
-        messages = getattr(one, kind)
-        rows = messages.rows
-        if kind.startswith("receive") and rows.size:
-            rows = rows - rows[0]
-        for i, other in enumerate(messages.parts):
-            these = rows[messages.offset[i] : messages.offset[i + 1]]
-            lines.append(f"{kind} {other} rows {these.size} sum {these.sum()}")
-    return lines
-
-
 EVERYTHING = """\
 #define MESHPREP_PLAN_IMPLEMENTATION
 #include "meshprep_plan.h"
@@ -329,73 +281,3 @@ def test_all_that_a_plan_holds(compile_program, tmp_path, lists):
             code, told = ask(*names[:i], wrong, *names[i + 1 :])
             assert (code, told.count("\n")) == (2, 1)
             assert ("too long" in told) == (len(wrong) > 2)
-
-
-def test_copies_in_c_by_mpi(compile_program, tmp_path):
-    """Every copy gets the number that the file gives it, from the rank that owns it."""
-    folder = Path(sys.executable).parent
-    compiler, launcher = (
-        shutil.which(name, path=f"{folder}{os.pathsep}{os.environ['PATH']}")
-        for name in ("mpicc", "mpiexec.hydra")
-    )
-    if compiler is None or launcher is None:
-        pytest.skip("no MPICH on this machine")
-    program = tmp_path / "halo"
-    compile_program(compiler, ["-std=c99", *STRICT], FOLDER / "halo.c", program, optional=True)
-    mesh, file = tmp_path / "square.msh", tmp_path / "square.parts.h5"
-    workflow.generate("delaunay2d", mesh, values={"cells": 300})
-    (tmp_path / "heat.toml").write_text(LOOPS)
-    run(SplitJob(mesh, file, (3,), read_requests(tmp_path / "heat.toml")))
-    assert all(load_part(file, 3, p).sets["cells"].copies.size for p in range(3))
-
-    def ask(ranks):
-        words = [launcher, "-n", str(ranks), program, file, "cells"]
-        return subprocess.run(words, capture_output=True, text=True, timeout=60)
-
-    assert ask(3).stdout == "3 ranks: 0 copies are wrong\n"
-    assert "is not split into so many parts" in ask(2).stderr
-
-
-@pytest.mark.parametrize("language", BUILDS)
-def test_a_part_in_c(build, language, tmp_path):
-    program = build(language, tmp_path, "part")
-    mesh, file = tmp_path / "square.msh", tmp_path / "square.parts.h5"
-    workflow.generate("delaunay2d", mesh, values={"cells": 300})
-    # names are escaped in the list of the arrays
-    more = r'[loop."fl\u00fcss \"\\\U0001F600\""]'
-    (tmp_path / "heat.toml").write_text(LOOPS + LOOPS.replace("[loop.flux]", more))
-    requests = read_requests(tmp_path / "heat.toml")
-    run(SplitJob(mesh, file, (3, 5), requests, SplitOptions(), Options(block_size=16)))
-
-    def ask(path, *words):
-        return subprocess.run([program, path, *words], capture_output=True, text=True)
-
-    for part in range(3):
-        for name in ("cells", "edges"):
-            done = ask(file, "3", str(part), name)
-            assert done.stdout.splitlines() == told_of(load_part(file, 3, part), name)
-    whole, table = file.read_bytes(), parts_table(file, 5)
-    (at, size), other = table.extent(1, 2), table.extent(1, 3)[0]
-    bad = tmp_path / "bad.parts.h5"
-    cases = {
-        (at + size - 1, "2"): "damaged: the part does not match its checksum",
-        (600, "2"): "damaged: its tables do not match",
-        (0, "2"): "no parts",
-        # white space for the end of a line, and behind the text
-        (16, "2"): "damaged: its tables do not match",
-        (300, "2"): "damaged: its tables do not match",
-        (other, "5"): "is not split into so many parts, or has no such part",
-    }
-    for (flipped, part), message in cases.items():
-        bad.write_bytes(whole[:flipped] + bytes([whole[flipped] ^ 1]) + whole[flipped + 1 :])
-        done = ask(bad, "5", part, "cells")
-        assert (done.returncode, done.stdout) == (2, "")
-        assert message in done.stderr
-    for left in (len(whole) - 1, len(whole) // 2, 700):
-        bad.write_bytes(whole[:left])
-        done = ask(bad, "5", "2", "cells")
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    # what is another part's is not read
-    bad.write_bytes(whole[:other] + bytes([whole[other] ^ 1]) + whole[other + 1 :])
-    assert ask(bad, "5", "2", "cells").returncode == 0
-    assert "is not in the part" in ask(file, "3", "0", "sides").stderr

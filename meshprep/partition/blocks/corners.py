@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import ranges, read_only
 
 from ...kernels import Bools, Int32s
 from ...mesh.incidence import Csr
@@ -63,7 +63,6 @@ def corners_of(table: Int32s, weight: Int32s | None, graph: Csr) -> Corners | No
 def _in_common(table: Int32s, graph: Csr, sample: Int32s) -> Bools:
     """Of each neighbour of the elements of a sample, which of the element's points it has."""
     count = graph.offset[sample + 1] - graph.offset[sample]
-    first = graph.offset[sample] - (np.cumsum(count) - count)
-    other = graph.index[np.repeat(first, count) + np.arange(count.sum())]
+    other = graph.index[ranges(graph.offset[sample], count)]
     own = table[np.repeat(sample, count)][:, :, None]
     return np.any((own == table[other][:, None, :]) & (own >= 0), axis=2)

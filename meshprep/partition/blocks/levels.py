@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct, read_only
+from meshprep_runtime.maps import distinct, read_only, rows_of_entries
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, inlined, kernel
 from ...kernels.parallel import each, pieces, take
@@ -191,11 +191,11 @@ def refined(block: Int32s, labels: list[Int32s]) -> Int32s:
 
 def cost_of_clusters(level: Level, block: Int32s, weight: Int32s, facet: float) -> float:
     """The weighted loads and the price of the cut facets, less what no move can change."""
-    rows, n_blocks = np.repeat(np.arange(block.size), np.diff(level.point_offset)), block.max() + 1
-    pairs = distinct(level.points.astype(np.int64) * n_blocks + block[rows])
+    n_blocks = block.max() + 1
+    owner = block[rows_of_entries(level.point_offset)]
+    pairs = distinct(level.points.astype(np.int64) * n_blocks + owner)
     loads = weight[pairs // n_blocks].sum(dtype=np.int64)
-    rows = np.repeat(np.arange(block.size), np.diff(level.offset))
-    apart = block[rows] != block[level.neighbours]
+    apart = block[rows_of_entries(level.offset)] != block[level.neighbours]
     facets = level.facets[apart].sum(dtype=np.int64) if level.facets.size else apart.sum()
     return float(loads + facet * facets / 2)
 
