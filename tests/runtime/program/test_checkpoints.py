@@ -1,4 +1,4 @@
-"""Checkpoints: how many values they hold, and that a program goes on from them, bit for bit."""
+"""Checkpoints: what they hold, and that a program goes on from them, bit for bit."""
 
 import json
 import os
@@ -20,28 +20,9 @@ from meshprep_runtime import Access, Arg, Loop, MeshprepError, Program
 from meshprep_runtime.program.chains.records import Assign
 from meshprep_runtime.program.chains.reduced import ReducedGlobal
 from meshprep_runtime.program.checkpoints import checkpoints, file
-from meshprep_runtime.program.checkpoints.decisions import (
-    Decisions,
-    calls_to_wait,
-    period,
-    saved_values,
-)
 from meshprep_runtime.program.checkpoints.generations import older
 from meshprep_runtime.program.checkpoints.steps import Step, Steps
 from meshprep_runtime.program.dat import make_dat
-
-DIMS = {"bounds": 1, "x": 2, "q": 4, "q_old": 4, "adt": 1, "res": 4}
-# The access lists of Fig. 6.1 [R14]; W: all of it is written.
-FIGURE = {
-    "save_soln": {"q": "R", "q_old": "W"},
-    "adt_calc": {"x": "R", "q": "R", "adt": "W"},
-    "res_calc": {"x": "R", "q": "R", "adt": "R", "res": "I"},
-    "bres_calc": {"bounds": "R", "x": "R", "q": "R", "adt": "R", "res": "I"},
-    "update": {"q": "W", "q_old": "R", "res": "RW"},
-}
-REAL = FIGURE | {"update": {**FIGURE["update"], "adt": "R"}}
-ORDER = ["save_soln", *["adt_calc", "res_calc", "bres_calc", "update"] * 2] * 3
-COLUMN = [8, 12, 13, 13, 8, 12, 13, 13, 8, 8, 12, 13, 13, 8, 12, 13, 13, 8]
 
 
 @pytest.fixture
@@ -53,38 +34,6 @@ def plan(slow):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "run.h5"
-
-
-def values_saved(accesses, entry):
-    written = {d for args in accesses.values() for d, a in args.items() if a != "R"}
-    full = [{d: a == "W" for d, a in accesses[loop].items()} for loop in ORDER[entry:]]
-    return saved_values(full, written, DIMS)
-
-
-def test_what_is_met_is_decided_once():
-    decisions = Decisions({"q", "res", "old"})
-    assert decisions.before({"x": False, "q": False, "old": True}) == ["q"]
-    assert decisions.before({"q": False, "old": False}) == []
-    assert decisions.flagged == {"res"}
-
-
-def test_the_column_of_figure_6_1():
-    assert [values_saved(FIGURE, i) for i in range(18)] == COLUMN
-    # update really reads adt, so that only save_soln is a best place
-    real = [values_saved(REAL, i) for i in range(18)]
-    assert [n for n, loop in zip(real, ORDER, strict=False) if loop == "save_soln"] == [8, 8]
-    assert [n for n, loop in zip(real, ORDER, strict=False) if loop == "update"] == [9] * 4
-
-
-def test_the_period_of_the_loops_and_its_cheapest_call():
-    assert [period(ORDER[:n]) for n in (9, 17, 18, 27)] == [None, None, 9, 9]
-    written = {d for args in REAL.values() for d, a in args.items() if a != "R"}
-    full = [{d: a == "W" for d, a in REAL[loop].items()} for loop in ORDER]
-    # save_soln, wherever the period begins
-    assert [calls_to_wait(full[i : i + 9], written, DIMS) for i in range(9)] == [
-        0,
-        *range(8, 0, -1),
-    ]
 
 
 def test_a_checkpoint_waits_for_the_cheapest_call(plan, path, monkeypatch):
