@@ -14,7 +14,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from common import EXAMPLES, c_library, report, timed
+from common import EXAMPLES, c_library, fastest, report
 
 from kernels.airfoil import FREE_STREAM, res_calc
 from meshprep.io.generate import generate
@@ -119,10 +119,8 @@ def _check(plan: LoopPlan, run: Callable[[], None], arrays: dict[str, np.ndarray
 
 
 def _rows(cases: list[Case], seconds: float) -> list[dict[str, Any]]:
-    best = [float("inf")] * len(cases)
-    for _ in range(TURNS):
-        best = [min(b, timed(c.run)) for b, c in zip(best, cases, strict=True)]
-    c_loop, before = best[0], best[2]
+    best = fastest({c: c.run for c in cases}, TURNS)
+    c_loop, before = best[cases[0]], best[cases[2]]
     return [
         {
             "order": c.order,
@@ -133,7 +131,7 @@ def _rows(cases: list[Case], seconds: float) -> list[dict[str, Any]]:
             "against shuffled": before / b,
             "calls to repay": seconds / (before - b) if c.order == "reordered" else None,
         }
-        for c, b in zip(cases, best, strict=True)
+        for c, b in best.items()
     ]
 
 

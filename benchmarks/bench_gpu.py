@@ -17,27 +17,27 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import EXAMPLES, report, table
+from common import EXAMPLES, table
 from gpu_cases import CASES, ORDERS, Case, expected, input_maps, mesh_of, plan_of
 from gpu_cases import values_of as values_of_plan
+from gpu_timing import device_or_exit, device_seconds, report_gpu
 
 from meshprep_runtime import Access, LoopPlan, MeshprepError, ParLoop, Plan
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, DeviceFunction, program, refusal
 from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.cubins import compiled
-from meshprep_runtime.cuda.device import current, import_cupy, use
+from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.protocols import Device
 from meshprep_runtime.tuning.candidates import fewer_threads
 
 BUILD = Path(__file__).parent.parent / "build" / "bench-gpu"
 SIZES = (128, 256, 512)
-SAMPLES, SAMPLE_SECONDS = 9, 0.002
+SAMPLES = 9
 COPY_BYTES = 2**30
 TIMES = ("ms", "median ms", "useful GB/s", "share of copy", "with maps")
 TOLERANCE = {8: 1e-12, 4: 1e-5}
@@ -147,7 +147,8 @@ class Bench:
         }
         loop(**arrays)
         error = self._error(arrays, way)
-        best, median = self._time(loop, arrays)
+        times = device_seconds(self.device, lambda: loop(**arrays), SAMPLES)
+        best, median = min(times), statistics.median(times)
         useful = useful_bytes(plan) / best / 1e9
         variant = None if way.variant is None else plan.variants[way.variant]
         return {
@@ -199,19 +200,6 @@ class Bench:
                 raise MeshprepError(f"{self.case.loop}, {way}: '{name}' is off by {off:.1e}")
             worst = max(worst, off)
         return worst
-
-    def _time(self, loop: ParLoop, arrays: dict[str, Any]) -> tuple[float, float]:
-        """Seconds of a call by the device's clock: best and median of several samples."""
-
-        def sample(calls: int) -> float:
-            start = self.device.mark()
-            for _ in range(calls):
-                loop(**arrays)
-            return self.device.seconds(start, self.device.mark()) / calls
-
-        calls = 1 + int(SAMPLE_SECONDS / max(sample(3), 1e-7))
-        times = [sample(calls) for _ in range(SAMPLES)]
-        return min(times), statistics.median(times)
 
 
 def useful_bytes(plan: LoopPlan) -> int:
@@ -315,19 +303,6 @@ def _against(rows: Sequence[dict[str, Any]], best: dict[str, Any]) -> Iterator[s
             yield f"; {min(r['ms'] for r in found) / best['ms']:.2f} times {name}"
 
 
-def about_gpu(device: Device) -> dict[str, Any]:
-    """The device, its driver and what compiles for it."""
-    found: dict[str, Any] = {"device": device.name, "arch": device.arch}
-    for name in ("cupy-cuda13x", "cupy-cuda12x", "numba-cuda", "nvidia-cuda-nvrtc"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    runtime = import_cupy().cuda.runtime
-    versions = {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion()}
-    return found | versions
-
-
 def prepare_all(scale: float, arch: str, chosen: str) -> None:
     """Plans and machine code, for a run that is to spend its time on the GPU."""
     for case in CASES:
@@ -352,10 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.prepare:
         prepare_all(given.scale, given.arch, given.loop)
         return
-    try:
-        device: Device = EmulatedDevice() if given.emulate else current()
-    except MeshprepError as error:
-        sys.exit(f"error: bench-gpu needs a GPU, or --emulate: {error}")
+    device = device_or_exit(given.emulate)
     if not given.emulate:
         # Not counted: it can be done beforehand, without a GPU.
         prepare_all(given.scale, device.arch, given.loop)
@@ -366,8 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Times of g++ say nothing.
         table([row | dict.fromkeys(TIMES) for row in rows])
         return
-    name = device.name.lower().replace(" ", "-")
-    report(f"gpu-{name}", rows, gpu=about_gpu(device), verdicts=words)
+    report_gpu("", device, rows, verdicts=words)
     print("\n".join(words))
 
 

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 from bench_airfoil import LOOPS, OP2, Airfoil, prepared_airfoil
-from bench_gpu import about_gpu
-from common import report
+from gpu_timing import device_or_exit, report_gpu
 
 from airfoil import KERNELS, bound, coordinates, start
 from meshprep.pipeline.steps import Prepared
-from meshprep_runtime import MeshprepError, ParLoop
+from meshprep_runtime import ParLoop
 from meshprep_runtime.cuda import COMMITS, DeviceFunction
-from meshprep_runtime.cuda.device import current, import_cupy, use
+from meshprep_runtime.cuda.device import import_cupy, use
 from meshprep_runtime.cuda.protocols import Device
 
 CELLS, ITERATIONS, BLOCK_SIZE = 720_000, 1000, 256
@@ -28,10 +27,7 @@ CELLS, ITERATIONS, BLOCK_SIZE = 720_000, 1000, 256
 
 def main(cells: int = CELLS, iterations: int = ITERATIONS) -> None:
     """Print and save the table."""
-    try:
-        device = current()
-    except MeshprepError as error:
-        sys.exit(f"error: bench-gpu needs a GPU: {error}")
+    device = device_or_exit()
     prepared = prepared_airfoil(cells, BLOCK_SIZE, "gpu")
     rows, residuals = [], {}
     with use(device):
@@ -43,8 +39,7 @@ def main(cells: int = CELLS, iterations: int = ITERATIONS) -> None:
             name = f"one graph, commit {commit}"
             found, residuals[name] = _run_graph(prepared, device, iterations, commit)
             rows += [{"as": name, **row} for row in found]
-    name = device.name.lower().replace(" ", "-")
-    report(f"gpu-airfoil-{name}", rows, gpu=about_gpu(device), residuals=residuals)
+    report_gpu("-airfoil", device, rows, residuals=residuals)
     for name, values in residuals.items():
         print(f"{name}: {', '.join(f'{i} {rms}' for i, rms in values.items())}")
         if cells == CELLS and any(rms != OP2[i] for i, rms in values.items()):

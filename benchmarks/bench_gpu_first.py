@@ -12,26 +12,26 @@ processor; --only-measured leaves them out.
 """
 
 import argparse
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from common import EXAMPLES, report, table
+from common import EXAMPLES, table
+from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
 from memory_cases import plan_of
 
 from meshprep.metrics.occupancy import DEVICES
 from meshprep.metrics.ranking import Way, predicted_seconds
 from meshprep.pipeline.variants import baseline_variant
-from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, ParLoop, SetMap
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, ParLoop, SetMap
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, refusal
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
-from meshprep_runtime.cuda.device import current, use
+from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.protocols import Device
 
 ORDERS = ("blocks", "gps", "input", "shuffled")
 WITHOUT_BLOCKS = ("global-atomics", "global-colouring", "two-step")
-SAMPLES, SAMPLE_SECONDS, TOLERANCE = 7, 0.002, 1e-11
+SAMPLES, TOLERANCE = 7, 1e-11
 ADD = DeviceFunction(
     "add",
     """\
@@ -51,7 +51,7 @@ def rate_rows(device: Device, elements: int) -> Iterator[dict[str, Any]]:
         plan = _line(points)
         sums = device.array(np.zeros((elements + 1, 4)))
         loop = ParLoop(ADD, plan, strategy="global-atomics", graph=True)
-        seconds = _time(device, loop, {"sums": sums})
+        seconds = _time(device, partial(loop, sums=sums))
         yield {
             "points": name,
             "atomics": 8 * elements,
@@ -77,8 +77,9 @@ def order_rows(device: Device, cells: int, predict: bool) -> Iterator[dict[str, 
             loop(**arrays)
             found = arrays["res"].get()
             wanted = found if wanted is None else wanted
-            _check(found, wanted, f"{order}, {strategy}, commit {commit}")
-            seconds = _time(device, loop, arrays)
+            where = f"res_calc, {order}, {strategy}, commit {commit}: 'res'"
+            check_off(found, wanted, TOLERANCE, where)
+            seconds = _time(device, partial(loop, **arrays))
             yield {
                 "order": order,
                 "strategy": strategy,
@@ -115,24 +116,10 @@ def _limits(device: Device) -> Any:
     return next((found for name, found in DEVICES.items() if name in device.name), DEVICES["H100"])
 
 
-def _check(found: np.ndarray, wanted: np.ndarray, where: str) -> None:
-    off = float(np.abs(found - wanted).max() / np.abs(wanted).max())
-    if not off <= TOLERANCE:
-        raise MeshprepError(f"res_calc, {where}: 'res' is off by {off:.1e}")
-
-
-def _time(device: Device, loop: ParLoop, arrays: dict[str, Any]) -> float:
-    """Seconds of a call by the device's clock, the best of several samples."""
-
-    def sample(calls: int) -> float:
-        start = device.mark()
-        for _ in range(calls):
-            loop(**arrays)
-        return device.seconds(start, device.mark()) / calls
-
-    loop(**arrays)
-    calls = 1 + int(SAMPLE_SECONDS / max(sample(1), 1e-7))
-    return min(sample(calls) for _ in range(SAMPLES))
+def _time(device: Device, work: Callable[[], None]) -> float:
+    """Seconds of a call, the best of several samples; the first call makes the graph."""
+    work()
+    return min(device_seconds(device, work, SAMPLES))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -142,10 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only-measured", action="store_true", help="without predictions")
     parser.add_argument("--emulate", action="store_true", help="under g++, without times")
     given = parser.parse_args(arguments)
-    try:
-        device: Device = EmulatedDevice() if given.emulate else current()
-    except MeshprepError as error:
-        sys.exit(f"error: this needs a GPU, or --emulate: {error}")
+    device = device_or_exit(given.emulate)
     with use(device):
         rates = list(rate_rows(device, 2 * given.cells))
         orders = list(order_rows(device, given.cells, not given.only_measured))
@@ -154,9 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         table([row | {"us": None, "a ns": None} for row in rates])
         table([row | {"us": None} for row in orders])
         return
-    name = device.name.lower().replace(" ", "-")
     table(rates)
-    report(f"gpu-first-{name}", orders, rates=rates)
+    report_gpu("-first", device, orders, rates=rates)
 
 
 if __name__ == "__main__":

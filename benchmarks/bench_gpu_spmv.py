@@ -8,22 +8,21 @@ of y once. Every product is compared with scipy's.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import cusparse
 import numpy as np
-from bench_gpu import about_gpu, copy_bandwidth
+from bench_gpu import copy_bandwidth
 from bench_spmv import csr, matrices
-from common import report
+from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
 from scipy import sparse
 
 from meshprep.metrics.product_traffic import csr_bytes
-from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import CudaProgram
 from meshprep_runtime.cuda.arrays import DeviceBinder
-from meshprep_runtime.cuda.device import current, import_cupy
+from meshprep_runtime.cuda.device import import_cupy
 from meshprep_runtime.cuda.launcher import Launcher
 from meshprep_runtime.cuda.protocols import Device
 from meshprep_runtime.matrix.cuda_products import csr_program
@@ -31,20 +30,15 @@ from meshprep_runtime.matrix.rule import CsrThreads
 
 # Threads a row, with a row a group and blocks of 128 threads.
 COOPS = (1, 2, 4, 8, 16, 32)
-SAMPLES, CALLS = 5, 20
-TOLERANCE = 1e-12
+SAMPLES, TOLERANCE = 5, 1e-12
 
 
 def main(scale: float = 1.0) -> None:
     """Print and save the table."""
-    try:
-        device = current()
-    except MeshprepError as error:
-        sys.exit(f"error: bench-gpu needs a GPU: {error}")
+    device = device_or_exit()
     copy = copy_bandwidth(device)
     rows = [_row(device, copy, name, made) for name, made in matrices(scale).items()]
-    name = device.name.lower().replace(" ", "-")
-    report(f"gpu-spmv-{name}", rows, gpu=about_gpu(device))
+    report_gpu("-spmv", device, rows)
 
 
 def _row(device: Device, copy: float, name: str, made: sparse.csr_array) -> dict[str, Any]:
@@ -79,8 +73,8 @@ def _seconds_of(device: Device, program: CudaProgram, x: np.ndarray, wanted: np.
     arrays = {"x": device.array(x), "y": device.array(np.full(wanted.size, 7.0))}
     given = DeviceBinder(program.loop, program.slots)(arrays, device)
     launcher(given)
-    _check(arrays["y"].get(), wanted)
-    return _time(device, partial(launcher, given))
+    check_off(arrays["y"].get(), wanted, TOLERANCE, "a product")
+    return min(device_seconds(device, partial(launcher, given), SAMPLES))
 
 
 def _cusparse(device: Device, made: sparse.csr_array, x: np.ndarray) -> float:
@@ -100,28 +94,9 @@ def _cusparse(device: Device, made: sparse.csr_array, x: np.ndarray) -> float:
             graph = stream.end_capture()
             y.fill(7.0)
             graph.launch(stream)
-            _check(y.get(), wanted)
-            times.append(_time(device, partial(graph.launch, stream)))
+            check_off(y.get(), wanted, TOLERANCE, "a product")
+            times += device_seconds(device, partial(graph.launch, stream), SAMPLES)
     return min(times)
-
-
-def _check(found: np.ndarray, wanted: np.ndarray) -> None:
-    off = float(np.abs(found - wanted).max() / np.abs(wanted).max())
-    if not off <= TOLERANCE:
-        raise MeshprepError(f"a product is off by {off:.1e}")
-
-
-def _time(device: Device, work: Callable[[], Any]) -> float:
-    """Seconds by the device's clock, the best of several samples."""
-
-    def sample() -> float:
-        start = device.mark()
-        for _ in range(CALLS):
-            work()
-        return device.seconds(start, device.mark()) / CALLS
-
-    sample()
-    return min(sample() for _ in range(SAMPLES))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from common import report
+from gpu_timing import device_seconds
 
 from airfoil import KERNELS, LOOPS, Airfoil, bound, coordinates, prepared_airfoil, start
 from meshprep.loops.chains import ChainCall, ChainRequest
@@ -86,12 +87,7 @@ def _seconds(prepared: Prepared, tiles: TilePlan, program: CudaProgram, device: 
     flow = Airfoil(prepared, "sequential")
     next(flow.steps(1))
     np.testing.assert_allclose(after, flow.dats["q"].ravel(), rtol=1e-11, atol=1e-12)
-    times = []
-    for _ in range(10):
-        begin = device.mark()
-        device.run([call])
-        times.append(device.seconds(begin, device.mark()))
-    return min(times)
+    return min(device_seconds(device, lambda: device.run([call]), 10))
 
 
 def _predicted(plan: Plan, name: str) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numba
 import numpy as np
-from common import EXAMPLES, report
+from common import EXAMPLES, fastest, report
 
 from kernels.airfoil import FREE_STREAM, res_calc
 from meshprep.io.generate import generate
@@ -36,10 +36,7 @@ def main() -> None:
     works["ParLoop, sequential, new arrays"] = _fresh(plan, arrays)
     for work in works.values():
         work()
-    best = dict.fromkeys(works, float("inf"))
-    for _ in range(TURNS):
-        for name, work in works.items():
-            best[name] = min(best[name], _seconds(work))
+    best = fastest(works, TURNS, _seconds)
     own = best["numba.njit, same arrays"]
     rows = [{"call": n, "us": 1e6 * s, "against numba.njit": s / own} for n, s in best.items()]
     rows += [

@@ -14,7 +14,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from common import mesh_of, report, table
+from common import fastest, mesh_of, report, table
 
 from meshprep.loops import LoopRequest
 from meshprep.loops.reach import maps_by_place
@@ -135,11 +135,8 @@ def _seconds(work: Callable[[], None]) -> float:
 
 
 def _rows(cases: list[Case]) -> list[dict[str, Any]]:
-    best = [float("inf")] * len(cases)
-    for _ in range(TURNS):
-        best = [min(b, _seconds(c.run)) for b, c in zip(best, cases, strict=True)]
-    times = list(zip(cases, best, strict=True))
-    reference = {(c.order, c.direct): b for c, b in times if c.way == REFERENCE}
+    best = fastest({c: c.run for c in cases}, TURNS, _seconds)
+    reference = {(c.order, c.direct): b for c, b in best.items() if c.way == REFERENCE}
     return [
         {
             "order": c.order,
@@ -149,7 +146,7 @@ def _rows(cases: list[Case]) -> list[dict[str, Any]]:
             "ms": 1e3 * b,
             f"against {REFERENCE}": b / reference[c.order, c.direct],
         }
-        for c, b in times
+        for c, b in best.items()
     ]
 
 

@@ -6,13 +6,14 @@ twice, and the second time counts, as in a solver: a second thread that sleeps m
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
 import numpy as np
 import scipy.sparse as sparse
-from common import report, table, timed
+from common import fastest, report, table, timed
 from quad_products import QuadElement, against_lma
 
 import poisson
@@ -49,16 +50,10 @@ def main(scale: float = 1.0) -> None:
     report("spmv-registers", registers())
 
 
-def fastest(works: Mapping[str, Callable[[], Any]], turns: int = TURNS) -> dict[str, float]:
-    """Seconds of the fastest turn of each, after a run of its own, and after two turns of all."""
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for turn in range(turns + 2):
-        for name, work in works.items():
-            work()
-            seconds = timed(work)
-            if turn > 1:
-                times[name].append(seconds)
-    return {name: min(found) for name, found in times.items()}
+def _awake(work: Callable[[], Any]) -> float:
+    """Seconds of a run after one that wakes the threads."""
+    work()
+    return timed(work)
 
 
 def matrices(scale: float) -> dict[str, sparse.csr_array]:
@@ -202,13 +197,9 @@ def _against_scipy(name: str, made: sparse.csr_array) -> dict[str, Any]:
     threads = numba.get_num_threads()
     matrix, x = csr(made), np.ones(made.shape[1])
     one, all_of_them, y = Product(matrix, threads=1), Product(matrix), np.empty(made.shape[0])
-    found = fastest(
-        {
-            "scipy": lambda: made @ x,
-            "one": lambda: one(x, out=y),
-            "all": lambda: all_of_them(x, out=y),
-        }
-    )
+    works: dict[str, Callable[[], Any]] = {"scipy": lambda: made @ x}
+    works |= {"one": lambda: one(x, out=y), "all": lambda: all_of_them(x, out=y)}
+    found = fastest(works, TURNS, _awake)
     least = csr_bytes(made.shape[0], made.nnz, 8).least
     return {
         "matrix": name,
@@ -236,7 +227,8 @@ def _against_csr(degree: int, scale: float) -> dict[str, Any]:
         "half": Product(_half(local), plan),
     }
     x, y = np.ones(local.n_rows), np.empty(local.n_rows)
-    found = fastest({name: lambda p=product: p(x, out=y) for name, product in stores.items()})
+    works = {name: partial(product, x, out=y) for name, product in stores.items()}
+    found = fastest(works, TURNS, _awake)
     return {
         "degree": degree,
         "rows": local.n_rows,
@@ -270,7 +262,8 @@ def _shuffled(kind: str, scale: float) -> dict[str, Any]:
     after = with_values(rng, before[new][:, new])
     x = np.ones(before.shape[1])
     products = {"before": Product(csr(before)), "after": Product(csr(after))}
-    found = fastest({name: lambda p=one: p(x) for name, one in products.items()})
+    works = {name: partial(one, x) for name, one in products.items()}
+    found = fastest(works, TURNS, _awake)
     return {
         "mesh": kind,
         "rows": before.shape[0],

@@ -42,6 +42,16 @@ def timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def fastest(
+    works: dict[Any, Callable[[], Any]],
+    turns: int,
+    seconds: Callable[[Callable[[], Any]], float] = timed,
+) -> dict[Any, float]:
+    """Seconds of the fastest turn of each; all take turns, so that a busy machine slows all."""
+    every = [{name: seconds(work) for name, work in works.items()} for _ in range(turns)]
+    return {name: min(turn[name] for turn in every) for name in works}
+
+
 def mesh_of(kind: str, cells: int) -> Mesh:
     """A generated mesh, kept as a binary Gmsh file so that later benchmarks start at once."""
     return read(mesh_file(kind, cells=cells))

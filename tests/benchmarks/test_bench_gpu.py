@@ -28,10 +28,11 @@ def bench(folder, monkeypatch, needs_gxx):
     """The script as a module, with its plans in a folder of the tests."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import bench_gpu
+    import gpu_timing
 
     monkeypatch.setattr(bench_gpu, "BUILD", folder)
     monkeypatch.setattr(bench_gpu, "SAMPLES", 2)
-    monkeypatch.setattr(bench_gpu, "SAMPLE_SECONDS", 0)
+    monkeypatch.setattr(gpu_timing, "SAMPLE_SECONDS", 0)
     return bench_gpu
 
 
@@ -82,11 +83,12 @@ def test_airfoil_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
     """The residuals of the CPU, whether launched one by one or as graphs."""
     import bench_gpu_airfoil
     import common
+    import gpu_timing
 
     monkeypatch.setattr(common, "RESULTS", tmp_path)
     # What stands for a GPU records nothing.
     monkeypatch.setattr(bench_gpu_airfoil, "COMMITS", ())
-    monkeypatch.setattr(bench_gpu_airfoil, "about_gpu", lambda found: {"device": found.name})
+    monkeypatch.setattr(gpu_timing, "about_gpu", lambda found: {"device": found.name})
     with use(EmulatedDevice()):
         bench_gpu_airfoil.main(600, 3)
     # What the CPU's loops give.
@@ -107,9 +109,9 @@ def test_airfoil_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
 def test_what_is_settled_first(bench, capsys, monkeypatch):
     """Atomics against blocks in four orders, with the same sums; times of g++ are not shown."""
     import bench_gpu_first as first
+    import gpu_timing
 
     monkeypatch.setattr(first, "SAMPLES", 1)
-    monkeypatch.setattr(first, "SAMPLE_SECONDS", 0)
     monkeypatch.setattr(first, "ways", lambda plan: [("global-atomics", "colours"), STAGED])
     first.main(["--emulate", "--cells", "150"])
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -122,7 +124,7 @@ def test_what_is_settled_first(bench, capsys, monkeypatch):
     ]
     assert all(row[-1] == "-" for row in [*rows[1:3], *rows[4:]])
     with pytest.raises(MeshprepError, match=r"'res' is off by 1\.0e-03"):
-        first._check(np.array([1.001]), np.array([1.0]), "here")
+        gpu_timing.check_off(np.array([1.001]), np.array([1.0]), 1e-11, "'res'")
 
 
 def test_time_that_is_up(bench, capsys):
@@ -226,5 +228,5 @@ def test_whole_kernels_are_the_kernels(bench):
 
 def test_without_a_gpu(bench, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(SystemExit, match="error: bench-gpu needs a GPU, or --emulate: running loo"):
+    with pytest.raises(SystemExit, match="error: this needs a GPU: running loo"):
         bench.main([])
