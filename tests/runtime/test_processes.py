@@ -18,6 +18,22 @@ plan = LoopPlan(loop, {"cells": 1000}, {}, {"s10": variant}, "s10")
 def one(v):
     v[0] += 1
 run = ParLoop(one, plan, strategy="hierarchical")
+v = np.zeros(1000, dtype=np.int64)
+"""
+# What a process says of a loop that it must not run: that, or the result where OpenMP is not GNU's.
+TRIED = """
+    try:
+        run(v=v)
+        print("ran", set(v.tolist()), flush=True)
+    except MeshprepError as error:
+        print("spawn" in str(error), numba.threading_layer(), flush=True)
+"""
+MISSING = """
+from meshprep_runtime import MissingPackageError
+try:
+    run(v=v)
+except MissingPackageError as error:
+    print(error)
 """
 
 
@@ -52,16 +68,11 @@ print({int(x) for v in values for x in v})
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_is_told_not_killed():
-    code = """
-v = np.zeros(1000, dtype=np.int64)
+    code = f"""
 run(v=v)
 import numba
 if os.fork() == 0:
-    try:
-        run(v=v)
-        print("ran", set(v.tolist()), flush=True)
-    except MeshprepError as error:
-        print("spawn" in str(error), numba.threading_layer(), flush=True)
+    {TRIED}
     ParLoop(one, plan, strategy="sequential")(v=v)
     os._exit(0)
 os.wait()
@@ -73,7 +84,7 @@ os.wait()
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_threads_of_other_code_count_as_well():
     """GNU's OpenMP would end the process."""
-    code = """
+    code = f"""
 import numba
 @numba.njit(parallel=True)
 def double(v):
@@ -81,12 +92,7 @@ def double(v):
         v[i] *= 2
 double(np.ones(9))
 if os.fork() == 0:
-    v = np.zeros(1000, dtype=np.int64)
-    try:
-        run(v=v)
-        print("ran", set(v.tolist()), flush=True)
-    except MeshprepError as error:
-        print("spawn" in str(error), numba.threading_layer(), flush=True)
+    {TRIED}
     os._exit(0)
 print(os.wait()[1])
 """
@@ -97,7 +103,6 @@ print(os.wait()[1])
 def test_numba_comes_with_the_first_call():
     code = """
 assert "numba" not in sys.modules
-v = np.zeros(1000, dtype=np.int64)
 run(v=v)
 assert "numba" in sys.modules
 print(v.sum())
@@ -106,27 +111,12 @@ print(v.sum())
 
 
 def test_missing_numba():
-    code = """
-sys.modules["numba"] = None
-from meshprep_runtime import MissingPackageError
-try:
-    run(v=np.zeros(1000, dtype=np.int64))
-except MissingPackageError as error:
-    print(error)
-"""
+    code = 'sys.modules["numba"] = None' + MISSING
     assert in_a_process(code) == "running loops needs numba: pip install 'meshprep-runtime[cpu]'\n"
 
 
 def test_a_numba_without_an_internal():
-    code = """
-import numba.np.arrayobj
-del numba.np.arrayobj.populate_array
-from meshprep_runtime import MissingPackageError
-try:
-    run(v=np.zeros(1000, dtype=np.int64))
-except MissingPackageError as error:
-    print(error)
-"""
-    said = in_a_process(code)
+    code = "import numba.np.arrayobj; del numba.np.arrayobj.populate_array"
+    said = in_a_process(code + MISSING)
     assert "has no numba.np.arrayobj.populate_array, which compiles a solver's loops: ins" in said
     assert said.count("\n") == 1

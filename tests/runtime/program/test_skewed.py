@@ -19,7 +19,6 @@ from random_chains import (
     start_values,
 )
 from test_tile_options import Flow
-from test_tiled_runs import NAMES, TiledCase
 from test_tiles import FAST
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, SetMap
@@ -122,36 +121,6 @@ def test_tiles_do_not_depend_on_threads(monkeypatch):
         tables = [m.table for m in beside.maps.values()]
         found.append([a.tolist() for a in (ahead.colour_offset, *lists, *chosen, *tables)])
     assert found[0] == found[1]
-
-
-@pytest.fixture(scope="module")
-def expected():
-    eager = TiledCase()
-    eager.run()
-    return eager.result()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [1, 7, 36])
-def test_compiled_tiles_give_what_loops_give(expected, size):
-    case = TiledCase()
-    with case.program.chain(len(NAMES), tile_size=size, skewed=True) as chain:
-        case.run()
-    (run,) = chain.tiled.values()
-    assert run.tiles.n_tiles == -(-36 // size)
-    assert run.nbytes > 0
-    assert case.result() == expected
-
-
-@pytest.mark.slow
-def test_an_exception_names_its_loop(slow):
-    flow = Flow(slow)
-    with flow.tiled(skewed=True):
-        flow.step()
-        flow.gather(q=flow.q, res=flow.res)
-        with pytest.raises(ValueError, match="too large") as raised:
-            flow.take(res=flow.res, q=flow.q, old=flow.old, limit=-1, most=flow.most)
-    assert "in loop 'take', number 4 of 4 of a chain" in raised.value.__notes__[0]
 
 
 def test_nothing_is_dropped(slow):

@@ -5,22 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from random_chains import (
-    KERNELS,
-    grid_mesh,
-    owners,
-    random_loops,
-    random_mesh,
-    run_eager,
-    same,
-    start_values,
-)
 from test_schedules import chain_of, started, with_chain, without_running
-from test_skewed import run_tiles
 from test_tile_options import Flow
-from test_tiles import FAST
 
 from meshprep_runtime import MeshprepError, Plan
 from meshprep_runtime.errors import PlanError
@@ -30,8 +16,6 @@ from meshprep_runtime.plan.chains.structure import check_chain
 from meshprep_runtime.plan.chains.tiles import ChainPlan
 from meshprep_runtime.program.chains import tiling
 from meshprep_runtime.program.chains.compiled_skew import replaced
-from meshprep_runtime.program.chains.numbers import number
-from meshprep_runtime.program.chains.skewed import skewed
 
 
 def test_who_was_at_a_colour_and_point_before():
@@ -47,42 +31,6 @@ def test_who_was_at_a_colour_and_point_before():
         assert replaced(last, colour, points, own).tolist() == wanted
 
 
-def moved(tiles, rng):
-    """One element of a loop runs in another tile."""
-    k = int(rng.choice([k for k, run in enumerate(tiles.runs) if run.elements.size]))
-    run = tiles.runs[k]
-    tile = np.repeat(np.arange(tiles.n_tiles), np.diff(run.offset))
-    tile[rng.integers(tile.size)] = rng.integers(tiles.n_tiles)
-    order = np.lexsort((run.elements, tile))
-    offset = np.concatenate([[0], np.cumsum(np.bincount(tile, minlength=tiles.n_tiles))])
-    runs = list(tiles.runs)
-    runs[k] = LoopTiles.of_elements(offset, run.elements[order])
-    return replace(tiles, runs=tuple(runs))
-
-
-@FAST
-@given(
-    names=st.lists(st.sampled_from(sorted(KERNELS)), min_size=2, max_size=6),
-    seed=st.integers(0, 10**6),
-    n_tiles=st.integers(2, 6),
-)
-def test_the_proof_finds_what_gives_other_results(names, seed, n_tiles):
-    rng = np.random.default_rng(seed)
-    sizes, maps = grid_mesh(4) if seed % 2 else random_mesh(rng, 9)
-    loops = random_loops(rng, names)
-    chain = number(loops, sizes, maps)
-    tiles = skewed(chain, owners(chain, rng, n_tiles, chain.sizes))
-    check_chain(ChainPlan("c", 4, tiles), sizes, maps)
-    assert prove_chain(ChainPlan("c", 4, tiles), sizes, maps) == []
-    values = start_values(rng, sizes)
-    expected = run_eager(loops, sizes, maps, values)
-    for _ in range(4):
-        wrong = moved(tiles, rng)
-        check_chain(ChainPlan("c", 4, wrong), sizes, maps)
-        if not same(run_tiles(wrong, maps, values, rng), expected):
-            assert prove_chain(ChainPlan("c", 4, wrong), sizes, maps)
-
-
 @pytest.fixture
 def flow(slow):
     return Flow(slow)
@@ -91,11 +39,11 @@ def flow(slow):
 @pytest.fixture
 def plan(flow, tmp_path):
     """The plan of the flow, saved with a skewed schedule and loaded."""
-    return with_chain(flow, tmp_path / "one.plan.h5", skewed=True)
+    return with_chain(flow, tmp_path / "one.plan.h5", ahead=True)
 
 
 def test_a_schedule_comes_back_from_its_file(flow, plan, tmp_path):
-    made, found = chain_of(flow, skewed=True), plan.chains["two steps"]
+    made, found = chain_of(flow, ahead=True), plan.chains["two steps"]
     assert isinstance(found.tiles, SkewedPlan)
     assert (found.tile_size, found.tiles.loops) == (6, made.tiles.loops)
     assert found.tiles.colour_offset.tolist() == made.tiles.colour_offset.tolist()

@@ -33,14 +33,16 @@ def expected():
     return eager.result()
 
 
+@pytest.mark.parametrize("skewed", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", [1, 7, 36])
-def test_tiles_give_what_loops_give(expected, size):
+def test_tiles_give_what_loops_give(expected, size, skewed):
     case = TiledCase()
-    with case.program.chain(len(NAMES), tile_size=size) as chain:
+    with case.program.chain(len(NAMES), tile_size=size, skewed=skewed) as chain:
         case.run()
     (run,) = chain.tiled.values()
     assert run.tiles.n_tiles == -(-36 // size)
-    assert run.nbytes > run.tiles.nbytes > 0
+    # scratch rows and second copies are of overlapped tiles
+    assert run.nbytes == run.tiles.nbytes if skewed else run.nbytes > run.tiles.nbytes > 0
     assert case.result() == expected
 
 

@@ -19,13 +19,6 @@ from meshprep_runtime.tuning.lookup import processor
 from meshprep_runtime.tuning.machines import Backend, on_gpu, variants_on_cpu, variants_on_gpu
 from meshprep_runtime.tuning.tune import TuningCandidate, synthetic, tune
 
-
-@pytest.fixture
-def plan(slow):
-    grid = slow.quads(5, 4)
-    return slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4, 8))["flux"]
-
-
 HERE = Backend(Machine(CPU, "here", 2), ("hierarchical", "sequential", "two-step"), variants_on_cpu)
 
 

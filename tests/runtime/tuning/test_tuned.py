@@ -16,12 +16,6 @@ from meshprep_runtime.tuning.lookup import choose, fastest_soa, processor, with_
 from meshprep_runtime.tuning.tune import synthetic
 
 
-@pytest.fixture
-def plan(slow):
-    grid = slow.quads(5, 4)
-    return slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4, 8))["flux"]
-
-
 def small_plan(slow):
     grid = slow.quads(3, 3)
     return slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4,))
