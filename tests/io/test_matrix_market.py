@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import mmread
+from texts import read, refused
 
 from meshprep import io
 from meshprep.io.graphs.common import graph_mesh
@@ -22,11 +23,6 @@ KINDS = {
     "pattern": lambda r, n: None,
 }
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
-
-
-def written(path, text):
-    path.write_text(text)
-    return path
 
 
 def dense(path):
@@ -91,10 +87,9 @@ def test_entries_values_and_comments_come_back_as_they_were(tmp_path_factory, ma
 
 
 def test_a_symmetric_matrix_is_written_as_its_lower_half(tmp_path):
-    path = written(
-        tmp_path / "a.mtx", f"{BANNER} complex hermitian\n% h\n3 3 2\n2 1 1 5\n3 2 2 -7\n"
-    )
-    turned = io.read(path).renumber({"vertices": Ordering.from_new_to_old(np.array([2, 1, 0]))})
+    text = f"{BANNER} complex hermitian\n% h\n3 3 2\n2 1 1 5\n3 2 2 -7\n"
+    mesh = read(text, tmp_path / "a.mtx")
+    turned = mesh.renumber({"vertices": Ordering.from_new_to_old(np.array([2, 1, 0]))})
     io.write(turned, tmp_path / "b.mtx")
     lines = (tmp_path / "b.mtx").read_text().splitlines()
     assert lines == [f"{BANNER} complex hermitian", "% h", "3 3 2", "3 2 1 -5", "2 1 2 7"]
@@ -124,11 +119,7 @@ def test_narrow_numbers_are_widened_without_a_change(tmp_path):
     ],
 )
 def test_bad_files_are_one_line(text, message, tmp_path):
-    path = written(tmp_path / "a.mtx", text)
-    with pytest.raises(MeshprepError, match=message) as caught:
-        io.read(path)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert "\n" not in str(caught.value)
+    refused(text, tmp_path / "a.mtx", message)
 
 
 def test_what_is_no_matrix_is_named(tmp_path):

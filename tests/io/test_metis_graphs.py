@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from texts import read, refused
 
 from meshprep import io
 from meshprep.io.graphs.common import graph_mesh
@@ -26,11 +27,6 @@ WEIGHTED = """\
 """
 
 
-def written(path, text):
-    path.write_text(text)
-    return path
-
-
 def neighbours(mesh):
     """For each vertex a set of (neighbour, weight), found edge by edge."""
     weight = mesh.dat("weight", "edges")
@@ -43,7 +39,7 @@ def neighbours(mesh):
 
 
 def test_weights_and_sizes(tmp_path):
-    mesh = io.read(written(tmp_path / "a.graph", WEIGHTED))
+    mesh = read(WEIGHTED, tmp_path / "a.graph")
     assert (mesh.size("vertices"), mesh.size("edges")) == (7, 11)
     assert mesh.dat("size", "vertices").values.tolist() == [9, 9, 9, 8, 8, 7, 6]
     assert mesh.dat("weight", "vertices").values.shape == (7, 2)
@@ -53,7 +49,7 @@ def test_weights_and_sizes(tmp_path):
 
 
 def test_the_text_comes_back(tmp_path):
-    mesh = io.read(written(tmp_path / "a.graph", WEIGHTED))
+    mesh = read(WEIGHTED, tmp_path / "a.graph")
     io.write(mesh, tmp_path / "b.graph")
     again = io.read(tmp_path / "b.graph")
     io.write(again, tmp_path / "c.graph")
@@ -64,11 +60,11 @@ def test_the_text_comes_back(tmp_path):
 
 
 def test_isolated_vertices_and_no_edges(tmp_path):
-    mesh = io.read(written(tmp_path / "a.graph", "4 1\n\n3\n2\n"))
+    mesh = read("4 1\n\n3\n2\n", tmp_path / "a.graph")
     assert neighbours(mesh) == [set(), {(2, 1)}, {(1, 1)}, set()]
     io.write(mesh, tmp_path / "b.graph")
     assert (tmp_path / "b.graph").read_text() == "4 1\n\n3\n2\n\n"
-    assert io.read(written(tmp_path / "c.graph", "3 0\n\n\n\n")).size("edges") == 0
+    assert read("3 0\n\n\n\n", tmp_path / "c.graph").size("edges") == 0
 
 
 @st.composite
@@ -132,10 +128,7 @@ def test_a_renumbered_graph_has_the_same_neighbours(tmp_path_factory, made):
     ],
 )
 def test_bad_files_are_one_line(text, message, tmp_path):
-    path = written(tmp_path / "a.graph", text)
-    with pytest.raises(MeshprepError, match=message) as caught:
-        io.read(path)
-    assert str(caught.value).startswith(f"{path}: ")
+    refused(text, tmp_path / "a.graph", message)
 
 
 def test_what_metis_cannot_hold_is_named(tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from texts import read
 
 from meshprep import io
 from meshprep_cli.main import main
@@ -91,8 +92,7 @@ def test_entities_are_the_groups_where_there_are_no_others(path, tmp_path):
     text = path.read_text()
     for old, new in ((" 1 2 0\n", " 0 0\n"), (" 1 1 0\n", " 0 0\n")):
         text = text.replace(old, new)
-    path.write_text(text)
-    mesh = io.read(path)
+    mesh = read(text, path)
     assert {t.name for t in mesh.tags} == {"entity"}
     with pytest.raises(MeshprepError, match=r"cannot carry groups 'entity' on 'cells': use"):
         io.write(mesh, tmp_path / "b.su2")

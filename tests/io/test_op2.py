@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from io_meshes import plain_meshes
 from op2_files import attribute_text, c_mesh, put_dat, put_map, shuffles, write_hdf5
+from texts import refused
 
 from meshprep import io
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
@@ -181,9 +182,7 @@ def test_losses_have_names(tmp_path):
 )
 def test_damaged_files(tmp_path, content, message):
     path = tmp_path / "a.h5"
-    path.write_bytes(content)
-    with pytest.raises(MeshprepError, match=message):
-        io.read(path)
+    refused(content, path, message)
 
 
 def test_hostile_files(tmp_path):
@@ -207,9 +206,5 @@ def test_hostile_files(tmp_path):
 
 def test_a_plan_is_no_mesh(tmp_path):
     path = tmp_path / "a.plan.h5"
-    path.write_bytes(b"meshprep-plan 1\n")
-    with pytest.raises(MeshprepError, match="is a plan: meshprep info"):
-        io.read(path)
-    path.write_bytes(b"meshprep-parts 1\n")
-    with pytest.raises(MeshprepError, match="is a mesh in parts: meshprep info"):
-        io.read(path)
+    refused(b"meshprep-plan 1\n", path, "is a plan: meshprep info")
+    refused(b"meshprep-parts 1\n", path, "is a mesh in parts: meshprep info")

@@ -6,26 +6,11 @@ import numpy as np
 import pytest
 from good_files import ABAQUS, MEDIT, NASTRAN, NETGEN, OFF, PLY, TECPLOT, UGRID, VTK, VTU, XML
 from io_meshes import plain_meshes
+from texts import read, refusal, refused
 
 from meshprep import io
-from meshprep_runtime.errors import MeshprepError
 
 POINTS = np.random.default_rng(0).random((20, 3))
-
-
-def refused(data, ending, tmp_path) -> str:
-    path = tmp_path / f"a{ending}"
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return refusal(path)
-
-
-def refusal(path) -> str:
-    with pytest.raises(MeshprepError) as caught:
-        io.read(path)
-    message = str(caught.value)
-    assert message.startswith(f"{path}: ")
-    assert "\n" not in message
-    return message
 
 
 def vtk51(cell_types, offsets, connectivity, binary=True) -> bytes:
@@ -75,31 +60,31 @@ def test_vtk_cells_of_another_order(number, name, has, found, binary, tmp_path):
     nodes = np.concatenate([np.arange(found)] * 2)
     data = vtk51([number] * 2, [0, found, 2 * found], nodes, binary)
     told = f"cell 1 is of type '{name}', which has {has} nodes, but has {found} in the file"
-    assert told in refused(data, ".vtk", tmp_path)
+    assert told in refused(data, tmp_path / "a.vtk")
     rows = [np.arange(found)] * 2
-    assert told in refused(vtk42([number] * 2, rows, binary), ".vtk", tmp_path)
+    assert told in refused(vtk42([number] * 2, rows, binary), tmp_path / "a.vtk")
 
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_one_vtk_cell_among_good_ones(binary, tmp_path):
     data = vtk51([10, 10, 12], [0, 4, 9, 17], [*range(4), *range(5), *range(8)], binary)
     assert "cell 2 is of type 'tetra', which has 4 nodes, but has 5" in refused(
-        data, ".vtk", tmp_path
+        data, tmp_path / "a.vtk"
     )
     # Two that are wrong in a way that the numbers together are right.
     data = vtk42([10, 10, 12], [range(5), range(3), range(8)], binary)
     assert "cell 1 is of type 'tetra', which has 4 nodes, but has 5" in refused(
-        data, ".vtk", tmp_path
+        data, tmp_path / "a.vtk"
     )
 
 
 def test_vtk_offsets_that_fall_or_end_elsewhere(tmp_path):
-    told = refused(vtk51([10, 10], [0, 8, 4], range(4)), ".vtk", tmp_path)
+    told = refused(vtk51([10, 10], [0, 8, 4], range(4)), tmp_path / "a.vtk")
     assert "cell 1 is of type 'tetra', which has 4 nodes, but has 8" in told
-    told = refused(vtk51([68], [0, 1], range(1)), ".vtk", tmp_path)
+    told = refused(vtk51([68], [0, 1], range(1)), tmp_path / "a.vtk")
     assert "has at least 2 nodes, but has 1" in told
     text = VTK.replace("CELLS 1 5", "CELLS 1 6").replace("0 1 2 3\n", "0 1 2 3 4\n")
-    told = refused(text, ".vtk", tmp_path)
+    told = refused(text, tmp_path / "a.vtk")
     assert "its 1 cells take 5 numbers, but 6 are given" in told
 
 
@@ -112,22 +97,21 @@ def test_good_vtk_files_pass(tmp_path):
         ]
     ):
         path = tmp_path / f"{i}.vtk"
-        path.write_bytes(data)
-        assert io.read(path).size("cells") == (1 if i == 2 else 2)
+        assert read(data, path).size("cells") == (1 if i == 2 else 2)
 
 
 def test_vtu_offsets(tmp_path):
     text = VTU.replace(">3</Data", ">2</Data").replace(">0 1 2<", ">0 1<")
     told = "cell 1 is of type 'triangle', which has 3 nodes, but has 2 in the file"
-    assert told in refused(text, ".vtu", tmp_path)
+    assert told in refused(text, tmp_path / "a.vtu")
     assert "have 3 nodes together, but 4 are given" in refused(
-        VTU.replace(">0 1 2<", ">0 1 2 1<"), ".vtu", tmp_path
+        VTU.replace(">0 1 2<", ">0 1 2 1<"), tmp_path / "a.vtu"
     )
 
 
 def test_values_of_other_lengths(tmp_path):
     data = '<CellData><DataArray type="Int32" Name="q" format="ascii">7 8</DataArray></CellData>'
-    told = refused(VTU.replace("</Piece>", f"{data}</Piece>"), ".vtu", tmp_path)
+    told = refused(VTU.replace("</Piece>", f"{data}</Piece>"), tmp_path / "a.vtu")
     assert "values 'q' are 2, but there are 1 cells" in told
 
 
@@ -161,7 +145,7 @@ def topology(kind: str, dims: str, numbers) -> str:
     ],
 )
 def test_xdmf(kind, dims, numbers, told, tmp_path):
-    assert told in refused(xdmf(topology(kind, dims, numbers)), ".xdmf", tmp_path)
+    assert told in refused(xdmf(topology(kind, dims, numbers)), tmp_path / "a.xdmf")
 
 
 def test_points_among_the_cells_of_xdmf(tmp_path):
@@ -234,10 +218,9 @@ WRONG = [
 @pytest.mark.parametrize(("ending", "good", "old", "new", "told"), WRONG)
 def test_text_formats(ending, good, old, new, told, tmp_path):
     path = tmp_path / f"a{ending}"
-    path.write_text(good)
-    io.read(path)
+    read(good, path)
     assert good.count(old) == 1
-    assert told in refused(good.replace(old, new), ending, tmp_path)
+    assert told in refused(good.replace(old, new), tmp_path / f"a{ending}")
 
 
 GMSH2 = """$MeshFormat
@@ -290,10 +273,9 @@ $EndElements
 def test_gmsh(good, first, nodes, tmp_path):
     """The nodes of the next element, or its number, are not taken for those of this one."""
     path = tmp_path / "good.msh"
-    path.write_text(good)
-    assert io.read(path).size("cells") == 2
+    assert read(good, path).size("cells") == 2
     told = f"element 1 is of type 'tetra', which has 4 nodes, but has {nodes} in the file"
-    assert told in refused(good.replace("1 1 2 3 4\n", f"1 {first}\n"), ".msh", tmp_path)
+    assert told in refused(good.replace("1 1 2 3 4\n", f"1 {first}\n"), tmp_path / "a.msh")
 
 
 def test_tetgen(tmp_path):
