@@ -22,7 +22,7 @@ from good_files import (
     XML,
 )
 from io_meshes import decorated, plain_meshes
-from texts import read, refused
+from texts import read, refusal, refused
 
 from meshprep import io
 from meshprep.io.meshio_adapter import harden
@@ -103,8 +103,7 @@ def test_datasets_that_are_not_there(ending, tmp_path):
     io.write(plain_meshes()["tets"], path)
     with h5py.File(path, "a") as file:
         file.create_dataset("large", (10**10,), "f8", chunks=(1000,))
-    with pytest.raises(MeshprepError, match="declares 80000000000 bytes that are not there"):
-        io.read(path)
+    refusal(path, "declares 80000000000 bytes that are not there")
 
 
 def test_a_med_file_that_declares_too_many_nodes(tmp_path):
@@ -113,8 +112,7 @@ def test_a_med_file_that_declares_too_many_nodes(tmp_path):
     with h5py.File(path, "a") as file:
         step = next(iter(file["ENS_MAA/mesh"].values()))
         step["NOE/COO"].attrs["NBR"] = HUGE
-    with pytest.raises(MeshprepError, match="declares 1000000000000 entries"):
-        io.read(path)
+    refusal(path, "declares 1000000000000 entries")
 
 
 @pytest.mark.parametrize("ending", GOOD)
@@ -315,14 +313,12 @@ def test_nodes_of_h5m_and_types_of_hmf_that_meshio_mixes_up(tmp_path):
     io.write(plain_meshes()["tets"], tmp_path / "a.h5m")
     with h5py.File(tmp_path / "a.h5m", "a") as file:
         file["tstt/nodes/coordinates"].attrs["start_id"] = 5
-    with pytest.raises(MeshprepError, match="its nodes are counted from 5"):
-        io.read(tmp_path / "a.h5m")
+    refusal(tmp_path / "a.h5m", "its nodes are counted from 5")
     io.write(plain_meshes()["triangles"], tmp_path / "a.hmf")
     with h5py.File(tmp_path / "a.hmf", "a") as file:
         file["domain/grid/Topology1"] = file["domain/grid/Topology0"][()]
         file["domain/grid/Topology1"].attrs["TopologyType"] = "Triangle"
-    with pytest.raises(MeshprepError, match="cells of one type in several places"):
-        io.read(tmp_path / "a.hmf")
+    refusal(tmp_path / "a.hmf", "cells of one type in several places")
 
 
 def test_point_data_cannot_pass_for_coordinates(tmp_path):

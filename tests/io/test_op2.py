@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from io_meshes import plain_meshes
 from op2_files import attribute_text, c_mesh, put_dat, put_map, shuffles, write_hdf5
-from texts import refused
+from texts import refusal, refused
 
 from meshprep import io
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
@@ -193,15 +193,13 @@ def test_hostile_files(tmp_path):
         attribute_text(file["x"], "type", "double", 6)
         file["x"].attrs["dim"] = file["x"].attrs["size"] = np.array([1], "<i4")
         put_map(file, "m", [[0]])
-    with pytest.raises(MeshprepError, match="has 1 rows, which is the size of no set"):
-        io.read(path)
+    refusal(path, "has 1 rows, which is the size of no set")
     with pytest.raises(MeshprepError, match="claims 34359738368 bytes"):
         io.read(path, sets={"m": "one->nodes"})
     with h5py.File(path, "w") as file:
         file["a/b"] = 1
         file["a/loop"] = file["a"]
-    with pytest.raises(MeshprepError, match="linked into itself"):
-        io.read(path)
+    refusal(path, "linked into itself")
 
 
 def test_a_plan_is_no_mesh(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import other_readers
 import pytest
 from io_meshes import plain_meshes
-from texts import read, refused
+from texts import read, refusal, refused
 
 from meshprep import io
 from meshprep.mesh import Dat
@@ -128,8 +128,7 @@ def test_raw_arrays_end_with_or_without_a_line_break(end, tmp_path):
     text = f"{end}</AppendedData></VTKFile>".encode()
     (tmp_path / "a.vtu").write_bytes(RAW.encode() + data + text)
     if end == "  ":
-        with pytest.raises(MeshprepError, match=r"a\.vtu: not a readable vtu file: "):
-            io.read(tmp_path / "a.vtu")
+        refusal(tmp_path / "a.vtu", r"a\.vtu: not a readable vtu file: ")
         return
     mesh = io.read(tmp_path / "a.vtu")
     assert mesh.map("cells->nodes").table.tolist() == table.tolist()
