@@ -27,6 +27,12 @@ def read(path):
     return graph(found.size("vertices"), pairs[pairs[:, 0] != pairs[:, 1]])
 
 
+def problem_of(row):
+    g = read(FOLDER / f"{row['matrix']}.mtx")
+    pairs = np.stack([np.repeat(np.arange(g.n_rows), np.diff(g.offset)), g.index], 1)
+    return g, LocalityProblem(pairs.astype(np.int32), g.n_rows)
+
+
 def measured(row):
     g = read(FOLDER / f"{row['matrix']}.mtx")
     place = np.empty(g.n_rows, np.int32)
@@ -62,9 +68,7 @@ def test_better_than_the_references_on_the_whole():
 def test_the_other_orders_against_rcm_from_a_george_liu_node(method, bandwidth, profile):
     ratios = []
     for row in ROWS:
-        g = read(FOLDER / f"{row['matrix']}.mtx")
-        pairs = np.stack([np.repeat(np.arange(g.n_rows), np.diff(g.offset)), g.index], 1)
-        problem = LocalityProblem(pairs.astype(np.int32), g.n_rows)
+        g, problem = problem_of(row)
         place = Ordering.from_new_to_old(METHODS[method].function(problem)).old_to_new
         after = envelope(g, place)
         ratios.append(
@@ -75,7 +79,5 @@ def test_the_other_orders_against_rcm_from_a_george_liu_node(method, bandwidth, 
 
 def test_the_wavefront_is_that_of_the_references():
     for row in ROWS:
-        g = read(FOLDER / f"{row['matrix']}.mtx")
-        pairs = np.stack([np.repeat(np.arange(g.n_rows), np.diff(g.offset)), g.index], 1)
-        found = figures(LocalityProblem(pairs.astype(np.int32), g.n_rows))
+        found = figures(problem_of(row)[1])
         assert found.rms_wavefront == pytest.approx(float(row["orig_rmsw"]), abs=0.0051)

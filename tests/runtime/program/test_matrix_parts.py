@@ -132,8 +132,12 @@ def test_what_ranks_cannot_have_is_refused(path, tmp_path):
         matrix = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
         with pytest.raises(MeshprepError, match=r"a matrix on 'cells' has shape .* must be"):
             PartProduct(matrix, plan, "cells")
+        with pytest.raises(MeshprepError, match="a matrix on 'cells' has shape"):
+            PartPowers(matrix, plan, "cells", 2)
         with pytest.raises(MeshprepError, match="threads is 0"):
             PartProduct(matrix, plan, "nodes", 0)
+        with pytest.raises(MeshprepError, match="count is 0, must be a whole number from 1"):
+            PartPowers(matrix, plan, "nodes", 0)
         for multiply in (PartProduct(matrix, plan, "nodes"), PartPowers(matrix, plan, "nodes", 2)):
             with pytest.raises(MeshprepError, match=r"x is float64 of shape \(3,\), must be"):
                 multiply(np.zeros(3))
@@ -221,20 +225,6 @@ def test_rows_without_copies_run_while_messages_travel(path, monkeypatch):
     monkeypatch.setattr(Transfer, "finish", noted)
     run_ranks(4, main)
     assert len(tests) == 4 * part_products.MOST_STEPS
-
-
-def test_powers_need_a_matrix_of_the_part(path):
-    def main(comm):
-        plan = DistributedPlan.load(parts_of(path), comm)
-        with pytest.raises(MeshprepError, match="'x' is a dat on 'cells', must be one on 'nodes'"):
-            PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("cells", 2))
-        matrix = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
-        with pytest.raises(MeshprepError, match="count is 0, must be a whole number from 1"):
-            PartPowers(matrix, plan, "nodes", 0)
-        with pytest.raises(MeshprepError, match="a matrix on 'cells' has shape"):
-            PartPowers(matrix, plan, "cells", 2)
-
-    run_ranks(2, main)
 
 
 ENDS = ("cells->nodes", (0, 1, 2))

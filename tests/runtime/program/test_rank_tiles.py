@@ -96,8 +96,10 @@ def test_parts_are_deep_enough_for_any_chain(slow, names, seed, ranks, size, gri
 class IntegerRun:
     """The integer loops on one of several ranks."""
 
-    def __init__(self, plan, start):
+    def __init__(self, part, comm, side=6):
+        plan = DistributedPlan(part, comm)
         self.program = Program(plan)
+        start = integer_values(side)
         own = {n: v[plan.numbers(SETS.get(n, "cells"))] for n, v in start.items()}
         self.dats = integer_dats(self.program, own)
         self.loops, self.globals = loops_and_globals(self.program)
@@ -107,15 +109,22 @@ class IntegerRun:
             for name in NAMES:
                 if name == "mark":
                     self.globals["update", "total"].set([1, 5])
-                args = LOOPS[KERNELS[name]].args
-                reduced = {a.name: self.globals[name, a.name] for a in args if a.is_global}
-                dats = {a.name: self.dats[a.name] for a in args if not a.is_global}
-                self.loops[name](**dats, **reduced)
+                self.call(name)
+
+    def call(self, name):
+        args = LOOPS[KERNELS[name]].args
+        reduced = {a.name: self.globals[name, a.name] for a in args if a.is_global}
+        dats = {a.name: self.dats[a.name] for a in args if not a.is_global}
+        self.loops[name](**dats, **reduced)
 
     def result(self):
         plan = self.program.plan
         dats = {n: plan.fetch(d) for n, d in self.dats.items()}
         return dats, {n: g.value.tolist() for n, g in self.globals.items()}
+
+
+def integer_values(side=6):
+    return start_values(np.random.default_rng(3), grid_mesh(side)[0])
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +139,20 @@ def parts(slow):
     return make
 
 
-def on_ranks(parts, tile_size):
-    start = start_values(np.random.default_rng(3), grid_mesh(6)[0])
+def results(parts, main):
+    """What each rank has after ``main`` of its run; the dats are on rank 0."""
 
-    def main(comm):
-        case = IntegerRun(DistributedPlan(parts[comm.rank], comm), start)
+    def run_one(comm):
+        case = IntegerRun(parts[comm.rank], comm)
+        main(case)
+        return case.result()
+
+    found = run_ranks(len(parts), run_one, seed=5)
+    return {n: v.tolist() for n, v in found[0][0].items()}, [sums for _, sums in found]
+
+
+def on_ranks(parts, tile_size):
+    def main(case):
         case.steps(1)
         # the last loop has cleared it
         with case.program.chain(len(NAMES), tile_size=tile_size, zero=[case.dats["res"]]) as chain:
@@ -143,10 +161,8 @@ def on_ranks(parts, tile_size):
             case.dats["x"].values(write=True)[:] += 1
             case.steps(2)
         assert len(chain.tiled) == (tile_size is not None)
-        return case.result()
 
-    found = run_ranks(len(parts), main, seed=5)
-    return {n: v.tolist() for n, v in found[0][0].items()}, [sums for _, sums in found]
+    return results(parts, main)
 
 
 def test_tiles_on_ranks_give_what_loops_give(parts, monkeypatch):
@@ -185,50 +201,30 @@ def by_another_array(plan, dat, values, _):
 @pytest.mark.parametrize("change", [by_update, by_a_file, by_another_array])
 def test_values_that_come_from_outside_reach_every_tile(parts, tmp_path, change):
     """x is only read by the chain: copies that the tiles hold must be brought anew."""
-    start = start_values(np.random.default_rng(3), grid_mesh(6)[0])
 
-    def main(comm, tile_size):
-        case = IntegerRun(DistributedPlan(made[comm.rank], comm), start)
+    def main(case, tile_size=None):
         plan = case.program.plan
         with case.program.chain(len(NAMES), tile_size=tile_size):
             case.steps(1)
-            values = start["x"][plan.numbers("nodes")] * 3 + 1
+            values = integer_values()["x"][plan.numbers("nodes")] * 3 + 1
             change(plan, case.dats["x"], values, tmp_path / "x.h5")
             case.steps(1)
-        return case.result()
 
-    made = parts(1)
-    (expected,) = run_ranks(1, partial(main, tile_size=None))
-    made = parts(3)
-    found = run_ranks(3, partial(main, tile_size=5), seed=2)
-    for name, values in expected[0].items():
-        np.testing.assert_array_equal(found[0][0][name], values, err_msg=name)
-    assert [sums for _, sums in found] == [expected[1]] * 3
+    dats, sums = results(parts(1), main)
+    assert results(parts(3), partial(main, tile_size=5)) == (dats, sums * 3)
 
 
 def test_arrays_that_are_swapped_take_no_fresh_copies_along(parts):
     """flux reads a on other ranks; near was added to, so that its copies are stale."""
-    start = start_values(np.random.default_rng(3), grid_mesh(6)[0])
 
-    def main(comm):
-        case = IntegerRun(DistributedPlan(made[comm.rank], comm), start)
+    def main(case):
         case.steps(1)
         a, near = case.dats["a"], case.dats["near"]
         a.array, near.array = near.array, a.array
-        args = LOOPS[KERNELS["flux"]].args
-        dats = {x.name: case.dats[x.name] for x in args if not x.is_global}
-        case.loops["flux"](
-            **dats, **{x.name: case.globals["flux", x.name] for x in args if x.is_global}
-        )
-        return case.result()
+        case.call("flux")
 
-    made = parts(1)
-    (expected,) = run_ranks(1, main)
-    made = parts(3)
-    found = run_ranks(3, main, seed=2)
-    for name, values in expected[0].items():
-        np.testing.assert_array_equal(found[0][0][name], values, err_msg=name)
-    assert [sums for _, sums in found] == [expected[1]] * 3
+    dats, sums = results(parts(1), main)
+    assert results(parts(3), main) == (dats, sums * 3)
 
 
 @pytest.mark.long
@@ -268,10 +264,7 @@ def test_increments_that_are_sent_back_are_refused_on_all_ranks(slow):
     world = World(sizes, tables, list(LOOPS.values()), owner, 2, {"flux": "reverse"})
 
     def main(comm):
-        part = world.part(comm.rank, slow.variant)
-        case = IntegerRun(
-            DistributedPlan(part, comm), start_values(np.random.default_rng(0), sizes)
-        )
+        case = IntegerRun(world.part(comm.rank, slow.variant), comm, 4)
         refused = pytest.raises(DistributedError, match="'flux' sends increments back, which tiles")
         with case.program.chain(len(NAMES), tile_size=4), refused:
             case.steps(1)
