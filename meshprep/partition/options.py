@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
@@ -84,23 +85,14 @@ def effective(
     }
 
 
-def _to_int(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
+def _to_number(kind: type[int] | type[float], value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, kind, str)):
         return None
     try:
-        return int(value)
-    except ValueError:
+        made = kind(value)
+    except (ValueError, OverflowError):
         return None
-
-
-def _to_float(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        made = float(value)
-    except ValueError:
-        return None
-    return made if math.isfinite(made) else None
+    return made if kind is int or math.isfinite(made) else None
 
 
 def _to_bool(value: object) -> bool | None:
@@ -113,8 +105,8 @@ def _to_str(value: object) -> str | None:
 
 
 _PARSERS: dict[type, Callable[[object], Any]] = {
-    int: _to_int,
-    float: _to_float,
+    int: partial(_to_number, int),
+    float: partial(_to_number, float),
     bool: _to_bool,
     str: _to_str,
 }

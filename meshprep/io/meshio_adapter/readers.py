@@ -89,11 +89,6 @@ def _write_hdf5(name: str, path: str, mesh: Any, **options: Any) -> None:
 
 
 # Formats that are not left to meshio alone.
-READERS: dict[str, Callable[[Any], Any]] = {
-    **{"abaqus": abaqus.read, "exodus": exodus.read, "med": med.read},
-    "nastran": _read_nastran,
-    **{"vtk": vtk.read, "vtu": vtu.read, "xdmf": xdmf.read},
-}
 WRITERS: dict[str, Callable[..., None]] = {
     **{"abaqus": abaqus.write, "exodus": exodus_write.write},
     **{name: partial(_write_hdf5, name) for name in ("h5m", "hmf", "med")},
@@ -108,13 +103,7 @@ def reader_of(name: str, path: Path) -> Callable[[Any], Any]:
 
     if name == "ugrid":
         return partial(_read_ugrid, path)
-    if name in READERS:
-        return READERS[name]
-    if name == "medit":
-        return _read_medit
-    if name == "dolfin-xml":
-        return _read_dolfin
-    return meshio._helpers.reader_map[name]
+    return READERS.get(name) or meshio._helpers.reader_map[name]
 
 
 def _read_ugrid(path: Path, file: Any) -> Any:
@@ -155,3 +144,10 @@ def _read_dolfin(path: str) -> Any:
 
     points, cells, _ = meshio.dolfin._dolfin._read_mesh(path)
     return meshio.Mesh(points, cells)
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    **{"abaqus": abaqus.read, "exodus": exodus.read, "med": med.read},
+    **{"medit": _read_medit, "dolfin-xml": _read_dolfin, "nastran": _read_nastran},
+    **{"vtk": vtk.read, "vtu": vtu.read, "xdmf": xdmf.read},
+}
