@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import os
-import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +11,7 @@ import typer
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, options, tune_chain, tune_product
+from . import console, options, tune_chain, tune_product, user_code
 from .groups import listed, words
 
 if TYPE_CHECKING:
@@ -128,7 +122,9 @@ def run(
     if kernels.tile_sizes is not None:
         raise MeshprepError("--tile-sizes are those of a chain: name it with --chain")
     loaded = Plan.load(plan)
-    function = _function(kernels.kernel, "--kernel") if kernels.kernel is not None else None
+    function = (
+        user_code.function_of(kernels.kernel, "--kernel") if kernels.kernel is not None else None
+    )
     name = loop_of(loaded, function, kernels.loop)
     with console.compiled_ahead(["colours"], quiet) as progress:
         done = tune_plan(
@@ -137,7 +133,7 @@ def run(
             function,
             device=tried.device,
             block_sizes=_numbers(tried.block_sizes),
-            values=_values(kernels.values, loaded[name]),
+            values=user_code.arrays_of(kernels.values, loaded[name]),
             proof=chosen.proof,
             progress=_by_strategy(progress),
             strategies=None if tried.strategies is None else listed(tried.strategies),
@@ -168,23 +164,12 @@ def _of_chain(
         raise MeshprepError(f"--chain goes without {given[0]}: it times loops alone and tiles")
     return tune_chain.ChainOptions(
         name,
-        _kernels(kernels.kernel),
+        user_code.kernels_of(kernels.kernel),
         _numbers(kernels.tile_sizes, "--tile-sizes"),
-        None if kernels.values is None else _function(kernels.values, "--values"),
+        None if kernels.values is None else user_code.function_of(kernels.values, "--values"),
         tried.runs,
         proof,
     )
-
-
-def _kernels(text: str | None) -> Mapping[str, Any]:
-    """The functions of a module or a Python file."""
-    if text is None:
-        raise MeshprepError("running a chain needs its kernels: name their file with --kernel")
-    place, colon, _ = text.rpartition(":")
-    if colon:
-        raise MeshprepError(f"--kernel '{text}': a chain has several kernels: name {place} alone")
-    module = _module(text, "--kernel")
-    return {name: found for name, found in vars(module).items() if callable(found)}
 
 
 def _by_strategy(progress: console.Report) -> console.Report:
@@ -257,7 +242,7 @@ def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
         " ".join(trial.soa) or "-",
         _ms(trial.seconds) if trial.runs else _range(trial),
         *(runs if trial.runs else ()),
-        f"{_place(trial) / _place(best):.2f}",
+        f"{_ranked_by(trial) / _ranked_by(best):.2f}",
     )
 
 
@@ -267,8 +252,7 @@ def _range(trial: Trial) -> str:
     return " to ".join(map(_ms, ends))
 
 
-def _place(trial: Trial) -> float:
-    """What trials are in order of."""
+def _ranked_by(trial: Trial) -> float:
     return trial.seconds if trial.runs else trial.median
 
 
@@ -283,50 +267,6 @@ def _blocks(trial: Trial) -> str:
 
 def _strategy(trial: Trial) -> str:
     return trial.strategy + (" atomics" if trial.commit == "atomics" else "")
-
-
-def _values(text: str | None, plan: Any) -> Mapping[str, Any] | None:
-    if text is None:
-        return None
-    found = _function(text, "--values")(plan)
-    if not isinstance(found, Mapping):
-        raise MeshprepError(f"--values {text} gave a {type(found).__name__}: give arrays by name")
-    return found
-
-
-def _function(text: str, option: str) -> Any:
-    """What ``module:function`` or ``FILE.py:function`` names: a function, or one in CUDA C."""
-    from meshprep_runtime.cuda import DeviceFunction
-
-    where, colon, name = text.rpartition(":")
-    if not (colon and where and name):
-        raise MeshprepError(f"{option} '{text}' must read module:function or FILE.py:function")
-    found = getattr(_module(where, option), name, None)
-    if not callable(found) and not isinstance(found, DeviceFunction):
-        raise MeshprepError(f"{option}: {where} has no function '{name}'")
-    return found
-
-
-def _module(where: str, option: str) -> ModuleType:
-    try:
-        if not where.endswith(".py"):
-            if os.getcwd() not in sys.path:
-                sys.path.insert(0, os.getcwd())
-            return importlib.import_module(where)
-        spec = importlib.util.spec_from_file_location(Path(where).stem, where)
-        if spec is None or spec.loader is None:
-            raise ImportError("no Python file")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(spec.name, module)
-        spec.loader.exec_module(module)
-        return module
-    except FileNotFoundError as error:
-        missing = error.filename or where
-        raise MeshprepError(f"{option}: {missing} does not exist: check the name") from error
-    except Exception as error:  # Whatever the user's module raises.
-        raise MeshprepError(
-            f"{option}: cannot import {where}: {type(error).__name__}: {error}"
-        ) from error
 
 
 def _numbers(text: str | None, option: str = "--block-sizes") -> list[int] | None:
