@@ -168,6 +168,31 @@ def test_files_without_a_zero_index_are_asked_about(tmp_path):
         io.read(path)
     mesh = io.read(path, sets={"base": "1"})
     assert mesh.maps["edges->nodes"].table.tolist() == [[0, 1], [1, 4]]
+    io.write(mesh, tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["ends"][()].tolist() == [[1, 2], [2, 5]]
+
+
+def test_indices_past_32_bits_do_not_wrap(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["nodes"], file["edges"] = np.array([9], "<i4"), np.array([2], "<i4")
+        put_map(file, "ends", [[1, 2], [2, 2**32 + 1]], "<i8")
+    with pytest.raises(MeshprepError, match="edges->nodes' has an index past 2"):
+        io.read(path, sets="ends=edges->nodes base=1")
+
+
+def test_rows_of_variable_length_are_refused_or_stay(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["nodes"], file["edges"] = np.array([9], "<i4"), np.array([2], "<i4")
+        put_map(file, "ends", [[0, 2], [2, 8]])
+        file["names"] = np.array(["one", "other"], h5py.string_dtype())
+    with pytest.raises(MeshprepError, match=r"'names' has rows of variable.*'names=none'"):
+        io.read(path)
+    io.write(io.read(path, sets="names=none"), tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["names"].asstr()[()].tolist() == ["one", "other"]
 
 
 def test_maps_of_an_empty_set(tmp_path):
