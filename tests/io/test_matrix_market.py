@@ -97,7 +97,14 @@ def test_a_symmetric_matrix_is_written_as_its_lower_half(tmp_path):
     turned = io.read(path).renumber({"vertices": Ordering.from_new_to_old(np.array([2, 1, 0]))})
     io.write(turned, tmp_path / "b.mtx")
     lines = (tmp_path / "b.mtx").read_text().splitlines()
-    assert lines == [f"{BANNER} complex hermitian", "% h", "3 3 3", "3 2 1 -5", "2 1 2 7", "1 1 4 0"]
+    assert lines == [
+        f"{BANNER} complex hermitian",
+        "% h",
+        "3 3 3",
+        "3 2 1 -5",
+        "2 1 2 7",
+        "1 1 4 0",
+    ]
 
 
 def test_narrow_numbers_are_widened_without_a_change(tmp_path):

@@ -139,8 +139,8 @@ def _refuse_variable(found: Sequence[DatasetInfo], sizes: Mapping[str, int]) -> 
         if f.kind == "variable" and f.rows > 1 and (names := _of_size(sizes, f)):
             raise MeshprepError(
                 f"dataset '{f.path}' has rows of variable length, one for each element of "
-                f"'{names[0]}', which cannot be moved: give it texts of a fixed length, or say by "
-                f"--sets '{f.path}={NO_SET}' that it is on no set"
+                f"'{names[0]}': declare it as --sets '{f.path}={names[0]}', or '{f.path}={NO_SET}' "
+                "where it is on no set"
             )
 
 

@@ -132,6 +132,11 @@ def _dats(
         elif path == f"{ORIGINAL_ID}_{on}":
             name = ORIGINAL_ID
         values = load(file[path])
+        if values.dtype.kind == "O":
+            raise MeshprepError(
+                f"dataset '{path}' holds texts of any length, and a mesh only those of a fixed "
+                f"one: say by --sets '{path}={NO_SET}' that it is on no set"
+            )
         if (name, on) == (COORDINATES, "nodes") or name == COORDINATES:
             check_coordinates(path, on, values)
         dats.append(Dat(name, on, values))
