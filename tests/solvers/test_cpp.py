@@ -119,6 +119,10 @@ def test_groups_of_boundary_edges(compile_program, tmp_path):
     assert out.endswith(" 4 1 roof: is not the name of a group\n")
     _, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5", "marker")
     assert out.endswith("/tags/boundary_edges/marker: is not in the plan\n")
+    shared = {"boundary_edges": {"physical": {1: "left", 3: "wall", 4: "wall"}}}
+    replace(plan, group_names=shared).save(tmp_path / "b.plan.h5")
+    _, out, _ = run(tmp_path / "a", tmp_path / "b.plan.h5", "physical", "left", "wall")
+    assert out.endswith(" 1 wall: is the name of several groups: compare their numbers\n")
 
 
 @pytest.fixture(scope="module")
