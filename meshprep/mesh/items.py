@@ -246,9 +246,10 @@ class Tag:
         more = self.group_offset[row + 1] - self.group_offset[row] - 1
         group = self.group_id[ranges(self.group_offset[row] + 1, more)]
         new = group != np.repeat(self.group_id[self.group_offset[row]], more)
-        rows = np.column_stack([np.repeat(element, more), group])[new]
+        rows: NDArray[np.int64] = np.column_stack([np.repeat(element, more), group])[new]
         rows = rows[np.lexsort(rows.T[::-1])]
-        return rows[np.diff(rows, axis=0, prepend=-1).any(axis=1)]
+        once: NDArray[np.int64] = rows[np.diff(rows, axis=0, prepend=-1).any(axis=1)]
+        return once
 
 
 @dataclass(frozen=True, eq=False)

@@ -138,8 +138,8 @@ class Numbering:
     def further_groups(self, file: Mesh) -> dict[str, dict[str, NDArray[np.int64]]]:
         """What :meth:`tags` leaves out of elements in several groups."""
         found: dict[str, dict[str, NDArray[np.int64]]] = {}
-        for t in self.mesh.tags:
-            rows = np.empty((0, 2)) if t.set in file.sets else t.further_ids()
+        for t in (t for t in self.mesh.tags if t.set not in file.sets):
+            rows = t.further_ids()
             if rows.size:
                 rows[:, 0] = self.ordering(t.set).old_to_new[rows[:, 0]]
                 found.setdefault(t.set, {})[t.name] = rows[np.argsort(rows[:, 0], kind="stable")]

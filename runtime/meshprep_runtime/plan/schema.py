@@ -92,7 +92,7 @@ def _put_sets(tree: Tree, plan: PlanContent) -> None:
             tree.datasets[f"{path}/{_name(tag)}"] = "\n".join(lines)
 
 
-def _put_tags(tree: Tree, where: str, by_set: Mapping[str, Mapping[str, NDArray]]) -> None:
+def _put_tags(tree: Tree, where: str, by_set: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:
     for name, tags in by_set.items():
         tree.group(where)
         path = tree.group(f"{where}/{_name(name)}")

@@ -49,7 +49,7 @@ def check_shared(plan: PlanContent) -> None:
         if not further.keys() <= plan.tags.get(set_name, {}).keys():
             raise PlanError(f"further groups on '{set_name}' belong to no tag of the plan")
         for name, rows in further.items():
-            where = f"further groups of tag '{name}' on '{set_name}'"
+            where = f"further groups '{name}' on '{set_name}'"
             check_array(where, rows, "i8", (len(rows), 2))
             check_below(where, rows[:, 0], plan.sizes[set_name])
             if (rows[1:, 0] < rows[:-1, 0]).any():

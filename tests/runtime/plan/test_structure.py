@@ -96,15 +96,18 @@ def staged(plan):
         ),
         (
             lambda p: further(p, [[24, 1]]),
-            "further groups of tag 'physical' on 'cells': entry 0 is 24, outside 0..23",
+            "further groups 'physical' on 'cells': entry 0 is 24, outside 0..23",
         ),
         (
             lambda p: further(p, [[2, 1], [1, 1]]),
-            "further groups of tag 'physical' on 'cells': the elements do not ascend",
+            "further groups 'physical' on 'cells': the elements do not ascend",
         ),
         (
             lambda p: further(p, [[2, 1, 1]]),
-            "further groups of tag 'physical' on 'cells' is int64 of shape (1, 3), must be int64",
+            (
+                "further groups 'physical' on 'cells' is int64 of shape (1, 3), "
+                "must be int64 of shape (1, 2)"
+            ),
         ),
         (
             lambda p: replace(p, loops={"other": p["res_calc"]}),
