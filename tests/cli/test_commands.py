@@ -152,6 +152,23 @@ def test_second_loops_get_blocks_of_their_own(cli, mesh_file):
         assert plan.options["own_blocks"] == bool(words)
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), True),
+        (("--own-blocks",), False),
+        (("--partition", "contiguous"), False),
+        (("--target", "cpu"), False),
+        (("--loop", "edges:cells"), False),
+    ],
+)
+def test_runs_of_an_order_that_stays_are_told(cli, mesh_file, words, told):
+    loop = () if "--loop" in words else ("--loop", "cells:nodes")
+    code, _, err = cli("plan", mesh_file, *loop, *words)
+    said = "the blocks of cells->nodes are runs of the mesh's order: --own-blocks makes blocks that"
+    assert (code, said in err) == (0, told)
+
+
 def test_loops_from_a_file(cli, mesh_file):
     loops = mesh_file.with_name("loops.toml")
     loops.write_text(
