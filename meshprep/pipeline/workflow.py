@@ -357,7 +357,9 @@ def _notes(plan: Plan) -> list[str]:
 def _runs(job: Job, plan: Plan) -> list[str]:
     """Loops that get runs of the mesh's order as blocks, where nobody asked for these."""
     asked = job.options.partition or job.options.own_blocks or job.options.target == "cpu"
-    asked = asked or any({"partition", "own_blocks"} & r.options.keys() for r in job.requests)
+    asked = asked or any(
+        {"partition", "own_blocks", "target"} & r.values.keys() for r in job.requests
+    )
     return [
         f"the blocks of {p.loop.name} are runs of the mesh's order: --own-blocks makes blocks that "
         "list their elements, where these load less"
