@@ -113,7 +113,7 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
         assert main([*small, "-q"]) == 0
     scope = {}
     codes = blocks("solvers/mpi.md", "python")
-    assert len(codes) == 4
+    assert len(codes) == 5
     for code in codes:
         exec(code, scope)
     total, t, timings = scope["results"][0]
@@ -124,6 +124,7 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
     assert all(times.messages >= 9 for times in timings.loops["flux"])
     with h5py.File("result.h5") as file:
         np.testing.assert_array_equal(file["t"][:], t_one)
+    np.testing.assert_array_equal(read("result.vtu").dat("t", "cells").values, t.reshape(-1))
     _numbers_of_petsc(scope["petsc_numbers"])
     _groups_of_parts(scope["group_dat"])
 
