@@ -91,8 +91,19 @@ def read_case(path: Path) -> Case:
             )
         if missing := [key for key in KINDS[kinds[0]] if key not in event]:
             raise MeshprepError(f"{path}, event {i}: {kinds[0]} needs '{missing[0]}'")
+        if kinds == ["write"]:
+            _check_name(f"{path}, event {i}", event["write"])
     tables = (tuple(content.get(name, ())) for name in ("water", "event"))
     return Case(content["end"], content.get("level", 0.0), *tables)
+
+
+def _check_name(where: str, name: str) -> None:
+    try:
+        name.format(step=0)
+    except (LookupError, ValueError, AttributeError) as error:
+        raise MeshprepError(
+            f"{where}: write = '{name}': {error!r}: use {{step}} or {{step:04}}"
+        ) from None
 
 
 def with_edges(mesh: Mesh) -> Mesh:
@@ -193,6 +204,8 @@ class Volna:
                 Path(event["file"]).write_text("time,depth,surface\n", encoding="utf-8")
         for time, event in self.case.times():
             self.advance(time)
+            if "write" in event:
+                event = {**event, "write": event["write"].format(step=self.steps)}
             self._happen(event)
             yield time, event
         self.advance(self.case.end)
@@ -236,7 +249,7 @@ class Volna:
 
     def _happen(self, event: Mapping[str, Any]) -> None:
         if "write" in event:
-            self._write(Path(event["write"].format(step=self.steps)))
+            self._write(Path(event["write"]))
         elif "gauge" in event:
             cell = np.argmin(((self.centre - event["gauge"]) ** 2).sum(axis=1))
             h, _, _, bottom = self.state[cell]

@@ -106,13 +106,12 @@ class Plan {
     return kept;
   }
 
-  // The group number of each element of a derived set, such as "physical" of "boundary_edges".
+  // The group number of each element of a derived set, such as "physical" of "boundary_edges": the
+  // first where it has several.
   std::vector<std::int64_t> tag(const std::string& set, const std::string& name) {
     std::int64_t size = 0;
-    const std::unique_ptr<std::int64_t, decltype(&std::free)> found(
-        mp_read_tag(file_.get(), set.c_str(), name.c_str(), &size, error_), std::free);
-    if (!found) throw Error(error_);
-    return {found.get(), found.get() + size};
+    std::int64_t* found = mp_read_tag(file_.get(), set.c_str(), name.c_str(), &size, error_);
+    return numbers(found, size);
   }
 
   // The number of a group in that tag, such as "wall".
@@ -121,6 +120,15 @@ class Plan {
     if (!mp_read_group(file_.get(), set.c_str(), tag.c_str(), name.c_str(), &number, error_))
       throw Error(error_);
     return number;
+  }
+
+  // The elements of a group in that tag, ascending.
+  std::vector<std::int64_t> members(const std::string& set, const std::string& tag,
+                                    std::int64_t group) {
+    std::int64_t size = 0;
+    std::int64_t* found =
+        mp_read_members(file_.get(), set.c_str(), tag.c_str(), group, &size, error_);
+    return numbers(found, size);
   }
 
   // The loop with its default blocks, or those that choose() named.
@@ -151,6 +159,12 @@ class Plan {
   std::map<std::string, std::shared_ptr<void>> kept;
 
  private:
+  std::vector<std::int64_t> numbers(std::int64_t* values, std::int64_t size) {
+    const std::unique_ptr<std::int64_t, decltype(&std::free)> found(values, std::free);
+    if (!found) throw Error(error_);
+    return {found.get(), found.get() + size};
+  }
+
   std::string text(const char* group, const std::string& name, const char* attribute) {
     char* found = mp_read_text(file_.get(), group, name.c_str(), attribute, error_);
     if (!found) throw Error(error_);

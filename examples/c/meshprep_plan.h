@@ -78,12 +78,17 @@ void mp_close(mp_plan *plan);
 /* `variant` is "s256" or the like, NULL for the default of the plan. */
 mp_set *mp_read_set(mp_plan *plan, const char *name, char *error);
 mp_map *mp_read_map(mp_plan *plan, const char *name, char *error);
-/* The group number of each element of a derived set, 0 where it has none, such as the "physical" of
- * "boundary_edges"; `size` receives how many. free() them. */
+/* The group number of each element of a derived set, 0 where it has none, the first where it has
+ * several, such as the "physical" of "boundary_edges"; `size` receives how many. free() them. */
 int64_t *mp_read_tag(mp_plan *plan, const char *set, const char *tag, int64_t *size, char *error);
-/* The number of the group `name`, such as "wall", in that tag; 0 where it has no such name. */
+/* The number of the group `name`, such as "wall", in that tag; 0 and a reason where no group or
+ * several have this name. */
 int mp_read_group(mp_plan *plan, const char *set, const char *tag, const char *name,
                   int64_t *number, char *error);
+/* The elements of a group, ascending, also those in other groups, too; `size` receives how many.
+ * free() them. */
+int64_t *mp_read_members(mp_plan *plan, const char *set, const char *tag, int64_t group,
+                         int64_t *size, char *error);
 /* A text attribute of an object, such as "arguments" of the loop "flux" in "loops"; free() it. */
 char *mp_read_text(mp_plan *plan, const char *group, const char *name, const char *attribute,
                    char *error);
@@ -450,19 +455,48 @@ int mp_read_group(mp_plan *plan, const char *set, const char *tag, const char *n
                   int64_t *number, char *error)
 {
     char path[MP_NAME], *text, *at, *end;
+    int64_t here;
     int found = 0;
     if (!mp_path(path, "group_names", set, tag, NULL, error) ||
         (text = mp_read_lines(plan, path, error)) == NULL)
         return 0;
-    for (at = text; at != NULL && !found; at = end) { /* a line: number, blank, name */
+    for (at = text; at != NULL; at = end) { /* a line: number, blank, name */
         end = strchr(at, '\n');
         if (end != NULL)
             *end++ = 0;
-        *number = strtoll(at, &at, 10);
-        found = *at == ' ' && strcmp(at + 1, name) == 0;
+        here = strtoll(at, &at, 10);
+        if (*at == ' ' && strcmp(at + 1, name) == 0 && found++ == 0)
+            *number = here;
     }
     free(text);
-    return found || (mp_say(error, name, "is not the name of a group"), 0);
+    if (found != 1)
+        mp_say(error, name, found ? "is the name of several groups: compare their numbers"
+                                  : "is not the name of a group");
+    return found == 1;
+}
+
+int64_t *mp_read_members(mp_plan *plan, const char *set, const char *tag, int64_t group,
+                         int64_t *size, char *error)
+{
+    char path[MP_NAME];
+    int64_t n = 0, shape[2] = {0, 2}, *further = NULL;
+    int64_t *found = mp_read_tag(plan, set, tag, &n, error);
+    if (found == NULL || !mp_path(path, "further_groups", set, tag, NULL, error))
+        return free(found), (int64_t *)NULL;
+    if (mp_exists(plan, path)) {
+        further = (int64_t *)mp_read(plan, path, H5T_NATIVE_INT64, 2, shape, error);
+        if (further == NULL)
+            return free(found), (int64_t *)NULL;
+    }
+    for (int64_t i = 0; i < shape[0] * shape[1]; i += 2) /* a row: element, group */
+        if (further[i + 1] == group && further[i] >= 0 && further[i] < n)
+            found[further[i]] = group;
+    free(further);
+    *size = 0;
+    for (int64_t e = 0; e < n; e++)
+        if (found[e] == group)
+            found[(*size)++] = e;
+    return found;
 }
 
 /* The variant asked for, or the default; `chosen` has room for MP_NAME bytes. */

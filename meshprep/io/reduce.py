@@ -218,7 +218,8 @@ def _tags(job: _Job, sets: Sequence[str], able: str | None) -> list[Tag]:
     if not job.capabilities.other_tags:
         chosen = [n for n in chosen if n == able]
     if able == "*":
-        values = job.capabilities.node_values if sets == ["nodes"] else job.capabilities.cell_values
+        # nodes and cells carry the same there
+        values = job.capabilities.cell_values
         chosen = [n for n in names if values and re.fullmatch(values.name, array_of_group(n))]
     out = []
     for t in tags:

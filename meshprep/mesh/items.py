@@ -15,6 +15,7 @@ from meshprep_runtime.maps import (
     SetMap,
     as_indices,
     offsets_of,
+    ranges,
     read_only,
     refuse_masked,
 )
@@ -231,6 +232,24 @@ class Tag:
         start = np.minimum(self.group_offset[:-1], self.group_id.size - 1)
         first = np.where(np.diff(self.group_offset) > 0, self.group_id[start], 0)
         return first[self.values]
+
+    def further_ids(self) -> NDArray[np.int64]:
+        """The groups of elements that are in several, but for the first of each.
+
+        Returns
+        -------
+        (m, 2) int64
+            An element and a group in each row; rows ascend, none stands twice.
+        """
+        element = np.flatnonzero((np.diff(self.group_offset) > 1)[self.values])
+        row = self.values[element]
+        more = self.group_offset[row + 1] - self.group_offset[row] - 1
+        group = self.group_id[ranges(self.group_offset[row] + 1, more)]
+        new = group != np.repeat(self.group_id[self.group_offset[row]], more)
+        rows: NDArray[np.int64] = np.column_stack([np.repeat(element, more), group])[new]
+        rows = rows[np.lexsort(rows.T[::-1])]
+        once: NDArray[np.int64] = rows[np.diff(rows, axis=0, prepend=-1).any(axis=1)]
+        return once
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,6 +135,16 @@ class Numbering:
             tags.setdefault(of, {})[name] = self.ordering(of).apply(values)
         return tags
 
+    def further_groups(self, file: Mesh) -> dict[str, dict[str, NDArray[np.int64]]]:
+        """What :meth:`tags` leaves out of elements in several groups."""
+        found: dict[str, dict[str, NDArray[np.int64]]] = {}
+        for t in (t for t in self.mesh.tags if t.set not in file.sets):
+            rows = t.further_ids()
+            if rows.size:
+                rows[:, 0] = self.ordering(t.set).old_to_new[rows[:, 0]]
+                found.setdefault(t.set, {})[t.name] = rows[np.argsort(rows[:, 0], kind="stable")]
+        return found
+
     def group_names(self, file: Mesh) -> dict[str, dict[str, dict[int, str]]]:
         """The names of the groups of sets that a file does not have, each on one line."""
         found: dict[str, dict[str, dict[int, str]]] = {}

@@ -110,9 +110,7 @@ def read_csr(path: Path) -> CsrMatrix:
         row, column = np.append(row, column[off]), np.append(column, row[off])
         values = np.append(values, mirrored)
     n = mesh.size("vertices")
-    made = coo_array((values, (row, column)), shape=(n, n)).tocsr()
-    made.sort_indices()
-    return CsrMatrix(made.indptr, made.indices, made.data)
+    return CsrMatrix.from_scipy(coo_array((values, (row, column)), shape=(n, n)))
 
 
 def tune_product(

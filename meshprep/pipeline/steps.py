@@ -369,6 +369,7 @@ def _assemble(
         tags=numbering.tags(ordered.mesh),
         matrices=matrices,
         group_names=numbering.group_names(ordered.mesh),
+        further_groups=numbering.further_groups(ordered.mesh),
     )
 
 

@@ -131,7 +131,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
             lambda: _write_mesh(new, made.plan, job, mesh, staged),
         )
         _write_vectors(plan, job, staged, told.writing)
-    notes = [*_found(mesh), *_notes(plan), *warmed.notes, *left_out]
+    notes = [*_found(mesh), *_notes(plan), *_runs(job, plan), *warmed.notes, *left_out]
     return JobResult(plan, job.outputs, notes, dropped)
 
 
@@ -351,6 +351,20 @@ def _notes(plan: Plan) -> list[str]:
         f"order {one.method} of {one.set} was not applied: {one.reason}"
         for one in plan.metrics.orders
         if not one.applied
+    ]
+
+
+def _runs(job: Job, plan: Plan) -> list[str]:
+    """Loops that get runs of the mesh's order as blocks, where nobody asked for these."""
+    asked = job.options.partition or job.options.own_blocks or job.options.target == "cpu"
+    asked = asked or any(
+        {"partition", "own_blocks", "target"} & r.values.keys() for r in job.requests
+    )
+    return [
+        f"the blocks of {p.loop.name} are runs of the mesh's order: --own-blocks makes blocks that "
+        "list their elements, where these load less"
+        for p in plan.loops.values()
+        if not (job.output or asked) and p.loop.maps and p.variant().partitioner == "contiguous"
     ]
 
 

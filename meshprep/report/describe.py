@@ -1,6 +1,6 @@
 """What a mesh or a plan holds, for ``meshprep info``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -116,8 +116,10 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for on, tags in plan.tags.items()
             for name, values in tags.items()
             if name != "label"
-            for names in [plan.group_names.get(on, {}).get(name)]
-            for record in _tag(Tag.from_ids(name, on, values, names))
+            for names in [plan.group_names.get(on, {}).get(name, {})]
+            for further in [plan.further_groups.get(on, {}).get(name, np.empty((0, 2), np.int64))]
+            for groups in [np.concatenate([values[values != 0], further[:, 1]])]
+            for record in _groups(name, on, *np.unique(groups, return_counts=True), names)
         ],
         "matrices": [matrix_record(plan, m) for m in plan.matrices.values()],
         "stores": [record for m in plan.matrices.values() for record in store_records(plan, m)],
@@ -151,15 +153,15 @@ def _tag(tag: Tag) -> list[dict[str, Any]]:
     per_entry = np.repeat(count, np.diff(tag.group_offset))
     groups, row = np.unique(tag.group_id, return_inverse=True)
     total = np.bincount(row.reshape(-1), weights=per_entry, minlength=groups.size)
+    return _groups(tag.name, tag.set, groups, total, tag.names)
+
+
+def _groups(
+    name: str, on: str, groups: NDArray, total: NDArray, names: Mapping[int, str]
+) -> list[dict[str, Any]]:
     return [
-        {
-            "tag": tag.name,
-            "set": tag.set,
-            "group": int(g),
-            "name": tag.names.get(int(g), ""),
-            "elements": int(n),
-        }
-        for g, n in zip(groups, total, strict=True)
+        {"tag": name, "set": on, "group": g, "name": names.get(g, ""), "elements": int(n)}
+        for g, n in zip(groups.tolist(), total, strict=True)
     ]
 
 

@@ -232,7 +232,8 @@ def _rank(plan: Plan, assumptions: Assumptions) -> tuple[float, float]:
 def _figures_only(plan: Plan) -> Plan:
     """The plan without arrays; its matrices are told of where it is the best."""
     loops = {name: LoopPlan(p.loop, p.sizes, {}, {}, p.default) for name, p in plan.loops.items()}
-    return replace(plan, ordering={}, maps={}, loops=loops, tags={}, group_names={}, matrices={})
+    groups: dict[str, Any] = {"tags": {}, "group_names": {}, "further_groups": {}}
+    return replace(plan, ordering={}, maps={}, loops=loops, matrices={}, **groups)
 
 
 def _free(spec: LoopSpec) -> LoopSpec:

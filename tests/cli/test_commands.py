@@ -60,6 +60,19 @@ def test_info_shows_data_before_groups_and_has_a_line_for_many_entities(cli, tmp
     assert sum(t["tag"] == "entity" for t in found) == n
 
 
+def test_info_counts_every_group_of_an_edge(cli, tmp_path):
+    path, plan = tmp_path / "a.msh", tmp_path / "a.plan.h5"
+    cells = ["1 1 2 7 1 1 2", "2 1 2 8 1 1 2", "3 1 2 8 1 2 4", "4 3 2 9 1 1 2 4 3"]
+    names = '$PhysicalNames\n3\n1 7 "wall"\n1 8 "all"\n2 9 "fluid"\n$EndPhysicalNames'
+    nodes = [f"{i + 1} {i % 2} {i // 2} 0" for i in range(4)]
+    parts = ["$MeshFormat\n2.2 0 8\n$EndMeshFormat", names, "$Nodes\n4", *nodes, "$EndNodes"]
+    path.write_text("\n".join([*parts, "$Elements\n4", *cells, "$EndElements\n"]))
+    assert cli("plan", path, "--loop", "boundary_edges:cells", "-q")[0] == 0
+    found = json.loads(cli("info", plan, "--json")[1])["tags"]
+    counts = [(t["name"], t["elements"]) for t in found if t["tag"] == "physical"]
+    assert counts == [("wall", 1), ("all", 2)]
+
+
 def quad(i):
     return (2 * i + 1, 2 * i + 2, 2 * i + 4, 2 * i + 3)
 
@@ -137,6 +150,23 @@ def test_second_loops_get_blocks_of_their_own(cli, mesh_file):
         lists = [loop.variant().elements is not None for loop in plan.loops.values()]
         assert lists == [False, bool(words)]
         assert plan.options["own_blocks"] == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), True),
+        (("--own-blocks",), False),
+        (("--partition", "contiguous"), False),
+        (("--target", "cpu"), False),
+        (("--loop", "edges:cells"), False),
+    ],
+)
+def test_runs_of_an_order_that_stays_are_told(cli, mesh_file, words, told):
+    loop = () if "--loop" in words else ("--loop", "cells:nodes")
+    code, _, err = cli("plan", mesh_file, *loop, *words)
+    said = "the blocks of cells->nodes are runs of the mesh's order: --own-blocks makes blocks that"
+    assert (code, said in err) == (0, told)
 
 
 def test_loops_from_a_file(cli, mesh_file):

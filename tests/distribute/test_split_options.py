@@ -48,6 +48,9 @@ def test_parts_from_a_file(tmp_path):
     np.save(path, own + 1)
     with pytest.raises(MeshprepError, match=r"element 2 is in part 3, outside 0\.\.2"):
         split(subject, 3, SplitOptions(f"file:{path}"), Options())
+    np.save(path, own)
+    with pytest.raises(MeshprepError, match=r"parts 0\.\.2, but 4 parts .* ask for 3, or"):
+        split(subject, 4, SplitOptions(f"file:{path}"), Options())
     with pytest.raises(MeshprepError, match="leave weights out"):
         SplitOptions(f"file:{path}", (1.0, 2.0, 3.0))
 

@@ -183,7 +183,7 @@ box = [0, 0, 0.5, 1]
 level = 1.0
 [[event]]
 every = 0.02
-write = "wave-{step}.vtu"
+write = "wave-{step:04}.vtu"
 [[event]]
 at = [0.01, 0.03]
 gauge = [0.25, 0.5]
@@ -209,7 +209,10 @@ def test_a_case_from_its_files(tmp_path, monkeypatch, capsys):
         *("0.0000", "0.0100", "0.0200", "0.0200", "0.0300", "0.0400")
     ]
     assert "space_discretization" in "".join(lines[6:])
-    first, *_, last = sorted(tmp_path.glob("*.vtu"), key=lambda p: int(p.stem[5:]))
+    first, *_, last = written = sorted(tmp_path.glob("*.vtu"))
+    assert first.name == "wave-0000.vtu"
+    told = [s.split(": write ")[1] for s in lines if ": write " in s]
+    assert told == [p.name for p in written]
     fields = {d.name: d.values for d in meshprep.read(first).dats}
     assert sorted(np.unique(fields["depth"])) == [0.5, 1.0]
     assert not fields["momentum"].any()
@@ -226,6 +229,7 @@ def test_a_case_from_its_files(tmp_path, monkeypatch, capsys):
         ("level = 1", "no 'end'"),
         ("end = 1\nend = 2", "cannot be read"),
         ("end = 1\nlevels = 2", "unknown key 'levels'"),
+        ('end = 1\n[[event]]\nat = [1]\nwrite = "{stop}"', "'{stop}': KeyError.*: use {step} or"),
         ("end = 1\n[[event]]\nat = [1]", "event 0: needs one of write, gauge, raise"),
         ("end = 1\n[[event]]\nwrite = 'a'", "and one of at and every"),
         ("end = 1\n[[event]]\nat = [1]\ngauge = [0, 0]", "event 0: gauge needs 'file'"),

@@ -12,7 +12,7 @@ from io_meshes import decorated, plain_meshes
 from meshprep import io
 from meshprep.io import front, su2
 from meshprep.io.gmsh.raw import Entity
-from meshprep.mesh import Mesh
+from meshprep.mesh import Dat, ElementSet, Mesh, Tag
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -99,6 +99,21 @@ def test_losses_are_named_and_nothing_is_written(mesh, tmp_path):
         assert what in text
     assert "--drop" in text
     assert list(tmp_path.iterdir()) == []
+
+
+def test_values_of_other_sets_and_of_later_times_are_losses(mesh):
+    """Edges are in no mesh file, and a file of one time has no place for a second one."""
+    twice = [Dat("t", "nodes", np.zeros(mesh.size("nodes")), attrs={"step": i}) for i in range(2)]
+    rich = mesh.with_(
+        sets=[ElementSet("edges", 2)],
+        dats=[*twice, Dat("flux", "edges", np.zeros(2))],
+        tags=[Tag.from_ids("wall", "edges", np.ones(2, np.int32))],
+    )
+    assert io.losses(rich, io.FORMATS["vtu"]) == [
+        "more than one time step of 't' on 'nodes'",
+        "values 'flux' on 'edges'",
+        "groups 'wall' on 'edges'",
+    ]
 
 
 def test_drop_returns_what_was_dropped(mesh, tmp_path):

@@ -237,6 +237,7 @@ def test_texts_keep_their_digits(tmp_path):
         ("GRID*                  2                             9.", "node 2 stands twice"),
         ("CQUAD4  1       1       1       2       3       4", "element 1 stands twice"),
         ("INCLUDE 'more.bdf'", "takes in other files with INCLUDE"),
+        ("GRDSET,,5", r"nodes are in other coordinates \(GRDSET\)"),
     ],
 )
 def test_cards_of_nastran_that_would_give_another_mesh(card, message, tmp_path):
@@ -244,6 +245,19 @@ def test_cards_of_nastran_that_would_give_another_mesh(card, message, tmp_path):
     deck = f"BEGIN BULK\n{nodes}CTRIA3,1,1,1,2,3\nCTRIA3,2,1,2,3,4\n{{}}ENDDATA\nGRID,2\n"
     assert read(deck.format(""), tmp_path / "a.bdf").size("cells") == 2
     refused(deck.format(f"{card}\n"), tmp_path / "a.bdf", message)
+
+
+GRIDS = "GRID,4,{},1.,1.,0.", "GRID    4       {:8}1.      1.      0."
+
+
+@pytest.mark.parametrize("node", [*GRIDS, f"GRID*   4{'':15}{{:16}}1.{'':14}1.\n*       0."])
+def test_nodes_of_nastran_in_coordinates_of_their_own(node, tmp_path):
+    nodes = "".join(f"GRID,{i},,{i}.,0.,0.\n" for i in (1, 2, 3))
+    deck, system = f"BEGIN BULK\n{{}}\n{nodes}{node}\nCTRIA3,1,1,1,2,3\nENDDATA\n", "CORD2C,5"
+    for place in ("0", ""):
+        assert read(deck.format(system, place), ".bdf", tmp_path).coordinates[3, 0] == 1
+    for cards, said in ((system, "other coordinates (CORD2C)"), ("$", "CP is blank for some")):
+        assert said in refused(deck.format(cards, "5"), ".bdf", tmp_path)
 
 
 def test_numbers_in_nastran_are_kept(tmp_path):

@@ -87,12 +87,19 @@ def test_entries_values_and_comments_come_back_as_they_were(tmp_path_factory, ma
 
 
 def test_a_symmetric_matrix_is_written_as_its_lower_half(tmp_path):
-    text = f"{BANNER} complex hermitian\n% h\n3 3 2\n2 1 1 5\n3 2 2 -7\n"
+    text = f"{BANNER} complex hermitian\n% h\n3 3 3\n2 1 1 5\n3 2 2 -7\n3 3 4 0\n"
     mesh = read(text, tmp_path / "a.mtx")
     turned = mesh.renumber({"vertices": Ordering.from_new_to_old(np.array([2, 1, 0]))})
     io.write(turned, tmp_path / "b.mtx")
     lines = (tmp_path / "b.mtx").read_text().splitlines()
-    assert lines == [f"{BANNER} complex hermitian", "% h", "3 3 2", "3 2 1 -5", "2 1 2 7"]
+    assert lines == [
+        f"{BANNER} complex hermitian",
+        "% h",
+        "3 3 3",
+        "3 2 1 -5",
+        "2 1 2 7",
+        "1 1 4 0",
+    ]
 
 
 def test_narrow_numbers_are_widened_without_a_change(tmp_path):
@@ -142,6 +149,9 @@ def test_a_mesh_of_cells_is_no_matrix(tmp_path):
 
     with pytest.raises(MeshprepError, match="a graph needs a map 'edges->vertices'"):
         io.write(generate("delaunay2d", cells=20), tmp_path / "a.mtx")
+    triples = graph_mesh(3, np.array([[0, 1, 2]]))
+    with pytest.raises(MeshprepError, match="a graph needs a map 'edges->vertices' of arity 2"):
+        io.write(triples, tmp_path / "a.mtx")
 
 
 SMALL = f"{BANNER} complex hermitian\n% by hand\n4 4 3\n1 1 2.5e0 0\n3 1 1 -5\n4 2 2 1e-3\n"

@@ -106,6 +106,7 @@ def test_a_renumbered_graph_has_the_same_neighbours(tmp_path_factory, made):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("% no numbers", "the first line must read"),
         ("3 x\n", "line 1, comments left out, holds 'x'"),
         ("3\n\n\n\n", "the first line must read"),
         ("3 1 2\n2\n1\n\n", "the first line must read"),
@@ -135,19 +136,25 @@ def test_what_metis_cannot_hold_is_named(tmp_path):
     mesh = graph_mesh(
         3,
         np.array([[0, 1], [1, 0], [2, 2], [1, 2]]),
-        [Dat("weight", "edges", np.array([1.5, 1, 1, 1]))],
+        [
+            Dat("weight", "edges", np.array([1.5, 1, 1, 1])),
+            Dat("weight", "vertices", np.ones((3, 1, 1), np.int32)),
+            Dat("size", "vertices", np.ones((3, 2), np.int32)),
+        ],
         {"matrix-market": {"symmetry": "general"}},
     )
     with pytest.raises(MeshprepError) as caught:
         io.write(mesh, tmp_path / "a.graph")
     for what in (
         "values 'weight' on 'edges' (METIS takes whole numbers from 1)",
+        "values 'weight' on 'vertices' (of several numbers)",
+        "values 'size' on 'vertices' (of several numbers)",
         "which way edges lead (general matrix)",
         "1 edges from a vertex to itself",
         "1 repeated edges",
     ):
         assert what in str(caught.value)
-    assert len(io.write(mesh, tmp_path / "a.graph", drop=True)) == 4
+    assert len(io.write(mesh, tmp_path / "a.graph", drop=True)) == 6
     assert (tmp_path / "a.graph").read_text() == "3 2\n2\n1 3\n2\n"
 
 

@@ -116,9 +116,11 @@ def test_any_hdf5_file_whose_datasets_are_declared(tmp_path):
     with h5py.File(path, "w") as file:
         file["mesh/connectivity"] = np.array([[0, 1, 2], [1, 3, 2]], "<u4")
         file["mesh/xyz"] = np.arange(12.0).reshape(4, 3)
+        file["mesh/apex"] = np.array([2, 3])
         file["result/t"] = np.arange(2.0)
     sets = {"mesh/connectivity": "cells->nodes", "mesh/xyz": "nodes", "coordinates": "mesh/xyz"}
-    mesh = io.read(path, sets=sets | {"result/t": "cells"})
+    sets |= {"mesh/apex": "cells->nodes", "result/t": "cells"}
+    mesh = io.read(path, sets=sets)
     assert mesh.coordinates.shape == (4, 3)
     order = {
         "cells": Ordering.from_new_to_old(np.array([1, 0])),
@@ -128,6 +130,7 @@ def test_any_hdf5_file_whose_datasets_are_declared(tmp_path):
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["mesh/connectivity"][()].tolist() == [[3, 2, 0], [1, 3, 0]]
         assert file["mesh/connectivity"].dtype == np.dtype("<u4")
+        assert file["mesh/apex"][()].tolist() == [2, 0]
         assert file["mesh/xyz"][:, 0].tolist() == [6, 0, 9, 3]
         assert file["result/t"][()].tolist() == [1, 0]
 
@@ -144,7 +147,7 @@ def test_random_sets_maps_and_dats(tmp_path_factory, data):
         maps.append(SetMap(f"map{k}", one, other, table))
     for k, (name, dtype) in enumerate([("a", "f8"), ("b", "f4"), ("c", "i8"), ("c", "u1")]):
         values = random.integers(0, 100, (sizes[name], 1 + k)).astype(dtype)
-        dats.append(Dat(f"dat{k}", name, values))
+        dats.append(Dat(f"some/dat{k}", name, values))
     mesh = Mesh([ElementSet(n, s) for n, s in sizes.items()], maps, dats)
     order = shuffles(sizes)
     assert io.write(mesh.renumber(order), path) == []

@@ -40,6 +40,22 @@ def test_objects_of_every_kind_stay(tmp_path):
         assert new["packed"][()].tolist() == list(range(500))
 
 
+def test_what_lies_in_other_files_stays_there(tmp_path):
+    """Neither file is there: nothing is read of them, and nothing is written to them."""
+    path = tmp_path / "grid.h5"
+    write_hdf5(path, c_mesh(), 0)
+    layout = h5py.VirtualLayout((7,), "<f8")
+    layout[:] = h5py.VirtualSource("other.h5", "x", shape=(7,))
+    with h5py.File(path, "a") as file:
+        file.create_dataset("external", (5,), "<f8", external=[("missing/a.bin", 0, 40)])
+        file.create_virtual_dataset("virtual", layout)
+    _, new_path = written(path)
+    with h5py.File(new_path) as new:
+        assert new["external"].external == [("missing/a.bin", 0, 40)]
+        assert [s.file_name for s in new["virtual"].virtual_sources()] == ["other.h5"]
+    assert {p.name for p in tmp_path.iterdir()} == {"grid.h5", "new.h5"}
+
+
 def test_attributes_that_refer_to_objects_do_so_in_the_new_file(tmp_path):
     """Dimension scales, as netCDF writes them, references alone and in records, and lists."""
     path = tmp_path / "grid.h5"
@@ -90,13 +106,15 @@ def test_dats_of_records_and_of_arrays_move_and_keep_their_type(tmp_path):
     pairs = np.arange(2.0 * n).reshape(n, 2)
     with h5py.File(path, "a") as file:
         file["records"] = records
+        file["big"] = np.arange(n, dtype=">f8")
         for name, shape in (("alone", (n,)), ("column", (n, 1))):
             file.create_dataset(name, shape, np.dtype(("<f8", (2,))))[...] = pairs.reshape(
                 *shape, 2
             )
     order, new_path = written(path)
+    assert io.read(path).dat("big", "cells").values.dtype.isnative
     with h5py.File(path) as old, h5py.File(new_path) as new:
-        for name in ("records", "alone", "column"):
+        for name in ("big", "records", "alone", "column"):
             assert new[name].id.get_type() == old[name].id.get_type()
             assert new[name].shape == old[name].shape
             assert new[name][()].tobytes() == old[name][()][order].tobytes()

@@ -1,5 +1,7 @@
 """Which set each dataset of an OP2 file belongs to: found, asked for, or declared."""
 
+from contextlib import nullcontext
+
 import h5py
 import numpy as np
 import pytest
@@ -7,6 +9,8 @@ from op2_files import c_mesh, put_dat, put_map, shuffles, write_hdf5
 from texts import refusal
 
 from meshprep import io
+from meshprep.io.op2.fit import check_fit
+from meshprep.mesh import SetMap
 from meshprep_runtime import MeshprepError, Ordering
 
 
@@ -159,6 +163,26 @@ def test_a_map_into_the_first_nodes_is_not_taken_for_one_into_its_own_set(tmp_pa
     refusal(path, r"ends \(walls->nodes or walls\)")
 
 
+@pytest.mark.parametrize(("twice", "refused"), [(60, False), (61, True)])
+def test_a_map_most_of_whose_rows_hold_an_index_twice_is_refused(twice, refused):
+    table = np.arange(240).reshape(120, 2)
+    table[:twice, 1] = table[:twice, 0]
+    ends = SetMap("ends", "edges", "nodes", table)
+    with pytest.raises(MeshprepError, match="61 of its 120 rows") if refused else nullcontext():
+        check_fit({"ends": ends}, {"edges": 120, "nodes": 240}, {"ends": "edges->nodes"})
+
+
+def test_a_map_is_not_looked_for_in_sets_that_are_too_small():
+    """Index 9 is in no set of 9; the walls would all fit their cells by it."""
+    walls = np.append(np.arange(7), 9)[:, None]
+    maps = {
+        "corner": SetMap("corner", "walls", "nodes", walls),
+        "cell": SetMap("cell", "walls", "cells", walls),
+        "sides": SetMap("sides", "faces", "cells", np.arange(9)[:, None]),
+    }
+    check_fit(maps, {"walls": 8, "nodes": 20, "cells": 20, "faces": 9}, {})
+
+
 def test_files_without_a_zero_index_are_asked_about(tmp_path):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
@@ -167,6 +191,32 @@ def test_files_without_a_zero_index_are_asked_about(tmp_path):
     refusal(path, "--sets base=0")
     mesh = io.read(path, sets={"base": "1"})
     assert mesh.maps["edges->nodes"].table.tolist() == [[0, 1], [1, 4]]
+    io.write(mesh, tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["ends"][()].tolist() == [[1, 2], [2, 5]]
+
+
+def test_indices_past_32_bits_do_not_wrap(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["nodes"], file["edges"] = np.array([9], "<i4"), np.array([2], "<i4")
+        put_map(file, "ends", [[1, 2], [2, 2**32 + 1]], "<i8")
+    with pytest.raises(MeshprepError, match="edges->nodes' has an index past 2"):
+        io.read(path, sets="ends=edges->nodes base=1")
+
+
+def test_rows_of_variable_length_are_refused_or_stay(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["nodes"], file["edges"] = np.array([9], "<i4"), np.array([2], "<i4")
+        put_map(file, "ends", [[0, 2], [2, 8]])
+        file["names"] = np.array(["one", "other"], h5py.string_dtype())
+    for sets, said in (({}, "rows of variable length"), ({"names": "edges"}, "texts of any")):
+        with pytest.raises(MeshprepError, match=f"'names' h.*{said}.*'names=none'"):
+            io.read(path, sets=sets)
+    io.write(io.read(path, sets="names=none"), tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["names"].asstr()[()].tolist() == ["one", "other"]
 
 
 def test_maps_of_an_empty_set(tmp_path):

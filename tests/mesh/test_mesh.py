@@ -129,6 +129,22 @@ def test_a_tag_holds_several_groups_an_element():
     )
     assert [tag.groups(r) for r in tag.values] == [(7, 9), (), (7,)]
     np.testing.assert_array_equal(tag.first_ids(), [7, 0, 7])
+    assert tag.further_ids().tolist() == [[0, 9]]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_first_group_and_the_further_ones_are_all(seed):
+    rng = np.random.default_rng(seed)
+    rows = [rng.integers(-3, 4, rng.integers(0, 5)) for _ in range(6)]
+    offset = np.cumsum([0, *map(len, rows)])
+    tag = Tag("t", "cells", rng.integers(0, 6, 40), offset, np.concatenate(rows))
+    first, further = tag.first_ids(), tag.further_ids()
+    wanted = [
+        [e, group]
+        for e in range(40)
+        for group in sorted(set(tag.groups(tag.values[e])) - {first[e]})
+    ]
+    assert further.tolist() == wanted
 
 
 def test_a_tag_from_ids_takes_zero_for_none():

@@ -52,6 +52,9 @@ def _with_seconds(plan, seconds):
 def test_time_is_bytes_over_bandwidth_in_the_better_layout():
     assert predicted_ms(SIDE, Assumptions(bandwidth=100)) == pytest.approx(4000 * 32 / 100e9 * 1e3)
     assert predicted_ms(SIDE, Assumptions("V100")) == pytest.approx(4000 * 32 / 900e9 * 1e3)
+    # more elements than a thread block may have threads: nothing is known of waves
+    large = replace(SIDE, block_size=2048, block_colour_sizes=(5,))
+    assert predicted_ms(large, Assumptions("V100")) == predicted_ms(SIDE, Assumptions("V100"))
     assert predicted_ms(CPU_SIDE, Assumptions()) is None
     assert predicted_ms(None, Assumptions()) is None
 
@@ -120,6 +123,7 @@ def test_a_plan_that_saves_nothing_is_never_repaid(plan):
     assert cost.calls is None
     assert "no number of calls repays" in repayment(cost, assumptions)
     assert Cost(3.0, 0.0, True, 1).calls is None
+    assert cost_of(replace(plan, metrics=Metrics()), assumptions) == Cost(0, None, False, 0)
     assert repayment(Cost(0.0, None, False, 1), assumptions) == ""
 
 
@@ -161,6 +165,7 @@ def test_the_metis_plan_of_the_same_loop_and_size_is_named(plan):
         ({"device": "K80"}, "device 'K80' is unknown"),
         ({"registers": 0}, "registers is 0"),
         ({"bandwidth": -1.0}, "bandwidth is -1.0"),
+        ({"bandwidth": 0.0}, "bandwidth is 0.0"),
         ({"launch": -1.0}, "launch is -1.0 microseconds"),
         ({"launch": float("inf")}, "launch is inf microseconds"),
         ({"measured": {"x": (0.0, 1.0)}}, "loop 'x': milliseconds"),

@@ -131,8 +131,27 @@ def test_groups_of_the_boundary_go_by_name(tmp_path):
     assert plan.group("boundary_faces", "no such face").size == 0
     with pytest.raises(PlanError, match=r"^set 'boundary_faces' has no group 'Inlet': .* inlet, "):
         plan.group("boundary_faces", "Inlet")
-    with pytest.raises(PlanError, match=r"its groups with names are none$"):
+    with pytest.raises(PlanError, match=r"its groups with names are none \(a plan has "):
         plan.group("faces", "inlet")
+
+
+def test_facets_in_several_groups_are_in_each_of_them(tmp_path):
+    mesh = generate("box", nx=3, ny=4, nz=5)
+    names = {n: f"side {n}" for n in range(1, 7)} | {10: "all", 20: "odd", 30: "none"}
+    side = mesh.tag("physical", "quad").first_ids()
+    groups = [[n, 10] + [20] * (n % 2) for n in range(1, 7)]
+    offset = np.cumsum([0, *map(len, groups)])
+    tag = Tag("physical", "quad", side - 1, offset, np.concatenate(groups), names)
+    made = prepare(replace_tag(mesh, tag), ["faces->cells"], Options(block_size=16))
+    made.plan.save(tmp_path / "a.plan.h5")
+    plan = Plan.load(tmp_path / "a.plan.h5")
+    first = plan.tags["boundary_faces"]["physical"]
+    assert set(first) == {*range(1, 7)}
+    for number, name in names.items():
+        held = [{n, 10, 20} if n % 2 else {n, 10} for n in first.tolist()]
+        members = [i for i, own in enumerate(held) if number in own]
+        assert plan.group("boundary_faces", name).tolist() == members
+    assert plan.verify() == []
 
 
 def replace_tag(mesh, tag):

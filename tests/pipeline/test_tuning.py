@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.io.generate import generate
+from meshprep.loops import LoopRequest
 from meshprep.metrics.memory import memory_traffic
 from meshprep.metrics.occupancy import DEVICES, memory_seconds, occupancy
 from meshprep.metrics.ranking import LAUNCH_SECONDS, RANKED, Way, predicted_seconds, rank
@@ -138,6 +139,24 @@ def test_the_ranking_is_what_the_model_says(plan):
     assert trial.seconds == pytest.approx(ends[1])
     assert trial.seconds * (1 + trial.spread) == pytest.approx(ends[0])
     assert [t.median for t in found.trials] == sorted(t.median for t in found.trials)
+
+
+def test_layouts_are_ranked_where_a_dat_has_several_numbers():
+    args = [
+        {"dat": "q", "map": "edges->cells", "dim": 4},
+        {"dat": "res", "map": "edges->cells", "access": "inc"},
+    ]
+    request = LoopRequest("flux", {"over": "edges", "args": args}, "test")
+    mesh = generate("delaunay2d", cells=300)
+    plan = prepare(mesh, [request], Options(block_size=64)).plan["flux"]
+    found = rank(plan, "A100", strategies=["global-atomics"])
+    assert {t.soa for t in found.trials} == {(), ("q",)}
+
+
+def test_what_stages_nothing_needs_no_shared_memory(plan):
+    none = replace(DEVICES["A100"], shared_per_block=128)
+    assert predicted_seconds(plan, Way("hierarchical", plan.variant()), none) is None
+    assert predicted_seconds(plan, Way("hierarchical-unstaged", plan.variant()), none)
 
 
 def test_few_warps_make_it_slower(plan):

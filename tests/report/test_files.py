@@ -19,7 +19,7 @@ from meshprep.mesh.original import with_type_order
 from meshprep.report import compare, plan_table
 from meshprep.report.describe import describe
 from meshprep.report.files import ReportFiles, write_files
-from meshprep.report.html import html_report
+from meshprep.report.html import html_report, sections_of, svg_files
 from meshprep.report.meshes import NamedMesh, block_values, mesh_of, scene_of
 from meshprep.report.vtu import paraview_mesh
 from meshprep.topology import derive
@@ -334,6 +334,24 @@ def test_the_figures_of_a_page_stand_alone(tmp_path):
     before = packed.read_bytes()
     write_files(found, replace(files, overwrite=True))
     assert packed.read_bytes() == before
+
+
+def test_loops_whose_names_differ_in_signs_have_figures_of_their_own():
+    """Ids have neither signs nor capitals."""
+    loops = {
+        name: {"over": "edges", "args": [{"dat": "r", "map": "edges->cells", "access": "inc"}]}
+        for name in ("flux<1>", "Flux(1)", "flux 1-2", "\u03b1", "\u03b2")
+    }
+    plan = prepare(generate("delaunay2d", cells=200), loops, Options(block_size=32)).plan
+    from meshprep.report.compare import Comparison
+
+    comparison = Comparison(("a.plan.h5",), (plan,))
+    sections = sections_of(comparison).all()
+    ids = [one.id for s in sections for one in (s, *s.figures)]
+    assert len(ids) == len(set(ids))
+    assert [s.id for s in sections][:3] == ["loop-flux-1", "loop-flux-1-2", "loop-flux-1-2-2"]
+    drawn = [f for s in sections for f in s.figures if f.body]
+    assert len(svg_files(sections)) == len(drawn)
 
 
 @pytest.mark.parametrize(

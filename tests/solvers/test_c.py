@@ -192,21 +192,23 @@ int main(int n, char **words)
 {
     char error[MP_ERROR] = "", *loop = words[3], *matrix = words[4], *set = words[5];
     const char *map = words[6];
-    int64_t tagged = 0;
+    int64_t tagged = 0, members = 0;
     mp_plan *plan = mp_open(words[1], error);
     mp_set *s = mp_read_set(plan, set, error);
     mp_map *m = mp_read_map(plan, map, error);
     int64_t *tag = mp_read_tag(plan, set, "physical", &tagged, error);
+    int64_t *in = mp_read_members(plan, set, "physical", 1, &members, error);
     mp_loop *l = mp_read_loop(plan, loop, NULL, error);
     mp_staging *g = mp_read_staging(plan, loop, NULL, set, error);
     uint16_t *local = mp_read_local(plan, loop, NULL, map, error);
     mp_matrix *k = mp_read_matrix(plan, matrix, error);
     mp_places *p = mp_read_places(plan, matrix, "stiffness", error);
     char *text = mp_read_text(plan, "loops", loop, "default", error);
-    int all = n == 7 && s && m && tag && l && g && local && k && p && text;
+    int all = n == 7 && s && m && tag && in && l && g && local && k && p && text;
     if (all && (out = fopen(words[2], "wb")) != NULL) {
         put(s->new_to_old, s->size, 4), put(s->old_to_new, s->size, 4);
         put(m->table, m->size * m->arity, 4), put(tag, tagged, 8);
+        put(in, members, 8);
         put(l->block_offset, l->n_blocks + 1, 8);
         put(l->block_colour_offset, l->n_block_colours + 1, 8);
         put(l->block_order, l->n_blocks, 4), put(l->thread_colour, l->size, 2);
@@ -223,7 +225,7 @@ int main(int n, char **words)
         fclose(out);
     } else
         puts(error);
-    free(tag), free(local), free(text);
+    free(tag), free(in), free(local), free(text);
     mp_free_set(s), mp_free_map(m), mp_free_loop(l), mp_free_staging(g);
     mp_free_matrix(k), mp_free_places(p), mp_close(plan);
     return all ? 0 : 2;
@@ -241,6 +243,7 @@ def all_arrays(plan):
     return [
         *(cells.new_to_old.astype("i4"), cells.old_to_new.astype("i4")),
         *(plan.maps["edges->cells"].table.astype("i4"), plan.tags["cells"]["physical"]),
+        plan.group("cells", "one"),
         *(v.block_offset, v.block_colour_offset, v.block_order.astype("i4")),
         *(v.thread_colour.astype("u2"), v.thread_colours.astype("i4"), lists.astype("i8")),
         *(staging.point_offset, staging.points.astype("i4"), staging.exclusive.astype("u1")),
@@ -262,7 +265,10 @@ def test_all_that_a_plan_holds(compile_program, tmp_path, lists):
     options = Options(block_size=16, partition="metis" if lists else None)
     made = prepare(mesh, read_requests(tmp_path / "all.toml"), options, keep_order=lists).plan
     tags = {"cells": {"physical": np.arange(80, dtype=np.int64) % 3}}
-    plan = replace(made, tags=tags)
+    further = {"cells": {"physical": np.array([[2, 1], [2, 5], [3, 5], [77, 1]])}}
+    named = {"cells": {"physical": {1: "one"}}}
+    plan = replace(made, tags=tags, group_names=named, further_groups=further if lists else {})
+    assert plan.group("cells", "one").size == 27 + 2 * lists
     plan.save(file)
     assert (plan["flux"].variant().elements is not None) == lists
 

@@ -63,7 +63,7 @@ def test_a_part_in_c(build, language, tmp_path):
     mesh, file = tmp_path / "square.msh", tmp_path / "square.parts.h5"
     workflow.generate("delaunay2d", mesh, values={"cells": 300})
     # names are escaped in the list of the arrays
-    more = r'[loop."fl\u00fcss \"\\\U0001F600\""]'
+    more = r'[loop."fl\u00fcss\u0002 \"\\\U0001F600\""]'
     (tmp_path / "heat.toml").write_text(LOOPS + LOOPS.replace("[loop.flux]", more))
     requests = read_requests(tmp_path / "heat.toml")
     run(SplitJob(mesh, file, (3, 5), requests, SplitOptions(), Options(block_size=16)))

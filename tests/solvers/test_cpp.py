@@ -97,6 +97,8 @@ int main(int argc, char** argv) try {
   for (auto group : plan.tag("boundary_edges", argv[2])) std::printf("%d ", int(group));
   for (int i = 3; i < argc; i++)
     std::printf("%d ", int(plan.group("boundary_edges", argv[2], argv[i])));
+  if (argc == 3)
+    for (auto edge : plan.members("boundary_edges", argv[2], 4)) std::printf("%d ", int(edge));
 } catch (const meshprep::Error& error) {
   std::puts(error.what());
 }
@@ -112,13 +114,17 @@ def test_groups_of_boundary_edges(compile_program, tmp_path):
     assert len(set(wanted)) > 1
     assert run(tmp_path / "a", tmp_path / "a.plan.h5", "physical") == (
         0,
-        "".join(f"{group} " for group in wanted),
+        "".join(f"{n} " for n in [*wanted, *plan.group("boundary_edges", "top")]),
         "",
     )
     _, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5", "physical", "top", "left", "roof")
     assert out.endswith(" 4 1 roof: is not the name of a group\n")
     _, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5", "marker")
     assert out.endswith("/tags/boundary_edges/marker: is not in the plan\n")
+    shared = {"boundary_edges": {"physical": {1: "left", 3: "wall", 4: "wall"}}}
+    replace(plan, group_names=shared).save(tmp_path / "b.plan.h5")
+    _, out, _ = run(tmp_path / "a", tmp_path / "b.plan.h5", "physical", "left", "wall")
+    assert out.endswith(" 1 wall: is the name of several groups: compare their numbers\n")
 
 
 @pytest.fixture(scope="module")

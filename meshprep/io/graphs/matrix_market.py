@@ -99,7 +99,7 @@ def _check(rows: int, columns: int, count: int, form: str, size: int) -> None:
         )
     if not rows:
         raise MeshprepError("the matrix has no rows")
-    if count * _LINE_BYTES > size + 1:
+    if count * _LINE_BYTES > size:
         raise MeshprepError(f"declares {count} entries, more than the file has room for")
 
 

@@ -35,7 +35,7 @@ class _Header:
 def read(path: Path) -> Mesh:
     comments, text = _without_comments(path.read_bytes())
     numbers, counts = _numbers(text)
-    header = _header(numbers[: counts[0]].tolist() if counts.size else [])
+    header = _header(numbers[: counts[0]].tolist())
     counts = _checked_lines(counts[1:], header, len(text))
     body = numbers[numbers.size - counts.sum() :]
     dats = [Dat(n, VERTICES, v) for n, v in _heads(body, counts, header)]

@@ -114,6 +114,10 @@ def _abaqus(path: Path) -> list[str]:
 
 
 NASTRAN_START = b"BEGIN BULK"
+# A node in a coordinate system of its own (CP), in free, small and large fields.
+_PLACED = re.compile(
+    rb"^GRID(\*?,[^,\n]*,[ 0]*|[^,*\n]{12}[ 0]{0,7}|\*[^,\n]{19}[ 0]{0,15})[1-9]", re.M
+)
 
 
 def nastran_bulk(path: Path) -> bytes:
@@ -141,6 +145,12 @@ def _nastran(path: Path) -> list[str]:
         raise MeshprepError(f"has {large[0]} in large fields, which is not read: use small ones")
     if "INCLUDE" in cards:
         raise MeshprepError("takes in other files with INCLUDE: put them into one file")
+    systems = sorted(c for c in cards if c.startswith(("CORD", "GRDSET")))
+    if systems and ("GRDSET" in systems[-1] or _PLACED.search(bulk)):
+        raise MeshprepError(
+            f"its nodes are in other coordinates ({systems[-1]}): write x, y and z of the basic "
+            "system, without field CP"
+        )
     for what, numbers in zip(("node", "element"), nastran_numbers(bulk), strict=True):
         if len(set(numbers)) < len(numbers):
             twice = next(n for n, times in Counter(numbers).items() if times > 1)

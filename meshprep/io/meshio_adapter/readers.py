@@ -45,6 +45,12 @@ def _read_nastran(file: Any) -> Any:
             f"a cell has node {error.args[0]}, which is not there: numbers have at most {_SMALL} "
             "characters in small fields, write longer ones with commas between them"
         ) from error
+    systems = mesh.point_data.get("nastran:ref")
+    if systems is not None and len(systems) < len(mesh.points):
+        # meshio leaves out blank fields, which stand for 0
+        if systems.any():
+            raise MeshprepError("field CP is blank for some nodes: write its number, or 0, for all")
+        del mesh.point_data["nastran:ref"]
     nodes, elements = nastran_numbers(nastran_bulk(Path(file.name)))
     ends = np.cumsum([len(block.data) for block in mesh.cells])
     mesh.numbered = len(nodes) == len(mesh.points) and len(elements) == sum(map(len, mesh.cells))

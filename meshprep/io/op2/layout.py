@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
-from ..declared import BASE, COORDINATES
+from ..declared import BASE, COORDINATES, NO_SET
 
 NOTES = "op2:file"
 CONSTANTS = "constants"
@@ -25,6 +25,8 @@ class Op2Notes:
     # An HDF5 file with everything else, and an empty dataset of the same type and attributes for
     # each map and dat.
     rest: bytes
+    # Datasets that were declared to be on no set.
+    fixed: tuple[str, ...] = ()
 
 
 def notes_of(mesh: Mesh) -> Op2Notes:
@@ -48,6 +50,7 @@ def file_layout(mesh: Mesh) -> Op2Notes:
         dats,
         old.base,
         old.rest,
+        old.fixed,
     )
 
 
@@ -56,6 +59,7 @@ def declarations(mesh: Mesh) -> dict[str, dict[str, str]]:
     made = file_layout(mesh)
     out = {p: f"{mesh.maps[n].from_set}->{mesh.maps[n].to_set}" for n, p in made.maps.items()}
     out |= {path: on for (on, _), path in made.dats.items()}
+    out |= dict.fromkeys(made.fixed, NO_SET)
     out[BASE] = str(made.base)
     at = made.dats.get(("nodes", COORDINATES), COORDINATES)
     if at != COORDINATES:

@@ -54,7 +54,8 @@ def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
         raise MeshprepError(NO_MAPS)
     moving = {*map_paths.values(), *dat_paths.values()}
     rest = image(file, moving)
-    notes = Op2Notes(paths, map_paths, dat_paths, inferred.base, rest)
+    fixed = tuple(path for path, place in declared.items() if place == NO_SET)
+    notes = Op2Notes(paths, map_paths, dat_paths, inferred.base, rest, fixed)
     extras: dict[str, Any] = {NOTES: notes}
     undeclared = [
         f"{p}={'->'.join(pair)}" for p, pair in inferred.maps.items() if p not in declared
@@ -131,6 +132,11 @@ def _dats(
         elif path == f"{ORIGINAL_ID}_{on}":
             name = ORIGINAL_ID
         values = load(file[path])
+        if values.dtype.kind == "O":
+            raise MeshprepError(
+                f"dataset '{path}' holds texts of any length, and a mesh only those of a fixed "
+                f"one: say by --sets '{path}={NO_SET}' that it is on no set"
+            )
         if (name, on) == (COORDINATES, "nodes") or name == COORDINATES:
             check_coordinates(path, on, values)
         dats.append(Dat(name, on, values))

@@ -9,16 +9,14 @@ import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
 
-from .objects import MAX_DEPTH
-
 
 def image(file: Any, emptied: Collection[str]) -> bytes:
     """A file like this one, in which the datasets ``emptied`` have their rows left out.
 
-    Their types and attributes stay. Links other than hard ones are copied as links. O(bytes kept).
+    No group may hold itself, which :func:`classify` refuses. Their types and attributes stay. Links other than hard ones are copied as links. O(bytes kept).
     """
     with h5py.File("rest", "w", driver="core", backing_store=False) as out:
-        _copy_group(file, out, "", frozenset(emptied), 0)
+        _copy_group(file, out, "", frozenset(emptied))
         copy_references(file, out)
         out.flush()
         return bytes(out.id.get_file_image())
@@ -29,14 +27,12 @@ def restore(stored: bytes, out: Any, emptied: Collection[str]) -> None:
     if not stored:
         return
     with h5py.File(io.BytesIO(stored), "r") as file:
-        _copy_group(file, out, "", frozenset(emptied), 0, skip=True)
+        _copy_group(file, out, "", frozenset(emptied), skip=True)
 
 
 def _copy_group(
-    source: Any, out: Any, prefix: str, emptied: frozenset[str], depth: int, skip: bool = False
+    source: Any, out: Any, prefix: str, emptied: frozenset[str], skip: bool = False
 ) -> None:
-    if depth > MAX_DEPTH:
-        raise MeshprepError(f"group '{prefix}' is nested too deep or linked into itself")
     copy_attributes(source, out)
     for name in source:
         link, path = source.get(name, getlink=True), f"{prefix}{name}"
@@ -44,7 +40,7 @@ def _copy_group(
             out[name] = link
         elif isinstance(source[name], h5py.Group):
             inner = out.create_group(name)
-            _copy_group(source[name], inner, f"{path}/", emptied, depth + 1, skip)
+            _copy_group(source[name], inner, f"{path}/", emptied, skip)
         elif path not in emptied:
             _copy_dataset(source, out, name, path)
         elif not skip:
@@ -53,9 +49,9 @@ def _copy_group(
 
 
 def _copy_dataset(source: Any, out: Any, name: str, path: str) -> None:
-    """Copy an object with its values as they stand; as one only where its type needs that.
+    """Copy an object with its values as they stand; as one only where it needs that.
 
-    A damaged object that is copied whole can crash the library; one that is opened cannot.
+    What lies in other files stays there, neither read nor written. A damaged object that is copied whole can crash the library; one that is opened cannot.
     """
     old = source[name]
     if isinstance(old, h5py.Datatype):
@@ -64,7 +60,7 @@ def _copy_dataset(source: Any, out: Any, name: str, path: str) -> None:
         return
     if old.id.get_type().detect_class(h5py.h5t.REFERENCE):
         raise MeshprepError(f"dataset '{path}' holds references, which no copy keeps: take it out")
-    if old.dtype.kind not in "biufS" or old.external:
+    if old.dtype.kind not in "biufS" or old.external or old.is_virtual:
         source.copy(name, out, name)
         return
     new = _twin(old, out, name, old.id.get_space(), old.id.get_create_plist())
@@ -101,8 +97,7 @@ def copy_references(file: Any, out: Any) -> None:
             old = source.attrs.get_id(name)
             if path in out and old.get_type().detect_class(h5py.h5t.REFERENCE):
                 where = f"attribute '{name}' of '{path.strip('/')}'"
-                values = _read_attribute(old)
-                moved = None if values is None else _led(values, file, out, where)
+                moved = _led(_read_attribute(old), file, out, where)
                 _write_attribute(old, out[path], name, moved)
 
 
@@ -130,7 +125,7 @@ def _led(value: Any, file: Any, out: Any, where: str) -> Any:
     if not isinstance(value, h5py.Reference) or not value:
         return value
     target = h5py.h5r.get_name(value, file.id)
-    if target is None or target.decode() not in out:
+    if target is None:
         raise MeshprepError(f"{where} refers to an object that is not there: take it out")
     if isinstance(value, h5py.RegionReference):
         raise MeshprepError(f"{where} refers to rows of '{target.decode()}': take it out")

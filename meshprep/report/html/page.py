@@ -11,7 +11,7 @@ from ..render import render
 from ..verdict import outcome
 from . import chains, comparisons, details, matrices
 from .details import ShownVariant
-from .parts import Section, count
+from .parts import Section, count, distinct
 
 # Loops of plans that get pictures, and verdicts shown without being asked for.
 MOST_PICTURED, MOST_VERDICTS = 3, 6
@@ -32,20 +32,20 @@ class Sections:
 def sections_of(comparison: Comparison, meshes: Sequence[NamedMesh] = ()) -> Sections:
     """All figures and tables of loops, as :func:`html_report` shows them. O(elements + pixels)."""
     shown = _shown_variants(comparison, comparison.columns())
-    return Sections(
-        loops=[
-            comparisons.section(comparison, group, [comparison.loop_table(group)])
-            for group in comparison.by_loop()
-        ],
-        plans=[
-            details.section(one, meshes, pictures=number < MOST_PICTURED)
-            for number, one in enumerate(shown)
-        ],
-        further=[
-            *matrices.sections(comparison.names, comparison.plans),
-            *chains.sections(comparison.names, comparison.plans, meshes),
-        ],
-    )
+    loops = [
+        comparisons.section(comparison, group, [comparison.loop_table(group)])
+        for group in comparison.by_loop()
+    ]
+    plans = [
+        details.section(one, meshes, pictures=number < MOST_PICTURED)
+        for number, one in enumerate(shown)
+    ]
+    further = [
+        *matrices.sections(comparison.names, comparison.plans),
+        *chains.sections(comparison.names, comparison.plans, meshes),
+    ]
+    made, ends = distinct([*loops, *plans, *further]), (len(loops), len(loops) + len(plans))
+    return Sections(made[: ends[0]], made[ends[0] : ends[1]], made[ends[1] :])
 
 
 def html_report(

@@ -1,8 +1,9 @@
 """What a page is made of: figures with captions, and sections of them."""
 
+import itertools
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -49,6 +50,22 @@ class Section:
 def slug(*words: str) -> str:
     """Words as an id: letters, digits and dashes."""
     return "-".join(re.sub(r"[^A-Za-z0-9]+", "-", word).strip("-").lower() for word in words)
+
+
+def distinct(sections: Iterable[Section]) -> list[Section]:
+    """The sections with ids that differ: names may differ in letters that an id leaves out."""
+    taken: set[str] = set()
+
+    def fresh(id: str) -> str:
+        numbered = (f"{id}-{number}" for number in itertools.count(2))
+        found = next(one for one in itertools.chain([id], numbered) if one not in taken)
+        taken.add(found)
+        return found
+
+    return [
+        replace(s, id=fresh(s.id), figures=[replace(f, id=fresh(f.id)) for f in s.figures])
+        for s in sections
+    ]
 
 
 def count(number: int, what: str) -> str:

@@ -123,8 +123,18 @@ def _again(matrix: Store, plan: LoopPlan | None, threads: int | None, piece: int
     return Product(matrix, plan, threads=threads, piece=piece)
 
 
+def check_store(matrix: object) -> None:
+    """Raise MeshprepError for what is none of our matrices, such as one of scipy's."""
+    if not isinstance(matrix, Store):
+        raise MeshprepError(
+            f"the matrix is a {type(matrix).__name__}, must be a CsrMatrix, Ellpack or "
+            "LocalMatrices: CsrMatrix.from_scipy takes one of scipy's"
+        )
+
+
 def check_matrix(matrix: Store) -> None:
     """Raise MeshprepError unless compiled code may trust the arrays. O(entries)."""
+    check_store(matrix)
     for name, array in vars(matrix).items():
         if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
             raise MeshprepError(f"{name} is not contiguous: pass np.ascontiguousarray({name})")

@@ -16,7 +16,7 @@ from ..errors import MeshprepError, check_integer, check_number
 from ..maps import read_only, rows_of_entries
 from . import kernels
 from .code import MatrixCode
-from .products import Store, check_matrix, check_vector, csr_arrays
+from .products import Store, check_matrix, check_store, check_vector, csr_arrays
 from .stores import CsrMatrix, Ellpack
 
 Vector = NDArray[Any]
@@ -157,6 +157,7 @@ class Jacobi:
     """
 
     def __init__(self, matrix: Store) -> None:
+        check_store(matrix)
         self._inverse = _inverse(matrix)
 
     def __call__(self, r: Vector) -> Vector:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, check_integer, import_package
+from ..maps import as_indices
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -100,6 +101,33 @@ class CsrMatrix:
         made = petsc.Mat().createAIJ(size=self.shape, csr=arrays, comm=petsc.COMM_SELF)
         made.assemble()
         return made
+
+    @classmethod
+    def from_scipy(cls, matrix: Any) -> CsrMatrix:
+        """The matrix of scipy's, on the same memory where that has ascending columns of 32 bits.
+
+        Parameters
+        ----------
+        matrix : scipy.sparse array or matrix
+            Of any format. Entries that stand twice are added up.
+
+        Returns
+        -------
+        CsrMatrix
+
+        Raises
+        ------
+        MissingPackageError
+            Where scipy is not installed.
+        MeshprepError
+            For more than 2^31-1 columns.
+        """
+        made = _sparse().csr_array(matrix)
+        if not made.has_canonical_format:
+            made = made.copy()
+            made.sum_duplicates()
+        columns = as_indices(made.indices, "CsrMatrix.columns")
+        return cls(made.indptr, columns, made.data, made.shape[1])
 
     def to_scipy(self) -> csr_array:
         """The matrix for scipy, on the same memory.

@@ -276,11 +276,13 @@ class PlanContent:
     matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
     chains: Mapping[str, ChainPlan] = field(default_factory=dict)
     group_names: Mapping[str, Mapping[str, Mapping[int, str]]] = field(default_factory=dict)
+    further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         name_entries(self, sizes="set", ordering="set", maps="map", loops="loop")
         name_entries(self, tags="tag of set", matrices="matrix", chains="chain")
         name_entries(self, group_names="set with named groups")
+        name_entries(self, further_groups="set with further groups")
 
     def __repr__(self) -> str:
         sets = ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())

@@ -32,9 +32,12 @@ class Plan(PlanContent):
         The effective options; creator, time and versions. JSON values.
     tags : mapping of set name to (mapping of tag name to (n,) int64)
         Group numbers in the new numbering, for sets that the input file does not have (boundary
-        faces), so that a solver can set boundary conditions.
+        faces), so that a solver can set boundary conditions. 0 stands for none; of an element in
+        several groups it is the first.
     group_names : mapping of set name to (mapping of tag name to (mapping of group number to name))
         Of the groups of ``tags`` that have names; :meth:`group` looks there.
+    further_groups : mapping of set name to (mapping of tag name to (m, 2) int64)
+        An element and a group in each row: the other groups of elements in several, ascending.
     matrices : mapping of matrix name to MatrixPlan
         The pattern of each matrix that loops add to, and the places of what they add.
     chains : mapping of chain name to ChainPlan
@@ -103,7 +106,7 @@ class Plan(PlanContent):
         Returns
         -------
         (k,) int64
-            In the plan's numbering, ascending. An element in several groups is in the first alone.
+            In the plan's numbering, ascending.
 
         Raises
         ------
@@ -117,13 +120,17 @@ class Plan(PlanContent):
         known = self.group_names.get(set_name, {})
         if not any(name in names.values() for names in known.values()):
             has = ", ".join(sorted({n for names in known.values() for n in names.values()}))
+            said = has or "none (a plan has those of derived sets; others are in the mesh file)"
             raise UnknownNameError(
-                f"set '{set_name}' has no group '{name}': its groups with names are {has or 'none'}"
+                f"set '{set_name}' has no group '{name}': its groups with names are {said}"
             )
         inside = np.zeros(self.sizes[set_name], bool)
         for tag, names in known.items():
             numbers = [number for number, own in names.items() if own == name]
             inside |= np.isin(self.tags[set_name][tag], numbers)
+            further = self.further_groups.get(set_name, {}).get(tag, np.empty((0, 2), np.int64))
+            element, group = further.T
+            inside[element[np.isin(group, numbers)]] = True
         return np.flatnonzero(inside)
 
     def verify(self) -> list[str]:

@@ -23,6 +23,7 @@ from .tuned import Tuned
 
 DOCUMENTS = ("about", "metrics", "options")
 TUNED, ELEMENTS, GROUP_NAMES = "tuned", "elements", "/group_names"
+FURTHER = "/further_groups"
 
 
 def to_tree(plan: PlanContent) -> Tree:
@@ -67,6 +68,7 @@ def from_tree(tree: Tree) -> PlanContent:
         about=_from_json(tree, "about"),
         matrices=matrices,
         group_names={name: _get_names(tree, name) for name in _by(sizes, tree, GROUP_NAMES)},
+        further_groups={n: _get_tags(tree, n, FURTHER, 2) for n in _by(sizes, tree, FURTHER)},
     )
 
 
@@ -80,16 +82,22 @@ def _put_sets(tree: Tree, plan: PlanContent) -> None:
         tree.datasets[f"{path}/new_to_old"] = ordering.new_to_old
         tree.datasets[f"{path}/old_to_new"] = ordering.old_to_new
     tree.group("/tags")
-    for name, tags in plan.tags.items():
-        path = tree.group(f"/tags/{_name(name)}")
-        for tag, values in tags.items():
-            tree.datasets[f"{path}/{_name(tag)}"] = values
+    _put_tags(tree, "/tags", plan.tags)
+    _put_tags(tree, FURTHER, plan.further_groups)
     for name, named in plan.group_names.items():
         tree.group(GROUP_NAMES)
         path = tree.group(f"{GROUP_NAMES}/{_name(name)}")
         for tag, names in named.items():
             lines = [f"{number} {own}" for number, own in names.items()]
             tree.datasets[f"{path}/{_name(tag)}"] = "\n".join(lines)
+
+
+def _put_tags(tree: Tree, where: str, by_set: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:
+    for name, tags in by_set.items():
+        tree.group(where)
+        path = tree.group(f"{where}/{_name(name)}")
+        for tag, values in tags.items():
+            tree.datasets[f"{path}/{_name(tag)}"] = values
 
 
 def _put_matrix(tree: Tree, matrix: MatrixPlan, position: int) -> None:
@@ -167,9 +175,11 @@ def _get_ordering(tree: Tree, name: str) -> Ordering:
     return Ordering(*(tree.array(f"{path}/{k}", "<i4") for k in ("new_to_old", "old_to_new")))
 
 
-def _get_tags(tree: Tree, name: str) -> Mapping[str, NDArray[np.int64]]:
-    path = f"/tags/{name}"
-    return {tag: tree.array(f"{path}/{tag}", "<i8") for tag in tree.leaves(path)}
+def _get_tags(
+    tree: Tree, name: str, where: str = "/tags", ndim: int = 1
+) -> Mapping[str, NDArray[np.int64]]:
+    path = f"{where}/{name}"
+    return {tag: tree.array(f"{path}/{tag}", "<i8", ndim=ndim) for tag in tree.leaves(path)}
 
 
 def _get_names(tree: Tree, name: str) -> Mapping[str, Mapping[int, str]]:

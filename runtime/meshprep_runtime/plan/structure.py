@@ -45,6 +45,15 @@ def check_shared(plan: PlanContent) -> None:
         n = _size(plan.sizes, set_name, "a tag")
         for name, values in tags.items():
             check_array(f"tag '{name}' on '{set_name}'", values, "i8", (n,))
+    for set_name, further in plan.further_groups.items():
+        if not further.keys() <= plan.tags.get(set_name, {}).keys():
+            raise PlanError(f"further groups on '{set_name}' belong to no tag of the plan")
+        for name, rows in further.items():
+            where = f"further groups '{name}' on '{set_name}'"
+            check_array(where, rows, "i8", (len(rows), 2))
+            check_below(where, rows[:, 0], plan.sizes[set_name])
+            if (rows[1:, 0] < rows[:-1, 0]).any():
+                raise PlanError(f"{where}: the elements do not ascend")
     for set_name, named in plan.group_names.items():
         if not named.keys() <= plan.tags.get(set_name, {}).keys():
             raise PlanError(f"names of groups on '{set_name}' belong to no tag of the plan")

@@ -148,6 +148,19 @@ def test_tables_without_a_header(tmp_path):
     assert first == order["nodes"].new_to_old.tolist()
 
 
+@pytest.mark.parametrize("rows", [7, 8])
+def test_a_line_of_text_above_lines_of_text_is_a_header_where_that_fits(tmp_path, rows):
+    """Of 8 lines all are rows, of 9 the first is a header although there are 9 nodes."""
+    sizes = {"edges": 8} if rows == 7 else {"edges": 8, "nodes": 9}
+    plan, order = make_plan(tmp_path, sizes)
+    lines = [f"name {i}\n" for i in range(rows + 1)]
+    (tmp_path / "t.csv").write_text("".join(lines))
+    there, _ = there_and_back(plan, tmp_path / "t.csv")
+    head = rows - 7
+    moved = [lines[head + i] for i in order["edges"].new_to_old]
+    assert there.read_text() == "".join(lines[:head] + moved)
+
+
 @pytest.mark.parametrize("head", ["", "first;second\n"])
 def test_a_byte_order_mark_stays_at_the_start(tmp_path, head):
     plan, order = make_plan(tmp_path)
@@ -233,6 +246,32 @@ def test_maps_in_hdf5_by_declaration(tmp_path):
     assert there.read_bytes() == before
 
 
+def test_what_was_declared_for_the_mesh_holds_for_datasets_that_still_fit(tmp_path):
+    _, order = make_plan(tmp_path)
+    known = {"owner": "edges->cells", "q": "twins", "base": "1"}
+    plan = tmp_path / "known.plan.h5"
+    Plan(SIZES, order, {}, {}, "", "", options={"sets": known}).save(plan)
+    owner = np.arange(11) % 4 + 1
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["owner"], file["q"] = owner, np.arange(6.0)
+    there, _ = there_and_back(plan, tmp_path / "a.h5")
+    with h5py.File(there) as file:
+        new = order["cells"].old_to_new[owner[order["edges"].new_to_old] - 1] + 1
+        assert file["owner"][()].tolist() == new.tolist()
+        assert file["q"][()].tolist() == list(range(6))
+    with pytest.raises(MeshprepError, match="there is no dataset 'owners'"):
+        there_and_back(plan, tmp_path / "a.h5", declared={"owners": "edges->cells"})
+
+
+def test_values_of_a_set_without_an_order_stay(tmp_path):
+    order = {"nodes": Ordering.from_new_to_old(np.array([2, 0, 1]))}
+    Plan({"nodes": 3, "walls": 2}, order, {}, {}, "", "").save(tmp_path / "a.plan.h5")
+    np.savez(tmp_path / "a.npz", x=np.arange(3), wall=np.arange(2))
+    there, _ = there_and_back(tmp_path / "a.plan.h5", tmp_path / "a.npz")
+    with np.load(there) as found:
+        assert (found["x"].tolist(), found["wall"].tolist()) == ([2, 0, 1], [0, 1])
+
+
 def test_records_with_texts_move(tmp_path):
     plan, order = make_plan(tmp_path)
     record = np.dtype([("n", "<i4"), ("name", h5py.string_dtype())])
@@ -310,6 +349,14 @@ def test_sets_of_one_size_are_asked_for(tmp_path):
     ):
         with pytest.raises(MeshprepError, match=message):
             there_and_back(plan, tmp_path / "q.npy", declared=declared)
+    np.save(tmp_path / "two.npy", np.arange(2))
+    unlike = {
+        n: Ordering.from_new_to_old(np.array(o))
+        for n, o in zip("ab", ([0, 1], [1, 0]), strict=True)
+    }
+    Plan({"a": 2, "b": 2}, unlike, {}, {}, "", "").save(tmp_path / "small.plan.h5")
+    with pytest.raises(MeshprepError, match="the sets a and b"):
+        there_and_back(tmp_path / "small.plan.h5", tmp_path / "two.npy")
     equal = dict.fromkeys(("cells", "twins"), order["cells"])
     Plan({"cells": 5, "twins": 5}, equal, {}, {}, "", "").save(tmp_path / "same.plan.h5")
     there, _ = there_and_back(tmp_path / "same.plan.h5", tmp_path / "q.npy")

@@ -151,6 +151,24 @@ def test_grids_without_coordinates_are_cut_as_those_with(check_blocks):
     assert free.notes["loads"] < 1.01 * known.notes["loads"]
 
 
+@pytest.mark.parametrize(("nx", "ny"), [(12, 60), (60, 12)])
+def test_long_grids_stand_beside_each_other(nx, ny):
+    mesh = generate("box", nx=nx, ny=ny, nz=0, type="quad")
+    table, n_points = mesh.map("cells->nodes").table, mesh.size("nodes")
+    twice = np.concatenate([table, table + n_points]).astype(np.int32)
+    place = grid_places(twice, facet_graph(twice, 2 * n_points), 2 * n_points).steps
+    assert len(np.unique(place, axis=0)) == len(twice)
+
+
+def test_rows_are_ordered_from_one_end_to_the_other():
+    """A row 1, 0, 2, and a ring of 3, 4, 5."""
+    offset = np.array([0, 2, 3, 4, 6, 8, 10])
+    neighbours = np.array([1, 2, 0, 0, 4, 5, 3, 5, 3, 4], np.int32)
+    layer, count, order = layers._layers(offset, neighbours)
+    assert (layer.tolist(), count) == ([0, 0, 0, 1, 1, 1], 2)
+    assert order[:3].tolist() == [1, 0, 2]
+
+
 def test_triangles_are_no_grid():
     mesh = generate("delaunay2d", cells=500)
     table = mesh.map("cells->nodes").table

@@ -3,9 +3,17 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from meshprep_runtime import MeshprepError, MissingPackageError
-from meshprep_runtime.matrix import CsrMatrix, Ellpack, LocalMatrices
+from meshprep_runtime.matrix import (
+    ColouredSsor,
+    CsrMatrix,
+    Ellpack,
+    Jacobi,
+    LocalMatrices,
+    Product,
+)
 
 # 10  1  0      entries at (0, 0), (0, 1), (1, 2), (3, 0)
 #  0  0  7
@@ -27,6 +35,25 @@ def test_csr_is_the_matrix_and_shares_its_arrays_with_scipy():
     assert np.array_equal(made.toarray(), DENSE)
     assert np.shares_memory(made.data, VALUES)
     assert np.shares_memory(made.indices, COLUMNS)
+
+
+def test_csr_comes_from_scipy_in_any_format_and_shares_its_arrays():
+    for form in ("csr", "csc", "coo", "dok", "bsr"):
+        for make in (sparse.coo_array, sparse.coo_matrix):
+            csr = CsrMatrix.from_scipy(make(DENSE).asformat(form))
+            csr.check()
+            assert csr.shape == (4, 3)
+            assert np.array_equal(csr.to_scipy().toarray(), DENSE)
+    theirs = sparse.csr_array(DENSE)
+    assert np.shares_memory(CsrMatrix.from_scipy(theirs).values, theirs.data)
+    columns, row_ptr = np.array([1, 0, 1]), np.array([0, 3])
+    loose = sparse.csr_array((np.array([5.0, 2, 3]), columns, row_ptr), shape=(1, 2))
+    csr = CsrMatrix.from_scipy(loose)
+    assert (csr.columns.tolist(), csr.values.tolist()) == ([0, 1], [2, 8])
+    assert loose.indices.tolist() == [1, 0, 1]
+    for make in (Product, Jacobi, ColouredSsor):
+        with pytest.raises(MeshprepError, match=r"the matrix is a csr_array, .*from_scipy takes"):
+            make(theirs)
 
 
 @pytest.mark.parametrize("index", ["i4", "i8"])

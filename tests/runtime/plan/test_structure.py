@@ -43,6 +43,10 @@ def with_column(plan, column):
     return with_loop(plan, loop=loop)
 
 
+def further(plan, rows, tag="physical"):
+    return replace(plan, further_groups={"cells": {tag: np.array(rows, np.int64)}})
+
+
 def other_sizes(plan, **sizes):
     return {**plan.sizes, **sizes}
 
@@ -85,6 +89,25 @@ def staged(plan):
         (
             lambda p: replace(p, group_names={"cells": {"physical": {1: "far\nfield"}}}),
             "a name of a group on 'cells' has a line break",
+        ),
+        (
+            lambda p: further(p, [[0, 1]], tag="entity"),
+            "further groups on 'cells' belong to no tag of the plan",
+        ),
+        (
+            lambda p: further(p, [[24, 1]]),
+            "further groups 'physical' on 'cells': entry 0 is 24, outside 0..23",
+        ),
+        (
+            lambda p: further(p, [[2, 1], [1, 1]]),
+            "further groups 'physical' on 'cells': the elements do not ascend",
+        ),
+        (
+            lambda p: further(p, [[2, 1, 1]]),
+            (
+                "further groups 'physical' on 'cells' is int64 of shape (1, 3), "
+                "must be int64 of shape (1, 2)"
+            ),
         ),
         (
             lambda p: replace(p, loops={"other": p["res_calc"]}),
