@@ -30,6 +30,8 @@ HOLDS, HOLDS_WITH_COLOURS = 8, 2
 THRESHOLDS = 4096
 # Blocks around a cluster that are looked at, its own one first; the place of all others.
 NOWHERE = 65
+COPIES = 4
+TOGETHER = 256
 
 
 class Candidates(NamedTuple):
@@ -58,7 +60,8 @@ def acceptance_thresholds() -> Float64s:
 def new_candidates(n_blocks: int) -> Candidates:
     """Scratch for a group with so many blocks."""
     place = np.full(n_blocks + 1, NOWHERE, np.int32)
-    points, facets = np.zeros(NOWHERE + 1, np.int64), np.zeros(NOWHERE + 1, np.int64)
+    points = np.zeros((NOWHERE + 1) * COPIES, np.int64)
+    facets = np.zeros(NOWHERE + 1, np.int64)
     return Candidates(np.empty(NOWHERE + 1, np.int32), points, facets, place)
 
 
@@ -82,19 +85,20 @@ def sweep_over(
     n, moved = state.block.size, 0
     if degrees is not None:
         soften(degrees, sweep.softness)
-    best = memory.best
+    best, looks, draws = memory.best, memory.looks, memory.draws
     holds = HOLDS if degrees is None else HOLDS_WITH_COLOURS
-    for k in range(n):
-        i: Any = np.uint32(n - 1 - k if number % 2 == 1 else k)
-        if best[i] == INSIDE:
+    count, listed, next_one, begin = 0, 0, 0, 0
+    while True:
+        if next_one == count:
+            if begin == n:
+                break
+            random, count = _choose_looks(n, begin, sweep, number, holds, memory, random)
+            begin, next_one, listed = min(n, begin + TOGETHER), 0, count
+            _ask_ahead(state, memory, count)
             continue
-        random ^= random << np.uint64(13)
-        random ^= random >> np.uint64(7)
-        random ^= random << np.uint64(17)
-        draw = memory.quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
+        i, draw = looks[next_one], draws[next_one]
+        next_one += 1
         allowed = sweep.temperature * draw
-        if best[i] + allowed <= LEAST_GAIN and (i + number) % holds != 0:
-            continue
         found = _beside(state, found_there, i)
         if found == 1:
             best[i] = INSIDE
@@ -114,9 +118,12 @@ def sweep_over(
             b = found_there.block[c]
             found_there.place[b] = NOWHERE
             after, cap = state.size[b] + weight, state.cap[b]
-            value = found_there.points[c] - lost
+            value = -lost
+            for z in range(COPIES):
+                value += found_there.points[np.uint32(c * COPIES + z)]
+                found_there.points[np.uint32(c * COPIES + z)] = 0
             new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner)
-            found_there.points[c], found_there.facets[c] = 0, 0
+            found_there.facets[c] = 0
             if sweep.pull > 0.0:
                 new += sweep.pull * centroid_term(centroids, i, source, b)
             if degrees is None and after > cap and new > wish:
@@ -147,7 +154,14 @@ def sweep_over(
             move(state, i, target)
             best[i] = UNKNOWN
             for s in range(state.offset[i], state.offset[i + 1]):
-                best[state.neighbours[s]] = UNKNOWN
+                j = state.neighbours[s]
+                at = n - 1 - j if number % 2 == 1 else j
+                place = n - 1 - i if number % 2 == 1 else i
+                if (best[j] != UNKNOWN) & (at > place) & (at < begin) & (next_one <= listed):
+                    random = _next_random(random)
+                    looks[count], draws[count] = j, _draw(memory, random)
+                    count += 1
+                best[j] = UNKNOWN
             moved += 1
         elif full >= 0 and wish + allowed > LEAST_GAIN:
             at = memory.made[source] & (KEPT - 1)
@@ -155,6 +169,53 @@ def sweep_over(
             memory.draw[source, at] = draw
             memory.made[source] += 1
     return random, moved
+
+
+@inlined
+def _choose_looks(
+    n: int, begin: int, sweep: Sweep, number: int, holds: int, memory: MoveMemory, random: np.uint64
+) -> tuple[np.uint64, int]:
+    """The clusters of a run that are to be looked at; the next random state and their number."""
+    best, looks, draws = memory.best, memory.looks, memory.draws
+    at_border, count = 0, 0
+    for k in range(begin, min(n, begin + TOGETHER)):
+        i: Any = np.uint32(n - 1 - k if number % 2 == 1 else k)
+        looks[at_border] = i
+        at_border += best[i] != INSIDE
+    for k in range(at_border):
+        i = looks[k]
+        random = _next_random(random)
+        looks[count], draws[count] = i, _draw(memory, random)
+        count += (best[i] + sweep.temperature * draws[count] > LEAST_GAIN) | (
+            (i + number) % holds == 0
+        )
+    for k in range(count):
+        best[looks[k]] = UNKNOWN
+    return random, count
+
+
+@inlined
+def _next_random(random: np.uint64) -> np.uint64:
+    random ^= random << np.uint64(13)
+    random ^= random >> np.uint64(7)
+    random ^= random << np.uint64(17)
+    return random
+
+
+@inlined
+def _draw(memory: MoveMemory, random: np.uint64) -> float:
+    return memory.quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
+
+
+@inlined
+def _ask_ahead(state: Counts, memory: MoveMemory, count: int) -> None:
+    """Ask for the lists of the points of the clusters that are looked at next."""
+    read = 0
+    for k in range(count):
+        i = memory.looks[k]
+        for s in range(state.point_offset[i], state.point_offset[i + 1]):
+            read += state.lists[state.points[s] + FIRST]
+    memory.looks[2 * TOGETHER] = read
 
 
 @inlined
@@ -188,19 +249,20 @@ def _share_points(state: Counts, found_there: Candidates, cluster: int) -> int:
         p = state.points[s]
         weight = lists[p + WEIGHT]
         lost += weight
-        for z in range(FIRST, FIRST + ROOM):
-            lost -= _weigh(found_there, lists[p + z], weight, alone)
+        for z in range(ROOM):
+            lost -= _weigh(found_there, lists[p + FIRST + z], weight, alone, z)
         for z in range(FIRST + ROOM, FIRST + lists[p + USED]):
-            lost -= _weigh(found_there, lists[p + z], weight, alone)
+            lost -= _weigh(found_there, lists[p + z], weight, alone, ROOM)
     return lost
 
 
 @inlined
-def _weigh(found_there: Candidates, entry: int, weight: int, alone: int) -> int:
+def _weigh(found_there: Candidates, entry: int, weight: int, alone: int, copy: int) -> int:
     """Weigh a point in the block of an entry; returns its weight where that is ``alone``.
 
     Nothing is asked of the block, since no processor guesses the answer: there is a place for
     blocks that were not found.
     """
-    found_there.points[found_there.place[np.uint32(entry) >> COUNT_BITS]] += weight
+    at = found_there.place[np.uint32(entry) >> COUNT_BITS]
+    found_there.points[np.uint32(at * COPIES + copy)] += weight
     return weight * (entry == alone)

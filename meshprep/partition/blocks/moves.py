@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float32s, Float64s, Int32s, helper, inlined
+from ...kernels import Float32s, Float64s, Int32s, UInt32s, helper, inlined
 from .centroids import Centroids, centroid_term
 from .counts import COUNT_BITS, FIRST, MOST, USED, WEIGHT, Counts
 from .levels import facets_between
@@ -55,6 +55,8 @@ class MoveMemory(NamedTuple):
     made: Int32s
     done: Int32s
     quantile: Float64s
+    looks: UInt32s
+    draws: Float64s
 
 
 @helper
@@ -73,6 +75,8 @@ def new_memory(state: Counts, quantile: Float64s) -> MoveMemory:
         np.zeros(n_blocks, np.int32),
         np.zeros(n_blocks, np.int32),
         quantile,
+        np.empty(513, np.uint32),
+        np.empty(513, np.float64),
     )
 
 
