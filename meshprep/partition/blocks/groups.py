@@ -92,6 +92,9 @@ class Grouping(NamedTuple):
     def of(cls, block: Int32s, group_of_block: Int32s) -> Grouping:
         """Group the clusters by the group of their block. Linear."""
         count = int(group_of_block.max(initial=-1)) + 1
+        if count == 1:
+            of_blocks, of_clusters = _all(group_of_block.size), _all(block.size)
+            return cls(1, *of_clusters, *of_blocks, of_blocks[1], of_clusters[1])
         of_blocks = sort_by(group_of_block, count)
         of_clusters = sort_by(group_of_block[block], count)
         return cls(count, *of_clusters, *of_blocks, _ranks(*of_blocks), _ranks(*of_clusters))
@@ -196,6 +199,11 @@ def unit_of(weight: Int32s) -> float:
     """Weight of a typical point."""
     used = weight[weight > 0]
     return float(used.mean()) if used.size else 1.0
+
+
+def _all(n: int) -> tuple[Int64s, Int32s]:
+    """The offsets and the members of a lone group; each member is at its own place."""
+    return np.array([0, n]), np.arange(n, dtype=np.int32)
 
 
 def _ranks(offset: Int64s, members: Int32s) -> Int32s:
