@@ -6,15 +6,15 @@ for the distance from a block's centroid. A move that costs ``c`` is made with p
 ``exp(-c / temperature)``.
 """
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float64s, Int32s, Int64s, helper, inlined
+from ...kernels import Int32s, Int64s, helper, inlined
 from .centroids import Centroids, centroid_term, update_centroids
 from .counts import COUNT_BITS, FIRST, ROOM, USED, WEIGHT, Counts, move
 from .levels import facets_between
+from .looks import RUN, Looks, draw_looks, forget_neighbours, place_in_sweep
 from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 from .point_degrees import DegreeCounts, colours_changed, count_move, soften
 
@@ -27,15 +27,15 @@ LACK = 4
 # The best score of a cluster holds until a neighbour moves, and for so many sweeps at most: sizes
 # and prices change, and with colours more than that.
 HOLDS, HOLDS_WITH_COLOURS = 8, 2
-THRESHOLDS = 4096
 # Blocks around a cluster that are looked at, its own one first; the place of all others.
 NOWHERE = 65
-COPIES = 4
-TOGETHER = 256
+# What is added up in so many sums, since an addition to a number waits for the one before: one for
+# each entry of a list that is read in any case, and one for the others.
+SUMS = ROOM + 1
 
 
 class Candidates(NamedTuple):
-    """Scratch: a cluster's block and those beside it, its points and facets there.
+    """Scratch: a cluster's block and those beside it, its points, in ``SUMS``, and facets there.
 
     ``place`` is where each block is, and that of no block; ``NOWHERE`` between two clusters, when
     points and facets are 0.
@@ -48,19 +48,10 @@ class Candidates(NamedTuple):
 
 
 @helper
-def acceptance_thresholds() -> Float64s:
-    """Quantiles of the exponential distribution, to draw what a move may cost."""
-    quantile = np.empty(THRESHOLDS, np.float64)
-    for k in range(THRESHOLDS):
-        quantile[k] = -math.log((k + 0.5) / THRESHOLDS)
-    return quantile
-
-
-@helper
 def new_candidates(n_blocks: int) -> Candidates:
     """Scratch for a group with so many blocks."""
     place = np.full(n_blocks + 1, NOWHERE, np.int32)
-    points = np.zeros((NOWHERE + 1) * COPIES, np.int64)
+    points = np.zeros((NOWHERE + 1) * SUMS, np.int64)
     facets = np.zeros(NOWHERE + 1, np.int64)
     return Candidates(np.empty(NOWHERE + 1, np.int32), points, facets, place)
 
@@ -73,31 +64,30 @@ def sweep_over(
     sweep: Sweep,
     number: int,
     memory: MoveMemory,
+    looks: Looks,
     found_there: Candidates,
     random: np.uint64,
 ) -> tuple[np.uint64, int]:
     """Give every cluster a chance to move; returns the next random state and the moves.
 
     What a move may cost is drawn first, so that clusters are looked at only where that may be
-    enough. Moves into full blocks are offered (:mod:`exchange`), but where colours have a price.
+    enough (:mod:`looks`). Moves into full blocks are offered (:mod:`exchange`), but where colours
+    have a price.
     O(clusters at a boundary + those looked at * points * blocks at a point). Never empties a block.
     """
     n, moved = state.block.size, 0
     if degrees is not None:
         soften(degrees, sweep.softness)
-    best, looks, draws = memory.best, memory.looks, memory.draws
+    best = memory.best
     holds = HOLDS if degrees is None else HOLDS_WITH_COLOURS
-    count, listed, next_one, begin = 0, 0, 0, 0
-    while True:
-        if next_one == count:
-            if begin == n:
-                break
-            random, count = _choose_looks(n, begin, sweep, number, holds, memory, random)
-            begin, next_one, listed = min(n, begin + TOGETHER), 0, count
-            _ask_ahead(state, memory, count)
+    end, count, drawn, k = 0, 0, 0, 0
+    while k < count or end < n:
+        if k == count:
+            random, drawn = draw_looks(state, looks, memory, sweep, number, holds, end, random)
+            end, count, k = min(n, end + RUN), drawn, 0
             continue
-        i, draw = looks[next_one], draws[next_one]
-        next_one += 1
+        i, draw = looks.cluster[k], looks.draw[k]
+        k += 1
         allowed = sweep.temperature * draw
         found = _beside(state, found_there, i)
         if found == 1:
@@ -119,9 +109,9 @@ def sweep_over(
             found_there.place[b] = NOWHERE
             after, cap = state.size[b] + weight, state.cap[b]
             value = -lost
-            for z in range(COPIES):
-                value += found_there.points[np.uint32(c * COPIES + z)]
-                found_there.points[np.uint32(c * COPIES + z)] = 0
+            for z in range(SUMS):
+                value += found_there.points[np.uint32(c * SUMS + z)]
+                found_there.points[np.uint32(c * SUMS + z)] = 0
             new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner)
             found_there.facets[c] = 0
             if sweep.pull > 0.0:
@@ -152,16 +142,11 @@ def sweep_over(
             if sweep.pull > 0.0:
                 update_centroids(centroids, state.size, i, weight, source, target)
             move(state, i, target)
-            best[i] = UNKNOWN
-            for s in range(state.offset[i], state.offset[i + 1]):
-                j = state.neighbours[s]
-                at = n - 1 - j if number % 2 == 1 else j
-                place = n - 1 - i if number % 2 == 1 else i
-                if (best[j] != UNKNOWN) & (at > place) & (at < begin) & (next_one <= listed):
-                    random = _next_random(random)
-                    looks[count], draws[count] = j, _draw(memory, random)
-                    count += 1
-                best[j] = UNKNOWN
+            # of those that were entered late, neighbours wait for the next sweep
+            after_it = place_in_sweep(n, i, number) + 1 if k <= drawn else end
+            random, count = forget_neighbours(
+                state, looks, memory, i, (after_it, end), number, count, random
+            )
             moved += 1
         elif full >= 0 and wish + allowed > LEAST_GAIN:
             at = memory.made[source] & (KEPT - 1)
@@ -169,53 +154,6 @@ def sweep_over(
             memory.draw[source, at] = draw
             memory.made[source] += 1
     return random, moved
-
-
-@inlined
-def _choose_looks(
-    n: int, begin: int, sweep: Sweep, number: int, holds: int, memory: MoveMemory, random: np.uint64
-) -> tuple[np.uint64, int]:
-    """The clusters of a run that are to be looked at; the next random state and their number."""
-    best, looks, draws = memory.best, memory.looks, memory.draws
-    at_border, count = 0, 0
-    for k in range(begin, min(n, begin + TOGETHER)):
-        i: Any = np.uint32(n - 1 - k if number % 2 == 1 else k)
-        looks[at_border] = i
-        at_border += best[i] != INSIDE
-    for k in range(at_border):
-        i = looks[k]
-        random = _next_random(random)
-        looks[count], draws[count] = i, _draw(memory, random)
-        count += (best[i] + sweep.temperature * draws[count] > LEAST_GAIN) | (
-            (i + number) % holds == 0
-        )
-    for k in range(count):
-        best[looks[k]] = UNKNOWN
-    return random, count
-
-
-@inlined
-def _next_random(random: np.uint64) -> np.uint64:
-    random ^= random << np.uint64(13)
-    random ^= random >> np.uint64(7)
-    random ^= random << np.uint64(17)
-    return random
-
-
-@inlined
-def _draw(memory: MoveMemory, random: np.uint64) -> float:
-    return memory.quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
-
-
-@inlined
-def _ask_ahead(state: Counts, memory: MoveMemory, count: int) -> None:
-    """Ask for the lists of the points of the clusters that are looked at next."""
-    read = 0
-    for k in range(count):
-        i = memory.looks[k]
-        for s in range(state.point_offset[i], state.point_offset[i + 1]):
-            read += state.lists[state.points[s] + FIRST]
-    memory.looks[2 * TOGETHER] = read
 
 
 @inlined
@@ -257,12 +195,12 @@ def _share_points(state: Counts, found_there: Candidates, cluster: int) -> int:
 
 
 @inlined
-def _weigh(found_there: Candidates, entry: int, weight: int, alone: int, copy: int) -> int:
+def _weigh(found_there: Candidates, entry: int, weight: int, alone: int, which: int) -> int:
     """Weigh a point in the block of an entry; returns its weight where that is ``alone``.
 
     Nothing is asked of the block, since no processor guesses the answer: there is a place for
     blocks that were not found.
     """
     at = found_there.place[np.uint32(entry) >> COUNT_BITS]
-    found_there.points[np.uint32(at * COPIES + copy)] += weight
+    found_there.points[np.uint32(at * SUMS + which)] += weight
     return weight * (entry == alone)

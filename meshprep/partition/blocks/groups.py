@@ -15,11 +15,12 @@ from numba import get_num_threads
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
 from ..blocks_of import sort_by
-from .anneal import acceptance_thresholds, new_candidates, sweep_over
+from .anneal import new_candidates, sweep_over
 from .centroids import Centroids, find_centroids
 from .counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
 from .exchange import exchange
 from .levels import MAX_WORKERS, Level
+from .looks import acceptance_thresholds, new_looks
 from .moves import Sweep, forget_scores, new_memory
 from .point_degrees import DegreeCounts, count_degrees
 
@@ -145,8 +146,8 @@ def anneal_groups(
 
     O(points of the clusters) for each sweep; 4 bytes a point.
     """
-    number, quantile = np.full(points.weight.size, -1, np.int32), acceptance_thresholds()
-    gained = 0
+    number, gained = np.full(points.weight.size, -1, np.int32), 0
+    looks = new_looks(acceptance_thresholds())
     for g in groups:
         group = _group(grouping, g)
         state, kept = _extract(level, points, group, block, number, schedule, pressure)
@@ -156,14 +157,14 @@ def anneal_groups(
         degrees = _degrees(state, points.written, kept)
         random = np.uint64(schedule.seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         found_there = new_candidates(state.size.size)
-        memory = new_memory(state, quantile)
+        memory = new_memory(state)
         drift = _press(state, 0.0)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
                 forget_scores(memory)
             sweep = _sweep_at(schedule, k, drift)
             random, moved = sweep_over(
-                state, centroids, degrees, sweep, k, memory, found_there, random
+                state, centroids, degrees, sweep, k, memory, looks, found_there, random
             )
             if degrees is None:
                 moved += exchange(state, centroids, sweep, memory)
