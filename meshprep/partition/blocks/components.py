@@ -1,5 +1,7 @@
 """Connected components of blocks: a fragmented block loads more points than it need."""
 
+from typing import Any
+
 import numpy as np
 
 from ...kernels import Int32s, Int64s, helper, kernel
@@ -27,7 +29,7 @@ def _count_components(
         low, high = block_offset[b], block_offset[b + 1]
         components[b] = high - low
         for k in range(np.uint64(low), np.uint64(high)):
-            i, one = np.uint32(new_to_old[k]), np.int64(k)
+            i, one = np.uint32(new_to_old[k]), int(k)
             for j in range(table.shape[1]):
                 if table[i, j] < 0:
                     continue
@@ -45,8 +47,8 @@ def _count_components(
 
 @helper
 def _root(parent: Int32s, k: int) -> int:
-    i = np.uint32(k)
+    i: Any = np.uint32(k)
     while parent[i] != i:
         parent[i] = parent[np.uint32(parent[i])]
         i = np.uint32(parent[i])
-    return i
+    return int(i)

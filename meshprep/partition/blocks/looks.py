@@ -70,10 +70,11 @@ def draw_looks(
         random = _draw(looks, count, random)
         enough = best[i] + sweep.temperature * looks.draw[count] > LEAST_GAIN
         count += enough | ((i + number) % holds == 0)
+    for k in range(count):
+        best[looks.cluster[k]] = UNKNOWN
     read = 0
     for k in range(count):
         i = looks.cluster[k]
-        best[i] = UNKNOWN
         for s in range(state.point_offset[i], state.point_offset[i + 1]):
             read += state.lists[state.points[s] + FIRST]
     looks.ready[0] = read

@@ -198,7 +198,7 @@ def _best(found: list[tuple[float, Search, Int32s]], start: Start, limit: int) -
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
     if limit or len(found) > 1:
-        search.fragmented = np.count_nonzero(_pieces(search, block, n_blocks) > 1)
+        search.fragmented = int((_pieces(search, block, n_blocks) > 1).sum())
     notes = {
         "loads_at_start": search.loads_at_start,
         "loads": geometry.loads(block, n_blocks),
@@ -213,7 +213,7 @@ def _best(found: list[tuple[float, Search, Int32s]], start: Start, limit: int) -
 def _mended(search: Search, block: Int32s) -> Int32s:
     """The blocks within the cap and connected; annealed again where that cost much."""
     pieces = _pieces(search, block, search.n_blocks)
-    fragments = np.count_nonzero(pieces > 1)
+    fragments = int((pieces > 1).sum())
     within = np.bincount(block, minlength=search.n_blocks).max() <= search.cap
     if within and fragments * FEW <= search.n_blocks:
         search.fragmented = fragments
@@ -242,13 +242,13 @@ def _mend(search: Search, block: Int32s, pieces: Int64s, cost: float) -> float:
     if search.within_cap(block):
         pieces, cost = _pieces(search, block, n_blocks), search.cost(block)
     kept, fragmented = block.copy(), pieces > 1
-    before, count = n_blocks, np.count_nonzero(fragmented)
+    before, count = n_blocks, int(fragmented.sum())
     search.fragmented = count
     if count * FEW > n_blocks:
         # those with more pieces than there are components of the mesh in them
         graph = search.graph
         fragmented &= more_pieces(pieces, components(graph.offset, graph.index), block)
-        count = np.count_nonzero(fragmented)
+        count = int(fragmented.sum())
     if count * FEW <= n_blocks:
         return cost
     for k in range(REUNIONS):
@@ -257,12 +257,12 @@ def _mend(search: Search, block: Int32s, pieces: Int64s, cost: float) -> float:
         near = near_blocks(search.graph, block, fragmented)
         groups = search.groups(block, k, near)
         reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
-        before, count = count, np.count_nonzero(fragmented)
+        before, count = count, int(fragmented.sum())
     mended = search.cost(block)
     if mended > WORTH_HEALING * cost:
         block[:] = kept
         return cost
-    search.fragmented = np.count_nonzero(_pieces(search, block, n_blocks) > 1)
+    search.fragmented = int((_pieces(search, block, n_blocks) > 1).sum())
     return mended
 
 
