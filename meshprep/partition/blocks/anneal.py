@@ -15,7 +15,7 @@ from .centroids import Centroids, centroid_term, update_centroids
 from .counts import COUNT_BITS, FIRST, ROOM, USED, WEIGHT, Counts, move
 from .levels import facets_between
 from .looks import RUN, Looks, draw_looks, forget_neighbours, place_in_sweep
-from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
+from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, Sweep
 from .point_degrees import DegreeCounts, colours_changed, count_move, soften
 
 # What it gains to move from the fullest block to an empty one. Less lets graded meshes fill some
@@ -63,7 +63,6 @@ def sweep_over(
     degrees: DegreeCounts | None,
     sweep: Sweep,
     number: int,
-    memory: MoveMemory,
     looks: Looks,
     found_there: Candidates,
     random: np.uint64,
@@ -78,12 +77,12 @@ def sweep_over(
     n, moved = state.block.size, 0
     if degrees is not None:
         soften(degrees, sweep.softness)
-    best = memory.best
+    memory, best = looks.memory, looks.memory.best
     holds = HOLDS if degrees is None else HOLDS_WITH_COLOURS
     end, count, drawn, k = 0, 0, 0, 0
     while k < count or end < n:
         if k == count:
-            random, drawn = draw_looks(state, looks, memory, sweep, number, holds, end, random)
+            random, drawn = draw_looks(state, looks, sweep, number, holds, end, random)
             end, count, k = min(n, end + RUN), drawn, 0
             continue
         i, draw = looks.cluster[k], looks.draw[k]
@@ -145,7 +144,7 @@ def sweep_over(
             # of those that were entered late, neighbours wait for the next sweep
             after_it = place_in_sweep(n, i, number) + 1 if k <= drawn else end
             random, count = forget_neighbours(
-                state, looks, memory, i, (after_it, end), number, count, random
+                state, looks, i, (after_it, end), number, count, random
             )
             moved += 1
         elif full >= 0 and wish + allowed > LEAST_GAIN:

@@ -146,8 +146,8 @@ def anneal_groups(
 
     O(points of the clusters) for each sweep; 4 bytes a point.
     """
-    number, gained = np.full(points.weight.size, -1, np.int32), 0
-    looks = new_looks(acceptance_thresholds())
+    number, quantile = np.full(points.weight.size, -1, np.int32), acceptance_thresholds()
+    gained = 0
     for g in groups:
         group = _group(grouping, g)
         state, kept = _extract(level, points, group, block, number, schedule, pressure)
@@ -158,13 +158,14 @@ def anneal_groups(
         random = np.uint64(schedule.seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         found_there = new_candidates(state.size.size)
         memory = new_memory(state)
+        looks = new_looks(memory, quantile)
         drift = _press(state, 0.0)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
                 forget_scores(memory)
             sweep = _sweep_at(schedule, k, drift)
             random, moved = sweep_over(
-                state, centroids, degrees, sweep, k, memory, looks, found_there, random
+                state, centroids, degrees, sweep, k, looks, found_there, random
             )
             if degrees is None:
                 moved += exchange(state, centroids, sweep, memory)

@@ -23,20 +23,22 @@ class Looks(NamedTuple):
     """The clusters of a run that are looked at, each once, and what is drawn for each.
 
     What a move may cost is that times the temperature. ``quantile`` is what is drawn from, and
-    nobody reads ``ready`` (1,): without it, a compiler would leave out what makes memory ready.
+    ``memory`` has the scores. Nobody reads ``ready`` (1,): without it, a compiler would leave out
+    what makes memory ready.
     """
 
     cluster: UInt32s
     draw: Float64s
     quantile: Float64s
     ready: Int64s
+    memory: MoveMemory
 
 
 @helper
-def new_looks(quantile: Float64s) -> Looks:
+def new_looks(memory: MoveMemory, quantile: Float64s) -> Looks:
     """Room for a run, and for one more, which is written before it is known to be looked at."""
     cluster, draw = np.empty(RUN + 1, np.uint32), np.empty(RUN + 1, np.float64)
-    return Looks(cluster, draw, quantile, np.zeros(1, np.int64))
+    return Looks(cluster, draw, quantile, np.zeros(1, np.int64), memory)
 
 
 @helper
@@ -50,16 +52,21 @@ def acceptance_thresholds() -> Float64s:
 
 @inlined
 def draw_looks(
-    state: Counts, looks: Looks, memory: MoveMemory, sweep: Sweep, number: int, holds: int,
-    begin: int, random: np.uint64,
-) -> tuple[np.uint64, int]:  # fmt: skip
+    state: Counts,
+    looks: Looks,
+    sweep: Sweep,
+    number: int,
+    holds: int,
+    begin: int,
+    random: np.uint64,
+) -> tuple[np.uint64, int]:
     """Draw for the run from place ``begin`` of sweep ``number``; the random state, how many.
 
     A cluster is looked at where what is drawn and its score may be enough, and in every
     ``holds``-th sweep. Its score is unknown from then on. O(clusters of the run + points of those
     looked at).
     """
-    n, best, at_border, count = state.block.size, memory.best, 0, 0
+    n, best, at_border, count = state.block.size, looks.memory.best, 0, 0
     for place in range(begin, min(n, begin + RUN)):
         i: Any = np.uint32(place_in_sweep(n, place, number))
         looks.cluster[at_border] = i
@@ -89,15 +96,20 @@ def place_in_sweep(n: int, cluster: int, number: int) -> int:
 
 @inlined
 def forget_neighbours(
-    state: Counts, looks: Looks, memory: MoveMemory, cluster: int, ahead: tuple[int, int],
-    number: int, count: int, random: np.uint64,
-) -> tuple[np.uint64, int]:  # fmt: skip
+    state: Counts,
+    looks: Looks,
+    cluster: int,
+    ahead: tuple[int, int],
+    number: int,
+    count: int,
+    random: np.uint64,
+) -> tuple[np.uint64, int]:
     """The scores of a moved cluster and its neighbours are unknown; those ``ahead`` are looked at.
 
     These have their turn from one place up to another, and are entered behind the ``count`` ones
     that are there. Returns the random state and the new count.
     """
-    n, best = state.block.size, memory.best
+    n, best = state.block.size, looks.memory.best
     best[cluster] = UNKNOWN
     for s in range(state.offset[cluster], state.offset[cluster + 1]):
         j = state.neighbours[s]

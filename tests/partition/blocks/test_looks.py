@@ -54,7 +54,8 @@ def next_random(random):
 @pytest.mark.parametrize("number", [4, 5])
 @pytest.mark.parametrize("begin", [0, RUN])
 def test_a_run_is_drawn_as_a_slow_draw_finds_it(number, begin):
-    memory, looks = remembered(begin + number), new_looks(acceptance_thresholds())
+    memory = remembered(begin + number)
+    looks = new_looks(memory, acceptance_thresholds())
     before, random, wanted, draws = memory.best.copy(), 12345, [], []
     for place in range(begin, min(N, begin + RUN)):
         i = N - 1 - place if number % 2 else place
@@ -65,7 +66,7 @@ def test_a_run_is_drawn_as_a_slow_draw_finds_it(number, begin):
         if before[i] + SWEEP.temperature * draw > LEAST_GAIN or (i + number) % HOLDS == 0:
             wanted.append(i)
             draws.append(draw)
-    last, count = draw_looks(ring(), looks, memory, SWEEP, number, HOLDS, begin, np.uint64(12345))
+    last, count = draw_looks(ring(), looks, SWEEP, number, HOLDS, begin, np.uint64(12345))
     assert last == random
     assert 20 < count < RUN
     assert looks.cluster[:count].tolist() == wanted
@@ -86,13 +87,12 @@ def test_a_run_is_drawn_as_a_slow_draw_finds_it(number, begin):
     ],
 )
 def test_neighbours_of_a_move_are_looked_at_in_the_same_run(number, moved, ahead, entered):
-    memory, looks = remembered(1), new_looks(acceptance_thresholds())
+    memory = remembered(1)
+    looks = new_looks(memory, acceptance_thresholds())
     memory.best[:] = INSIDE
     # one that is to be looked at anyway is not entered again
     memory.best[31] = UNKNOWN
-    random, count = forget_neighbours(
-        ring(), looks, memory, moved, ahead, number, 3, np.uint64(12345)
-    )
+    random, count = forget_neighbours(ring(), looks, moved, ahead, number, 3, np.uint64(12345))
     assert count == 3 + len(entered)
     assert looks.cluster[3:count].tolist() == entered
     assert (random == 12345) == (not entered)
