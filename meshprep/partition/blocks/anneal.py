@@ -6,16 +6,16 @@ for the distance from a block's centroid. A move that costs ``c`` is made with p
 ``exp(-c / temperature)``.
 """
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float64s, Int32s, Int64s, helper, inlined
+from ...kernels import Int32s, Int64s, helper, inlined
 from .centroids import Centroids, centroid_term, update_centroids
 from .counts import COUNT_BITS, FIRST, ROOM, USED, WEIGHT, Counts, move
 from .levels import facets_between
-from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
+from .looks import RUN, Looks, draw_looks, forget_neighbours, place_in_sweep
+from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, Sweep
 from .point_degrees import DegreeCounts, colours_changed, count_move, soften
 
 # What it gains to move from the fullest block to an empty one. Less lets graded meshes fill some
@@ -27,13 +27,15 @@ LACK = 4
 # The best score of a cluster holds until a neighbour moves, and for so many sweeps at most: sizes
 # and prices change, and with colours more than that.
 HOLDS, HOLDS_WITH_COLOURS = 8, 2
-THRESHOLDS = 4096
 # Blocks around a cluster that are looked at, its own one first; the place of all others.
 NOWHERE = 65
+# What is added up in so many sums, since an addition to a number waits for the one before: one for
+# each entry of a list that is read in any case, and one for the others.
+SUMS = ROOM + 1
 
 
 class Candidates(NamedTuple):
-    """Scratch: a cluster's block and those beside it, its points and facets there.
+    """Scratch: a cluster's block and those beside it, its points, in ``SUMS``, and facets there.
 
     ``place`` is where each block is, and that of no block; ``NOWHERE`` between two clusters, when
     points and facets are 0.
@@ -46,19 +48,11 @@ class Candidates(NamedTuple):
 
 
 @helper
-def acceptance_thresholds() -> Float64s:
-    """Quantiles of the exponential distribution, to draw what a move may cost."""
-    quantile = np.empty(THRESHOLDS, np.float64)
-    for k in range(THRESHOLDS):
-        quantile[k] = -math.log((k + 0.5) / THRESHOLDS)
-    return quantile
-
-
-@helper
 def new_candidates(n_blocks: int) -> Candidates:
     """Scratch for a group with so many blocks."""
     place = np.full(n_blocks + 1, NOWHERE, np.int32)
-    points, facets = np.zeros(NOWHERE + 1, np.int64), np.zeros(NOWHERE + 1, np.int64)
+    points = np.zeros((NOWHERE + 1) * SUMS, np.int64)
+    facets = np.zeros(NOWHERE + 1, np.int64)
     return Candidates(np.empty(NOWHERE + 1, np.int32), points, facets, place)
 
 
@@ -69,32 +63,31 @@ def sweep_over(
     degrees: DegreeCounts | None,
     sweep: Sweep,
     number: int,
-    memory: MoveMemory,
+    looks: Looks,
     found_there: Candidates,
     random: np.uint64,
 ) -> tuple[np.uint64, int]:
     """Give every cluster a chance to move; returns the next random state and the moves.
 
     What a move may cost is drawn first, so that clusters are looked at only where that may be
-    enough. Moves into full blocks are offered (:mod:`exchange`), but where colours have a price.
+    enough (:mod:`looks`). Moves into full blocks are offered (:mod:`exchange`), but where colours
+    have a price.
     O(clusters at a boundary + those looked at * points * blocks at a point). Never empties a block.
     """
     n, moved = state.block.size, 0
     if degrees is not None:
         soften(degrees, sweep.softness)
-    best = memory.best
+    memory, best = looks.memory, looks.memory.best
     holds = HOLDS if degrees is None else HOLDS_WITH_COLOURS
-    for k in range(n):
-        i: Any = np.uint32(n - 1 - k if number % 2 == 1 else k)
-        if best[i] == INSIDE:
+    end, count, drawn, k = 0, 0, 0, 0
+    while k < count or end < n:
+        if k == count:
+            random, drawn = draw_looks(state, looks, sweep, number, holds, end, random)
+            end, count, k = min(n, end + RUN), drawn, 0
             continue
-        random ^= random << np.uint64(13)
-        random ^= random >> np.uint64(7)
-        random ^= random << np.uint64(17)
-        draw = memory.quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
+        i, draw = looks.cluster[k], looks.draw[k]
+        k += 1
         allowed = sweep.temperature * draw
-        if best[i] + allowed <= LEAST_GAIN and (i + number) % holds != 0:
-            continue
         found = _beside(state, found_there, i)
         if found == 1:
             best[i] = INSIDE
@@ -114,9 +107,12 @@ def sweep_over(
             b = found_there.block[c]
             found_there.place[b] = NOWHERE
             after, cap = state.size[b] + weight, state.cap[b]
-            value = found_there.points[c] - lost
+            value = -lost
+            for z in range(SUMS):
+                value += found_there.points[np.uint32(c * SUMS + z)]
+                found_there.points[np.uint32(c * SUMS + z)] = 0
             new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner)
-            found_there.points[c], found_there.facets[c] = 0, 0
+            found_there.facets[c] = 0
             if sweep.pull > 0.0:
                 new += sweep.pull * centroid_term(centroids, i, source, b)
             if degrees is None and after > cap and new > wish:
@@ -145,9 +141,11 @@ def sweep_over(
             if sweep.pull > 0.0:
                 update_centroids(centroids, state.size, i, weight, source, target)
             move(state, i, target)
-            best[i] = UNKNOWN
-            for s in range(state.offset[i], state.offset[i + 1]):
-                best[state.neighbours[s]] = UNKNOWN
+            # of those that were entered late, neighbours wait for the next sweep
+            after_it = place_in_sweep(n, i, number) + 1 if k <= drawn else end
+            random, count = forget_neighbours(
+                state, looks, i, (after_it, end), number, count, random
+            )
             moved += 1
         elif full >= 0 and wish + allowed > LEAST_GAIN:
             at = memory.made[source] & (KEPT - 1)
@@ -188,19 +186,20 @@ def _share_points(state: Counts, found_there: Candidates, cluster: int) -> int:
         p = state.points[s]
         weight = lists[p + WEIGHT]
         lost += weight
-        for z in range(FIRST, FIRST + ROOM):
-            lost -= _weigh(found_there, lists[p + z], weight, alone)
+        for z in range(ROOM):
+            lost -= _weigh(found_there, lists[p + FIRST + z], weight, alone, z)
         for z in range(FIRST + ROOM, FIRST + lists[p + USED]):
-            lost -= _weigh(found_there, lists[p + z], weight, alone)
+            lost -= _weigh(found_there, lists[p + z], weight, alone, ROOM)
     return lost
 
 
 @inlined
-def _weigh(found_there: Candidates, entry: int, weight: int, alone: int) -> int:
+def _weigh(found_there: Candidates, entry: int, weight: int, alone: int, which: int) -> int:
     """Weigh a point in the block of an entry; returns its weight where that is ``alone``.
 
     Nothing is asked of the block, since no processor guesses the answer: there is a place for
     blocks that were not found.
     """
-    found_there.points[found_there.place[np.uint32(entry) >> COUNT_BITS]] += weight
+    at = found_there.place[np.uint32(entry) >> COUNT_BITS]
+    found_there.points[np.uint32(at * SUMS + which)] += weight
     return weight * (entry == alone)

@@ -180,10 +180,10 @@ def _components_within(offset: Int64s, neighbours: Int32s, kind: Int32s) -> Int3
             continue
         component[root], queue[0], ahead, end = count, root, 0, 1
         while ahead < end:
-            i = queue[ahead]
+            i = np.uint32(queue[ahead])
             ahead += 1
-            for s in range(offset[i], offset[i + 1]):
-                j = neighbours[s]
+            for s in range(np.uint64(offset[i]), np.uint64(offset[i + 1])):
+                j = np.uint32(neighbours[s])
                 if component[j] < 0 and kind[j] == kind[i]:
                     component[j], queue[end] = count, j
                     end += 1

@@ -64,10 +64,11 @@ def block_metrics(
     O(clusters * (arity + 1) d^2).
     """
     d = min(3, coordinates.shape[1])
-    moment = np.zeros((n_blocks, d, d))
-    arrays = table, position, coordinates, example, block, moment
+    moments = np.zeros((n_blocks, 6))
+    arrays = table, position, coordinates, example, block, moments
     # every piece looks at all examples, and at few of them closely
     each(_measure, [(*arrays, *piece) for piece in pieces(n_blocks, LEAST_BLOCKS)])
+    moment = moments[:, SYMMETRIC[:d, :d]]
     trace = np.trace(moment, axis1=1, axis2=2)
     # Blocks of elements that are points in space have no centroid term.
     points = trace < LEAST_WIDTH**2
@@ -87,6 +88,8 @@ def block_metrics(
 
 
 OFF_DIAGONAL = ((0, 1), (0, 2), (1, 2))
+# Where each entry of a symmetric matrix is in xx, yy, zz, xy, xz, yz.
+SYMMETRIC = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
 
 
 @kernel
@@ -96,30 +99,33 @@ def _measure(
     coordinates: Float64s,
     example: Int32s,
     block: Int32s,
-    moment: Float64s,
+    moments: Float64s,
     begin: int,
     end: int,
 ) -> None:
     """Mean second moments of points about their elements, of blocks ``begin`` to ``end - 1``."""
-    d = moment.shape[1]
-    count = np.zeros(end - begin, np.int64)
+    d = min(3, coordinates.shape[1])
+    count, off = np.zeros(end - begin, np.int64), np.zeros(3, np.float64)
     for c in range(example.size):
-        b, i = block[c], example[c]
+        b, i = block[c], np.uint32(example[c])
         if b < begin or b >= end:
             continue
+        sums = moments[b]
+        xx, yy, zz, xy, xz, yz = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]
         for j in range(table.shape[1]):
-            t = table[i, j]
-            if t < 0:
+            if table[i, j] < 0:
                 continue
+            t = np.uint32(table[i, j])
             count[b - begin] += 1
             for a in range(d):
-                off = position[t, a] - coordinates[i, a]
-                for e in range(d):
-                    moment[b, a, e] += off * (position[t, e] - coordinates[i, e])
+                off[a] = position[t, a] - coordinates[i, a]
+            x, y, z = off[0], off[1], off[2]
+            xx, yy, zz = xx + x * x, yy + y * y, zz + z * z
+            xy, xz, yz = xy + x * y, xz + x * z, yz + y * z
+        sums[0], sums[1], sums[2], sums[3], sums[4], sums[5] = xx, yy, zz, xy, xz, yz
     for b in range(begin, end):
-        for a in range(d):
-            for e in range(d):
-                moment[b, a, e] /= max(1, count[b - begin])
+        for a in range(6):
+            moments[b, a] /= max(1, count[b - begin])
 
 
 @kernel

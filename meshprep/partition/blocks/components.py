@@ -1,5 +1,7 @@
 """Connected components of blocks: a fragmented block loads more points than it need."""
 
+from typing import Any
+
 import numpy as np
 
 from ...kernels import Int32s, Int64s, helper, kernel
@@ -26,16 +28,17 @@ def _count_components(
     for b in range(block_offset.size - 1):
         low, high = block_offset[b], block_offset[b + 1]
         components[b] = high - low
-        for k in range(low, high):
+        for k in range(np.uint64(low), np.uint64(high)):
+            i, one = np.uint32(new_to_old[k]), int(k)
             for j in range(table.shape[1]):
-                t = table[new_to_old[k], j]
-                if t < 0:
+                if table[i, j] < 0:
                     continue
+                t = np.uint32(table[i, j])
                 # What an earlier block left at the point is out of date.
                 if first[t] < low:
                     first[t] = k
                     continue
-                one, other = _root(parent, k), _root(parent, first[t])
+                one, other = _root(parent, one), _root(parent, first[t])
                 if one != other:
                     parent[one] = other
                     components[b] -= 1
@@ -44,7 +47,8 @@ def _count_components(
 
 @helper
 def _root(parent: Int32s, k: int) -> int:
-    while parent[k] != k:
-        parent[k] = parent[parent[k]]
-        k = parent[k]
-    return k
+    i: Any = np.uint32(k)
+    while parent[i] != i:
+        parent[i] = parent[np.uint32(parent[i])]
+        i = np.uint32(parent[i])
+    return int(i)

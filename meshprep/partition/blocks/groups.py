@@ -15,11 +15,12 @@ from numba import get_num_threads
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
 from ..blocks_of import sort_by
-from .anneal import acceptance_thresholds, new_candidates, sweep_over
+from .anneal import new_candidates, sweep_over
 from .centroids import Centroids, find_centroids
 from .counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
 from .exchange import exchange
 from .levels import MAX_WORKERS, Level
+from .looks import acceptance_thresholds, new_looks
 from .moves import Sweep, forget_scores, new_memory
 from .point_degrees import DegreeCounts, count_degrees
 
@@ -92,6 +93,9 @@ class Grouping(NamedTuple):
     def of(cls, block: Int32s, group_of_block: Int32s) -> Grouping:
         """Group the clusters by the group of their block. Linear."""
         count = int(group_of_block.max(initial=-1)) + 1
+        if count == 1:
+            of_blocks, of_clusters = _all(group_of_block.size), _all(block.size)
+            return cls(1, *of_clusters, *of_blocks, of_blocks[1], of_clusters[1])
         of_blocks = sort_by(group_of_block, count)
         of_clusters = sort_by(group_of_block[block], count)
         return cls(count, *of_clusters, *of_blocks, _ranks(*of_blocks), _ranks(*of_clusters))
@@ -153,14 +157,15 @@ def anneal_groups(
         degrees = _degrees(state, points.written, kept)
         random = np.uint64(schedule.seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         found_there = new_candidates(state.size.size)
-        memory = new_memory(state, quantile)
+        memory = new_memory(state)
+        looks = new_looks(memory, quantile)
         drift = _press(state, 0.0)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
                 forget_scores(memory)
             sweep = _sweep_at(schedule, k, drift)
             random, moved = sweep_over(
-                state, centroids, degrees, sweep, k, memory, found_there, random
+                state, centroids, degrees, sweep, k, looks, found_there, random
             )
             if degrees is None:
                 moved += exchange(state, centroids, sweep, memory)
@@ -196,6 +201,11 @@ def unit_of(weight: Int32s) -> float:
     """Weight of a typical point."""
     used = weight[weight > 0]
     return float(used.mean()) if used.size else 1.0
+
+
+def _all(n: int) -> tuple[Int64s, Int32s]:
+    """The offsets and the members of a lone group; each member is at its own place."""
+    return np.array([0, n]), np.arange(n, dtype=np.int32)
 
 
 def _ranks(offset: Int64s, members: Int32s) -> Int32s:

@@ -32,9 +32,10 @@ REGULAR = 0.9
 RAGGED = 0.08
 # Elements that tell whether there are opposite neighbours at all.
 SAMPLE = 1000
-# Of so many patches of so many elements each must have at least this share of ends that are ragged:
-# then nobody looks at the rest. Meshes of fewer elements than the last number are looked at whole.
-PATCHES, PATCH, SURELY, LARGE = 3, 4000, 0.12, 100_000
+# Patches of so many elements tell most meshes that are no grid, and nobody looks at the rest: each
+# patch has at least this share of ragged ends, or at most this share of straight steps (grids have
+# 0.85, as steps beside a patch count as well). Smaller meshes than the last are looked at whole.
+PATCHES, PATCH, SURELY, AWRY, LARGE = 3, 1000, 0.12, 0.75, 10_000
 
 
 class ElementAxes(NamedTuple):
@@ -93,8 +94,8 @@ def grid_places(table: Int32s, graph: Csr, n_points: int) -> GridPlaces:
     step = max(1, table.shape[0] // SAMPLE)
     if _opposite_share(table, graph.offset, graph.index, n_points, step) < OPPOSITE:
         return GridPlaces()
-    if table.shape[0] >= LARGE and _ragged_patches(table, graph, n_points):
-        return GridPlaces(ragged=True)
+    if table.shape[0] >= LARGE and (told := _told_by_patches(table, graph, n_points)):
+        return told
     across, place, component = opposite_neighbours(table, graph.offset, graph.index, n_points)
     sides, straight = _straight_steps(across, place)
     if sides < REGULAR * graph.index.size or straight < REGULAR * sides:
@@ -111,14 +112,19 @@ def grid_places(table: Int32s, graph: Csr, n_points: int) -> GridPlaces:
     return GridPlaces(place)
 
 
-def _ragged_patches(table: Int32s, graph: Csr, n_points: int) -> bool:
-    """Whether lines end anywhere in each of some patches. Little of a mesh is looked at."""
-    n = table.shape[0]
+def _told_by_patches(table: Int32s, graph: Csr, n_points: int) -> GridPlaces | None:
+    """No grid, or a ragged one, where each of some patches is; None where the rest must tell."""
+    n, awry, ragged = len(table), True, True
     for begin in range(n // (2 * PATCHES), n, n // PATCHES):
-        across, _, _ = opposite_neighbours(table, graph.offset, graph.index, n_points, begin, PATCH)
-        if _ragged_ends(across) < SURELY * PATCH:
-            return False
-    return True
+        across, place, _ = opposite_neighbours(
+            table, graph.offset, graph.index, n_points, begin, PATCH
+        )
+        sides, straight = _straight_steps(across, place)
+        awry &= straight < AWRY * sides
+        ragged &= _ragged_ends(across) >= SURELY * PATCH
+        if not (awry or ragged):
+            return None
+    return GridPlaces(ragged=not awry)
 
 
 def distinct_places(place: Int32s) -> bool:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float32s, Float64s, Int32s, helper, inlined
+from ...kernels import Float32s, Int32s, helper, inlined
 from .centroids import Centroids, centroid_term
 from .counts import COUNT_BITS, FIRST, MOST, USED, WEIGHT, Counts
 from .levels import facets_between
@@ -45,7 +45,7 @@ class MoveMemory(NamedTuple):
     left out where they alone forbid it. ``offered`` (n_blocks, KEPT) has clusters of each block
     that would go to the block ``target``, which is full; -1 for none. ``draw`` times the
     temperature is what such a move may cost. ``made`` (n_blocks,) counts the offers ever made,
-    ``done`` those that were tried. ``quantile`` is what such costs are drawn from.
+    ``done`` those that were tried.
     """
 
     best: Float32s
@@ -54,11 +54,10 @@ class MoveMemory(NamedTuple):
     draw: Float32s
     made: Int32s
     done: Int32s
-    quantile: Float64s
 
 
 @helper
-def new_memory(state: Counts, quantile: Float64s) -> MoveMemory:
+def new_memory(state: Counts) -> MoveMemory:
     """Clusters beside another block are to be looked at, and none is offered. O(facets)."""
     n_blocks, best = state.size.size, np.full(state.block.size, INSIDE, np.float32)
     for i in range(best.size):
@@ -72,7 +71,6 @@ def new_memory(state: Counts, quantile: Float64s) -> MoveMemory:
         np.empty((n_blocks, KEPT), np.float32),
         np.zeros(n_blocks, np.int32),
         np.zeros(n_blocks, np.int32),
-        quantile,
     )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import Bools, Float64s, Int32s, clock
+from ...kernels import Bools, Float64s, Int32s, Int64s, clock
 from ...kernels.parallel import at_once
 from ...mesh.incidence import Csr
 from ..blocks_of import Blocks, blocks_of
@@ -122,7 +122,8 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         searches.insert(0, _in_share(search, 2, colour=0.0))
     lines = _along_lines(search, start, grid.steps) if start.grid else []
     del grid
-    several, price = bool(search.colour) or start.grid or search.small, search.colour
+    price, few = search.colour, search.small and search.n_blocks <= FEW_BLOCKS
+    several = bool(price) or start.grid or few
     found = list[tuple[float, Search, Int32s]]()
     for each_search in searches:
         for one, block in _candidates(each_search, start, lines):
@@ -197,7 +198,7 @@ def _best(found: list[tuple[float, Search, Int32s]], start: Start, limit: int) -
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
     if limit or len(found) > 1:
-        search.fragmented = int(_fragmented(search, block, n_blocks).sum())
+        search.fragmented = int((_pieces(search, block, n_blocks) > 1).sum())
     notes = {
         "loads_at_start": search.loads_at_start,
         "loads": geometry.loads(block, n_blocks),
@@ -211,59 +212,63 @@ def _best(found: list[tuple[float, Search, Int32s]], start: Start, limit: int) -
 
 def _mended(search: Search, block: Int32s) -> Int32s:
     """The blocks within the cap and connected; annealed again where that cost much."""
-    fragments = int(_fragmented(search, block, search.n_blocks).sum())
+    pieces = _pieces(search, block, search.n_blocks)
+    fragments = int((pieces > 1).sum())
     within = np.bincount(block, minlength=search.n_blocks).max() <= search.cap
     if within and fragments * FEW <= search.n_blocks:
         search.fragmented = fragments
         return block
     before, start = search.cost(block), search.loads_at_start
-    _mend(search, block)
-    cost, fragmented = search.cost(block), search.fragmented
+    cost = _mend(search, block, pieces, before)
     if cost > WORTH_HEALING * before:
+        fragmented = search.fragmented
         healed = search.improve(block, MENDED)
-        _mend(search, healed)
+        pieces = _pieces(search, healed, search.n_blocks)
+        healed_cost = _mend(search, healed, pieces, search.cost(healed))
         search.loads_at_start = start
-        if search.cost(healed) < cost:
+        if healed_cost < cost:
             return healed
         search.fragmented = fragmented
     return block
 
 
-def _mend(search: Search, block: Int32s) -> None:
+def _mend(search: Search, block: Int32s, pieces: Int64s, cost: float) -> float:
     """Bring the blocks within the cap, and make them connected; changed in place.
 
-    They stay in pieces where these load less, as in trees and rubble.
+    They stay in pieces where these load less, as in trees and rubble. ``pieces`` of each block
+    and their ``cost`` are those of before; returns the cost.
     """
-    g = search.geometry
-    search.within_cap(block)
-    pieces = block.copy()
-    fragmented = _fragmented(search, block, search.n_blocks)
-    count, before = int(fragmented.sum()), search.n_blocks
-    if count * FEW > search.n_blocks:
-        fragmented &= _torn(search, block)
+    g, n_blocks = search.geometry, search.n_blocks
+    if search.within_cap(block):
+        pieces, cost = _pieces(search, block, n_blocks), search.cost(block)
+    kept, fragmented = block.copy(), pieces > 1
+    before, count = n_blocks, int(fragmented.sum())
+    search.fragmented = count
+    if count * FEW > n_blocks:
+        # those with more pieces than there are components of the mesh in them
+        graph = search.graph
+        fragmented &= more_pieces(pieces, components(graph.offset, graph.index), block)
         count = int(fragmented.sum())
+    if count * FEW <= n_blocks:
+        return cost
     for k in range(REUNIONS):
-        if count * FEW <= search.n_blocks or count >= before:
+        if count * FEW <= n_blocks or count >= before:
             break
         near = near_blocks(search.graph, block, fragmented)
         groups = search.groups(block, k, near)
         reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
         before, count = count, int(fragmented.sum())
-    if search.cost(block) > WORTH_HEALING * search.cost(pieces):
-        block[:] = pieces
-    search.fragmented = int(_fragmented(search, block, search.n_blocks).sum())
+    mended = search.cost(block)
+    if mended > WORTH_HEALING * cost:
+        block[:] = kept
+        return cost
+    search.fragmented = int((_pieces(search, block, n_blocks) > 1).sum())
+    return mended
 
 
-def _fragmented(search: Search, block: Int32s, n_blocks: int) -> Bools:
+def _pieces(search: Search, block: Int32s, n_blocks: int) -> Int64s:
     g = search.geometry
-    return count_components(g.table, g.weight.size, block, n_blocks) > 1
-
-
-def _torn(search: Search, block: Int32s) -> Bools:
-    """Blocks with more pieces than there are components of the mesh in them."""
-    g, graph = search.geometry, search.graph
-    pieces = count_components(g.table, g.weight.size, block, search.n_blocks)
-    return more_pieces(pieces, components(graph.offset, graph.index), block)
+    return count_components(g.table, g.weight.size, block, n_blocks)
 
 
 def _single(table: Int32s, n_points: int) -> Blocks:

@@ -11,7 +11,6 @@ from numba import get_num_threads, set_num_threads
 from meshprep.kernels import kernel
 from meshprep.kernels.compiled import from_python
 from meshprep.kernels.parallel import each
-from meshprep.partition.blocks.anneal import acceptance_thresholds
 from meshprep.partition.blocks.centroids import (
     Centroids,
     block_metrics,
@@ -39,6 +38,7 @@ from meshprep.partition.blocks.groups import (
     anneal_groups,
 )
 from meshprep.partition.blocks.levels import coarsen, element_level
+from meshprep.partition.blocks.looks import acceptance_thresholds
 from meshprep.partition.blocks.point_degrees import (
     MAX_DEGREE,
     colours_changed,

@@ -196,6 +196,31 @@ def test_few_elements_are_looked_at_as_all_are():
     assert np.array_equal(np.sort(some[seen], axis=1), np.sort(whole[seen], axis=1))
 
 
+def test_patches_tell_hexahedra_that_are_no_grid(monkeypatch):
+    # quads of triangles, each three of them around a point, stacked in layers
+    mesh = generate("delaunay2d", cells=700)
+    triangle, n_nodes = mesh.map("cells->nodes").table, mesh.size("nodes")
+    sides = np.sort(np.stack([triangle, np.roll(triangle, -1, 1)], 2), axis=2).reshape(-1, 2)
+    edges, edge = np.unique(sides, axis=0, return_inverse=True)
+    edge, centre = edge.reshape(-1, 3) + n_nodes, np.arange(len(triangle))
+    centre += n_nodes + len(edges)
+    quads = np.concatenate(
+        [
+            np.stack([triangle[:, k], edge[:, k], centre, edge[:, (k + 2) % 3]], axis=1)
+            for k in range(3)
+        ]
+    )
+    n, layer = n_nodes + len(edges) + len(triangle), np.arange(12)[:, None, None]
+    cells = np.concatenate([quads + n * layer, quads + n * (layer + 1)], axis=2).reshape(-1, 8)
+    graph = facet_graph(cells.astype(np.int32), 13 * n)
+    for large in (len(cells) + 1, 0):
+        monkeypatch.setattr(layers, "LARGE", large)
+        found = grid_places(cells.astype(np.int32), graph, 13 * n)
+        assert found == GridPlaces(None, False)
+    told = layers._told_by_patches(cells.astype(np.int32), graph, 13 * n)
+    assert told == GridPlaces(None, False)
+
+
 def test_patches_tell_that_lines_end_anywhere(monkeypatch):
     table, n_points, _ = hexes(24)
     steps = grid_places(table, facet_graph(table, n_points), n_points).steps

@@ -1,0 +1,100 @@
+"""Looks: those drawn for a run are those that a slow draw finds, in the order of the sweep."""
+
+import numpy as np
+import pytest
+
+from meshprep.kernels.compiled import from_python
+from meshprep.partition.blocks.counts import Counts
+from meshprep.partition.blocks.looks import (
+    RUN,
+    THRESHOLDS,
+    acceptance_thresholds,
+    draw_looks,
+    forget_neighbours,
+    new_looks,
+)
+from meshprep.partition.blocks.moves import INSIDE, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
+
+# Python cannot call helpers as they are.
+acceptance_thresholds = from_python(acceptance_thresholds)
+new_looks, draw_looks = from_python(new_looks), from_python(draw_looks)
+forget_neighbours = from_python(forget_neighbours)
+
+N, HOLDS = RUN + 100, 8
+SWEEP = Sweep(0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 1.0)
+
+
+def ring():
+    """Clusters around a ring, each with one point and beside the two next ones."""
+    one_each, nothing = np.arange(N + 1, dtype=np.uint32), np.empty(0, np.int64)
+    i = np.arange(N)
+    beside = np.stack([(i - 1) % N, (i + 1) % N], axis=1).astype(np.uint32).ravel()
+    return Counts(
+        one_each, np.zeros(N, np.uint32), 2 * one_each, beside, np.empty(0, np.int32),
+        np.ones(N, np.int32), np.zeros(N, np.uint32), nothing, nothing, nothing,
+        np.empty(0, np.int32), np.zeros(8, np.int32), np.empty(0),
+    )  # fmt: skip
+
+
+def remembered(seed):
+    """Scores of all kinds."""
+    kinds = np.array([INSIDE, UNKNOWN, -1.0, -0.2, 0.05, 0.5], np.float32)
+    none, number = np.empty((0, 16), np.int32), np.empty(0, np.int32)
+    best = np.random.default_rng(seed).choice(kinds, N)
+    return MoveMemory(best, none, none, none.astype(np.float32), number, number)
+
+
+def next_random(random):
+    """The generator that draws, in Python's integers."""
+    for shift in (13, -7, 17):
+        random ^= (random << shift if shift > 0 else random >> -shift) & (2**64 - 1)
+    return random
+
+
+@pytest.mark.parametrize("number", [4, 5])
+@pytest.mark.parametrize("begin", [0, RUN])
+def test_a_run_is_drawn_as_a_slow_draw_finds_it(number, begin):
+    memory = remembered(begin + number)
+    looks = new_looks(memory, acceptance_thresholds())
+    before, random, wanted, draws = memory.best.copy(), 12345, [], []
+    for place in range(begin, min(N, begin + RUN)):
+        i = N - 1 - place if number % 2 else place
+        if before[i] == INSIDE:
+            continue
+        random = next_random(random)
+        draw = looks.quantile[(random >> 20) % THRESHOLDS]
+        if before[i] + SWEEP.temperature * draw > LEAST_GAIN or (i + number) % HOLDS == 0:
+            wanted.append(i)
+            draws.append(draw)
+    last, count = draw_looks(ring(), looks, SWEEP, number, HOLDS, begin, np.uint64(12345))
+    assert last == random
+    assert 20 < count < RUN
+    assert looks.cluster[:count].tolist() == wanted
+    assert looks.draw[:count].tolist() == draws
+    # these have no score until they were looked at, the others keep theirs
+    assert (memory.best[wanted] == UNKNOWN).all()
+    others = np.setdiff1d(np.arange(N), wanted)
+    assert (memory.best[others] == before[others]).all()
+
+
+@pytest.mark.parametrize(
+    ("number", "moved", "ahead", "entered"),
+    [
+        (4, 10, (11, RUN), [11]),
+        (5, 10, (N - 10, N), [9]),
+        (4, RUN - 1, (RUN, RUN), []),
+        (4, 30, (31, RUN), []),
+    ],
+)
+def test_neighbours_of_a_move_are_looked_at_in_the_same_run(number, moved, ahead, entered):
+    memory = remembered(1)
+    looks = new_looks(memory, acceptance_thresholds())
+    memory.best[:] = INSIDE
+    # one that is to be looked at anyway is not entered again
+    memory.best[31] = UNKNOWN
+    random, count = forget_neighbours(ring(), looks, moved, ahead, number, 3, np.uint64(12345))
+    assert count == 3 + len(entered)
+    assert looks.cluster[3:count].tolist() == entered
+    assert (random == 12345) == (not entered)
+    assert (memory.best[[moved - 1, moved, moved + 1]] == UNKNOWN).all()
+    assert np.count_nonzero(memory.best == UNKNOWN) == 3 + (moved != 30)
