@@ -8,7 +8,9 @@ from meshprep_runtime.maps import offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, helper, kernel
 from .balance import balance, first_fit_blocks
+from .bits import ONE
 from .conflicts import Conflicts, block_conflicts, neighbours
+from .saturation import move_to_back, one_queue
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +29,9 @@ class BlockColours:
 def colour_blocks(table: Int32s, n_points: int, block_offset: Int64s) -> BlockColours:
     """Colour the blocks so that no two of one colour share a point, in classes of even size.
 
-    Greedy in smallest-last order [G10 section 9.1]; then blocks of the larger classes move to the
-    least-used colour that admits them, until none gains.
+    Greedy in smallest-last order [G10 section 9.1], or by saturation where that takes fewer
+    colours; then blocks of the larger classes move to the least-used colour that admits them, until
+    none gains.
 
     ``table`` (n, k) has only the columns that the loop writes through, stacked over the to-sets;
     with k = 0 nothing conflicts and one colour holds every block. Block ``b`` owns the rows
@@ -42,7 +45,10 @@ def colour_blocks(table: Int32s, n_points: int, block_offset: Int64s) -> BlockCo
         offset = np.array([0, n_blocks] if n_blocks else [0], dtype=np.int64)
         return BlockColours(np.arange(n_blocks, dtype=np.int32), offset)
     conflicts = block_conflicts(read_only(table), n_points, read_only(block_offset))
-    colour, n_colours, high_degree_colours = first_fit_blocks(conflicts, _order(conflicts))
+    order = _order(conflicts)
+    orders = [order] if conflicts.n_high_degree else [order, _by_saturation(conflicts, order)]
+    coloured = (first_fit_blocks(conflicts, one) for one in orders)
+    colour, n_colours, high_degree_colours = min(coloured, key=lambda found: found[1])
     balance(conflicts, colour, n_colours, high_degree_colours)
     grouped = np.argsort(colour, kind="stable").astype(np.int32)
     size = np.bincount(colour, minlength=n_colours)
@@ -64,6 +70,38 @@ def _order(conflicts: Conflicts) -> Int32s:
         n_high_degree = np.diff(before[conflicts.point_offset])
         order = order[np.argsort(-n_high_degree[order], kind="stable")]
     return order
+
+
+@kernel
+def _by_saturation(conflicts: Conflicts, order: Int32s) -> Int32s:
+    """The order in which the block is next that sees the most of the first 64 colours (Brelaz).
+
+    Among equals, the one that has waited longest, from ``order`` on. O(light pairs).
+    """
+    n = order.size
+    result, place, rank = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int32)
+    seen, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    forbidden, done = np.zeros(n, np.uint64), np.zeros(n, np.bool_)
+    for i in range(n):
+        place[order[i]] = i
+    following, previous = one_queue(n, 0)
+    top = 0
+    for i in range(n):
+        while following[n + top] == n + top:
+            top -= 1
+        e = following[n + top]
+        following[previous[e]] = following[e]
+        previous[following[e]] = previous[e]
+        b = order[e]
+        result[i], done[b] = b, True
+        mine = ~forbidden[b] & (forbidden[b] + ONE)
+        for other in found[: neighbours(conflicts, b, seen, found)]:
+            if not done[other] and forbidden[other] & mine != mine:
+                forbidden[other] |= mine
+                rank[other] += 1
+                move_to_back(following, previous, place[other], n + rank[other])
+                top = max(top, rank[other])
+    return result
 
 
 @kernel

@@ -33,7 +33,7 @@ def saturate(
     forbidden = np.zeros(m, np.uint64)
     rank = np.zeros(m, np.int32)
     votes = np.zeros(COUNTER, np.uint64)
-    following, previous = _one_queue(m, start)
+    following, previous = one_queue(m, start)
     wanted = first_colours(palette)
     top = 0
     for _ in range(m):
@@ -57,13 +57,14 @@ def saturate(
                 if forbidden[f] & mine == 0 and colour[f] < 0 and rank[f] >= 0:
                     forbidden[f] |= mine
                     rank[f] += 1
-                    _move_to_back(following, previous, f, m + rank[f])
+                    move_to_back(following, previous, f, m + rank[f])
                     top = max(top, rank[f])
     return colour
 
 
 @helper
-def _one_queue(m: int, start: int) -> tuple[Int32s, Int32s]:
+def one_queue(m: int, start: int) -> tuple[Int32s, Int32s]:
+    """Rings of rank 0 to 64, through sentinels from ``m`` on; all elements are in the first."""
     following = np.empty(m + WORD + 1, np.int32)
     previous = np.empty(m + WORD + 1, np.int32)
     for s in range(m, m + WORD + 1):
@@ -80,7 +81,8 @@ def _one_queue(m: int, start: int) -> tuple[Int32s, Int32s]:
 
 
 @helper
-def _move_to_back(following: Int32s, previous: Int32s, f: int, sentinel: int) -> None:
+def move_to_back(following: Int32s, previous: Int32s, f: int, sentinel: int) -> None:
+    """Put ``f`` last into another ring."""
     following[previous[f]] = following[f]
     previous[following[f]] = previous[f]
     last = previous[sentinel]

@@ -8,7 +8,7 @@ import numpy as np
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import Bools, Float64s, Int32s
+from ...kernels import Bools, Float64s, Int32s, clock
 from ...kernels.parallel import each
 from ...mesh.incidence import Csr
 from .anneal import EVEN_GAIN
@@ -61,8 +61,8 @@ class Annealing:
     ``colour`` is the price of one more thread colour in a block, in points. ``progress`` is told
     the share that is done. ``sizes`` stands in for ``cap`` where blocks differ. Known ``corners``
     are annealed first; colours need all points. ``sweeps`` counts those over single elements,
-    ``fragmented`` the blocks in several pieces, where that is known; ``closing`` is how many
-    seconds it takes to count what blocks cost.
+    ``fragmented`` the blocks in several pieces, where that is known; ``annealed`` is when annealing
+    ended, ``closing`` how many seconds it takes from there to what blocks cost.
     """
 
     geometry: Geometry
@@ -79,6 +79,7 @@ class Annealing:
     sweeps: int = field(default=0, init=False)
     loads_at_start: int = field(default=0, init=False)
     fragmented: int = field(default=-1, init=False)
+    annealed: float = field(default=0.0, init=False)
     closing: float = field(default=0.0, init=False)
     _loaded_corners: float = field(default=0.0, init=False)
     _guided: float = field(default=1.0, init=False)
@@ -121,13 +122,20 @@ class Annealing:
         return [(elements, phase)]
 
     def improve(self, block: Int32s, phase: Phase) -> Int32s:
-        """Blocks within the cap, annealed element by element from those given; no worse."""
+        """Blocks within the cap, annealed element by element from those given; no worse.
+
+        Those given where no time is left.
+        """
         self._start_from(block)
+        self.annealed = clock()
+        if self.annealed >= self.until:
+            return block.copy()
         found, pressure, gained = block.copy(), np.zeros((1, self.n_blocks)), 0.0
         todo = self._of_elements(self._first_level(), phase)
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], [found], pressure):
                 gained += sum(each(anneal_groups, tasks))
+        self.annealed = clock()
         moved = self.within_cap(found)
         if moved or self.colour or len(todo) > 1:
             before = self.cost(block, self.loads_at_start)
@@ -138,20 +146,27 @@ class Annealing:
         """Bring every block within the cap; whether any was over it."""
         return within_cap(self.geometry, self.graph, block, self.n_blocks, self.cap)
 
-    def cost(
-        self, block: Int32s, loads: int | None = None, coloured_at: float | None = None
-    ) -> float:
+    def cost(self, block: Int32s, loads: int | None = None) -> float:
         """The weighted loads, counted unless they are given, and the price of the colours.
 
-        Of the fewest colours that blocks can have; with another price, of those that they get,
-        which takes ten times as long.
+        Of the fewest colours that blocks can have, which are counted in a tenth of the time.
         """
-        g, price = self.geometry, self.colour if coloured_at is None else coloured_at
+        return self._cost(block, loads, self.colour, exact=False)
+
+    def cost_below(self, block: Int32s, price: float, least: float) -> float:
+        """The weighted loads and the price of the colours; no less than ``least`` where they are.
+
+        Of the colours that blocks get; where the fewest that they can have cost too much, of these.
+        """
+        loads = self.geometry.loads(block, self.n_blocks)
+        fewest = self._cost(block, loads, price, exact=False)
+        return fewest if fewest >= least else self._cost(block, loads, price, exact=True)
+
+    def _cost(self, block: Int32s, loads: int | None, price: float, *, exact: bool) -> float:
+        g = self.geometry
         cost = float(g.loads(block, self.n_blocks) if loads is None else loads)
         if price:
-            cost += (
-                price * self._unit * g.colours(block, self.n_blocks, exact=coloured_at is not None)
-            )
+            cost += price * self._unit * g.colours(block, self.n_blocks, exact=exact)
         return cost
 
     def _groupings(
@@ -163,7 +178,7 @@ class Annealing:
         another way, and changes them before the next one is made.
         """
         (level, phase), last = todo[0], len(todo) == 1
-        total, begin = self._budget.sweeps(todo, 0.0), 0
+        total, begin = self._sweeps(todo, 0.0), 0
         parts = self._parts(phase, total)
         written = self.geometry.written if last and self.colour else None
         points = Points(self.geometry.weight, written)
@@ -186,8 +201,13 @@ class Annealing:
             self._budget.spend(level, end - begin)
             begin = end
             if self.until < FOREVER and part < parts - 1:
-                total = begin + self._budget.sweeps(todo, begin / total)
+                total = begin + self._sweeps(todo, begin / total)
         self.sweeps += total if level.weight.size == self._elements.weight.size else 0
+
+    def _sweeps(self, todo: list[tuple[Level, Phase]], done: float) -> int:
+        """Sweeps that the first level to do still gets; with a time limit, less the cold ones."""
+        cold = COLD_SWEEPS if self.until < FOREVER and len(todo) == 1 else 0
+        return max(1, self._budget.sweeps(todo, done) - cold)
 
     def _parts(self, phase: Phase, total: int) -> int:
         """How often a level is grouped for so many sweeps."""

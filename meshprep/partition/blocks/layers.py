@@ -1,4 +1,4 @@
-"""Plates and sticks of hexahedra, wedges and quads, with fewer thread colours than round blocks.
+"""Plates, sticks and rows of elements of grids, with fewer thread colours than round blocks.
 
 A block one element thick has 4 elements at a point instead of 8, a row of elements has 2 [S19
 figures 20 and 21]. Single moves do not lead from a round block to a plate. So layers and rows are
@@ -18,6 +18,7 @@ from ...kernels import Bools, Int32s, Int64s, helper, kernel
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .geometry import Geometry
+from .rows import rows
 
 AXES = 3
 # The share of elements that must have neighbours on opposite sides.
@@ -52,15 +53,21 @@ def layered_blocks(geometry: Geometry, graph: Csr, cap: int) -> Iterator[tuple[I
     """Blocks of at most ``cap`` elements that are plates, then sticks, and their number.
 
     Nothing where elements have no opposite neighbours. Plates lie in layers along two axes, sticks
-    along one; of the directions that is taken which loads least. A block may hold several pieces
-    that do not touch. O(n * arity) for each direction.
+    along one; of the directions that is taken which loads least. Elements between two points are
+    put into rows. A block may hold several pieces that do not touch. O(n * arity) for each
+    direction.
     """
-    rows = rows_of_entries(graph.offset)
+    if geometry.table.shape[1] == 2:
+        found_rows = rows(geometry.table, graph, geometry.weight.size)
+        if found_rows is not None:
+            yield _cut_layers(geometry, *found_rows, cap)
+        return
+    entry_row = rows_of_entries(graph.offset)
     opposite = _have_opposite(geometry.table, graph.offset, graph.index, geometry.weight.size)
-    along = np.bincount(rows[opposite], minlength=len(geometry.table))
+    along = np.bincount(entry_row[opposite], minlength=len(geometry.table))
     if (along > 0).mean() >= OPPOSITE > (along > 2).mean():
         for kept in (~opposite, opposite):
-            count = np.bincount(rows[kept], minlength=along.size)
+            count = np.bincount(entry_row[kept], minlength=along.size)
             yield _cut_layers(geometry, count, graph.index[kept], cap)
         return
     across, _, _ = opposite_neighbours(

@@ -122,15 +122,28 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         searches.insert(0, _in_share(search, 2, colour=0.0))
     lines = _along_lines(search, start, grid.steps) if start.grid else []
     del grid
-    price, few = search.colour, search.small and search.n_blocks <= FEW_BLOCKS
-    several = bool(price) or start.grid or few
-    found = list[tuple[float, Search, Int32s]]()
-    for each_search in searches:
-        for one, block in _candidates(each_search, start, lines):
-            ended = clock()
-            found.append((one.cost(block, coloured_at=price) if several else 0.0, one, block))
-            search.closing = clock() - ended
-    return back(_best(found, start, limit), order)
+    return back(_cheapest(searches, start, lines, limit), order)
+
+
+def _cheapest(
+    searches: Sequence[Search], start: Start, along_lines: Sequence[Int32s], limit: int
+) -> Blocks:
+    """The cheapest blocks that these searches find, at the price of colours that the last one has.
+
+    Of equal ones the first. Their points take ``limit`` bytes at most, where that is given.
+    """
+    last = searches[-1]
+    few = last.small and last.n_blocks <= FEW_BLOCKS
+    counted = bool(last.colour) or start.grid or few
+    best, least, candidates = (last, np.empty(0, np.int32)), np.inf, 0
+    for search in searches:
+        for one, block in _candidates(search, start, along_lines):
+            cost = one.cost_below(block, last.colour, least) if counted else 0.0
+            search.closing = clock() - one.annealed
+            candidates += 1
+            if cost < least:
+                best, least = (one, block), cost
+    return _finished(*best, start, limit, counted=candidates > 1)
 
 
 def _candidates(
@@ -191,13 +204,12 @@ def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int
     return [bricks] * (ahead > 1 - FAR_AHEAD) + [cut] * (ahead < 1 + FAR_AHEAD)
 
 
-def _best(found: list[tuple[float, Search, Int32s]], start: Start, limit: int) -> Blocks:
-    """The cheapest blocks, cut where their points take more than ``limit`` bytes."""
-    _, search, block = min(found, key=lambda candidate: candidate[0])
+def _finished(search: Search, block: Int32s, start: Start, limit: int, *, counted: bool) -> Blocks:
+    """These blocks, cut where their points take more than ``limit`` bytes, and notes on them."""
     geometry, n_blocks = search.geometry, search.n_blocks
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
-    if limit or len(found) > 1:
+    if limit or counted:
         search.fragmented = int((_pieces(search, block, n_blocks) > 1).sum())
     notes = {
         "loads_at_start": search.loads_at_start,

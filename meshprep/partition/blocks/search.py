@@ -6,7 +6,7 @@ import numpy as np
 
 from meshprep_runtime.maps import distinct
 
-from ...kernels import Float64s, Int32s
+from ...kernels import Float64s, Int32s, clock
 from ...kernels.memory import give_back
 from ...kernels.parallel import each, take
 from .annealing import Annealing
@@ -79,6 +79,7 @@ class Search(Annealing):
                 del level
                 best = int(np.argmin(costs))
                 blocks, pressure = [blocks[best]], pressure[best:]
+        self.annealed = clock()
         return blocks[0]
 
     def _begin(

@@ -117,6 +117,17 @@ def test_the_price_of_colours_leads_from_bricks_to_plates_to_sticks(price, colou
     assert table.size / blocks.notes["loads"] > least
 
 
+def test_without_time_plates_stay_as_they_were_found(check_blocks):
+    table, n_points, where = hexes(24)
+    problem = BlockProblem(table, n_points, 256, coordinates=where)
+    blocks = partition(problem, "blocks", {"colour_weight": 60, "time_limit": 0})
+    check_blocks(blocks, len(table), 256)
+    rows = np.ascontiguousarray(table[blocks.new_to_old])
+    assert np.median(colour_threads(rows, n_points, blocks.block_offset).count) == 4
+    assert blocks.notes["sweeps"] == 0
+    assert blocks.notes["loads"] == blocks.notes["loads_at_start"]
+
+
 @pytest.mark.parametrize(
     ("price", "most", "share"), [(64, 3.8, 0.93), (256, 3.8, 0.75), (1024, 2.1, 0.42)]
 )
