@@ -17,6 +17,8 @@ from .slots import Slots, slots_of
 from .tags import without_sense
 
 BOUNDARY = "boundary"
+# The tag of Gmsh's geometry.
+ENTITY = "entity"
 
 
 def constrained_points(mesh: Mesh, map_name: str, groups: Sequence[str | int]) -> NDArray[np.bool_]:
@@ -34,7 +36,7 @@ def constrained_points(mesh: Mesh, map_name: str, groups: Sequence[str | int]) -
         are of several types, from those of one; all count.
     groups : sequence of str or int
         ``"boundary"``: the facets with one cell. Names or numbers of groups: those of the tags on
-        the to-set itself, and of cells on facets.
+        the to-set itself, and of cells on facets; Gmsh's entities only where a set has no others.
 
     Returns
     -------
@@ -50,9 +52,15 @@ def constrained_points(mesh: Mesh, map_name: str, groups: Sequence[str | int]) -
 
 def _on_set(mesh: Mesh, set_name: str, group: str | int) -> NDArray[np.int64] | None:
     """Elements of the set in a group of its own tags; None where no tag has the group."""
-    found = [_members(t, group) for t in mesh.tags if t.set == set_name]
+    found = [_members(t, group) for t in _group_tags(mesh, set_name)]
     rows = [r for r in found if r is not None]
     return np.concatenate(rows) if rows else None
+
+
+def _group_tags(mesh: Mesh, set_name: str) -> list[Tag]:
+    """The tags of a set; Gmsh's entities, whose numbers are others, only where that is all."""
+    tags = [t for t in mesh.tags if t.set == set_name]
+    return [t for t in tags if t.name != ENTITY] or tags
 
 
 def _members(tag: Tag, group: str | int) -> NDArray[np.int64] | None:
@@ -122,7 +130,7 @@ def _of_group(
     arity, found = slots.arity, []
     for s in lower_sets(mesh, layout):
         shape = shape_of(str(s.cell_type))
-        for tag in (t for t in mesh.tags if t.set == s.name and shape.n_corners == arity):
+        for tag in _group_tags(mesh, s.name) if shape.n_corners == arity else []:
             rows = _members(tag, group)
             if rows is not None and shape.dim == layout.dim - 1:
                 slot = locate(slots, lower_corners(mesh, s.name)[rows], layout.n_nodes)
@@ -131,7 +139,8 @@ def _of_group(
 
 
 def _no_group(mesh: Mesh, group: str | int) -> MeshprepError:
-    ids = ((t, without_sense(t.name, t.group_id).tolist()) for t in mesh.tags)
+    tags = (t for name in mesh.sets for t in _group_tags(mesh, name))
+    ids = ((t, without_sense(t.name, t.group_id).tolist()) for t in tags)
     known = {t.names.get(i, i) for t, numbers in ids for i in numbers}
     has = ", ".join(sorted(map(str, known))) or "none"
     return MeshprepError(

@@ -128,11 +128,31 @@ def test_groups_of_the_boundary_go_by_name(tmp_path):
     for number, name in {1: "inlet", 2: "two lines ", 3: "Auslaß", 4: ""}.items():
         members = plan.group("boundary_faces", name)
         assert members.tolist() == [i for i, group in enumerate(found) if group == number] != []
+        assert plan.group("boundary_faces", number).tolist() == members.tolist()
     assert plan.group("boundary_faces", "no such face").size == 0
     with pytest.raises(PlanError, match=r"^set 'boundary_faces' has no group 'Inlet': .* inlet, "):
         plan.group("boundary_faces", "Inlet")
-    with pytest.raises(PlanError, match=r"its groups with names are none \(a plan has "):
+    for number in (0, 9):
+        with pytest.raises(PlanError, match=f"has no group '{number}': its groups are , 7 wall, "):
+            plan.group("boundary_faces", number)
+    with pytest.raises(PlanError, match=r"its groups are none \(groups of sets of the mesh file "):
         plan.group("faces", "inlet")
+    with pytest.raises(PlanError, match="there is no set 'walls': choose nodes, "):
+        plan.group("walls", "inlet")
+
+
+def test_entities_are_no_groups_where_there_are_others():
+    """Gmsh counts entities and physical groups apart: 2 is a side here and a curve there."""
+    mesh = generate("box", nx=3, ny=4, type="quad")
+    line = mesh.tag("physical", "line").first_ids()
+    entity = Tag.from_ids("entity", "line", line % 4 + 1)
+    both = replace_tag(mesh, Tag.from_ids("physical", "line", line)).with_(tags=[entity])
+    plan = prepare(both, ["boundary_edges->cells"]).plan
+    groups = plan.tags["boundary_edges"]["physical"]
+    assert plan.group("boundary_edges", 2).tolist() == np.flatnonzero(groups == 2).tolist() != []
+    one = prepare(replace_tag(mesh, entity), ["boundary_edges->cells"]).plan
+    groups = one.tags["boundary_edges"]["entity"]
+    assert one.group("boundary_edges", 2).tolist() == np.flatnonzero(groups == 2).tolist() != []
 
 
 def test_facets_in_several_groups_are_in_each_of_them(tmp_path):

@@ -166,6 +166,10 @@ def test_points_of_a_group_are_constrained():
     assert np.array_equal(low, where[:, 1] == 0)
     both = constrained_points(mesh, "cells->dofs2", [4, 5])
     assert np.array_equal(both, (where[:, 1] == 0) | (where[:, 0] == 1))
+    entity = Tag.from_ids("entity", "line", np.array([5, 4]))  # counted apart by Gmsh
+    for group, found in ((4, low), (5, where[:, 0] == 1)):
+        again = constrained_points(mesh.with_(tags=[entity]), "cells->dofs2", [group])
+        assert np.array_equal(again, found)
     assert constrained_points(mesh, "cells->nodes", ["wall"]).tolist() == [True, True, False, False]
     # Gmsh gives the number of an entity that is in the group the other way round a minus
     turned = [replace(t, group_id=-t.group_id) for t in mesh.tags]

@@ -6,10 +6,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..maps import distinct
 from . import store
 from .model import PlanContent
 from .named import UnknownNameError
 from .verify import verify
+
+# Tags that are no groups of a solver: numbers of a file, and parts of Gmsh's geometry.
+_NUMBERING, _ENTITY = "label", "entity"
+_NONE_FURTHER = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,14 +99,15 @@ class Plan(PlanContent):
         """
         store.save(self, path, overwrite=overwrite)
 
-    def group(self, set_name: str, name: str) -> NDArray[np.int64]:
+    def group(self, set_name: str, group: str | int) -> NDArray[np.int64]:
         """The elements of a group of a derived set, such as the boundary edges of ``"wall"``.
 
         Parameters
         ----------
         set_name : str
-        name : str
-            As the mesh file has it.
+        group : str or int
+            Name or number, as the mesh file has it. Numbers of Gmsh's entities count only where the
+            set has no other groups.
 
         Returns
         -------
@@ -111,27 +117,46 @@ class Plan(PlanContent):
         Raises
         ------
         PlanError
-            Where no group of the set has this name.
+            Where the set has no such group.
 
         Notes
         -----
-        O(elements of the set) for each tag with names.
+        O(elements of the set) for each tag.
         """
-        known = self.group_names.get(set_name, {})
-        if not any(name in names.values() for names in known.values()):
-            has = ", ".join(sorted({n for names in known.values() for n in names.values()}))
-            said = has or "none (a plan has those of derived sets; others are in the mesh file)"
-            raise UnknownNameError(
-                f"set '{set_name}' has no group '{name}': its groups with names are {said}"
-            )
         inside = np.zeros(self.sizes[set_name], bool)
-        for tag, names in known.items():
-            numbers = [number for number, own in names.items() if own == name]
+        found = False
+        for tag in self._group_tags(set_name):
+            names = self.group_names.get(set_name, {}).get(tag, {})
+            numbers = [n for n, own in names.items() if group in (n, own)]
+            found |= bool(numbers)
+            if group and not isinstance(group, str):
+                numbers = [group]
+            further = self.further_groups.get(set_name, {}).get(tag, _NONE_FURTHER)
             inside |= np.isin(self.tags[set_name][tag], numbers)
-            further = self.further_groups.get(set_name, {}).get(tag, np.empty((0, 2), np.int64))
-            element, group = further.T
-            inside[element[np.isin(group, numbers)]] = True
+            inside[further[np.isin(further[:, 1], numbers), 0]] = True
+        if not (found or inside.any()):
+            raise self._no_group(set_name, group)
         return np.flatnonzero(inside)
+
+    def _group_tags(self, set_name: str) -> list[str]:
+        tags = [tag for tag in self.tags.get(set_name, {}) if tag != _NUMBERING]
+        return [tag for tag in tags if tag != _ENTITY] or tags
+
+    def _numbers(self, set_name: str, tag: str) -> list[int]:
+        """The groups of a tag: those that elements are in, and those that only have names."""
+        further = self.further_groups.get(set_name, {}).get(tag, _NONE_FURTHER)
+        used = distinct(np.append(self.tags[set_name][tag], further[:, 1])).tolist()
+        return sorted({*used, *self.group_names.get(set_name, {}).get(tag, {})} - {0})
+
+    def _no_group(self, set_name: str, group: str | int) -> UnknownNameError:
+        named = self.group_names.get(set_name, {})
+        has = {
+            str(named.get(tag, {}).get(number, number))
+            for tag in self._group_tags(set_name)
+            for number in self._numbers(set_name, tag)
+        }
+        said = ", ".join(sorted(has)) or "none (groups of sets of the mesh file are in that file)"
+        return UnknownNameError(f"set '{set_name}' has no group '{group}': its groups are {said}")
 
     def verify(self) -> list[str]:
         """Prove the plan: permutations, offsets, caps, staging lists, local maps and colours.
