@@ -324,3 +324,20 @@ def _by_name(
             raise MeshprepError(f"two {what}s are named '{item.name}': names must be unique")
         out[item.name] = item
     return MappingProxyType(Named(what, out))
+
+
+def check_distinct(values: Iterable[Dat | Tag], what: str) -> None:
+    """Raise MeshprepError for one name twice on a set, where the ``attrs`` do not differ."""
+    found = set()
+    for one in values:
+        attrs: Mapping[str, Any] = getattr(one, "attrs", {})
+        key = one.name, one.set, frozenset((name, _as_key(value)) for name, value in attrs.items())
+        if key in found:
+            raise MeshprepError(
+                f"two {what}s are named '{one.name}' on '{one.set}': names must be unique"
+            )
+        found.add(key)
+
+
+def _as_key(value: Any) -> bytes | str:
+    return value.tobytes() if isinstance(value, np.ndarray) else repr(value)

@@ -20,7 +20,7 @@ from meshprep_runtime.ordering import Ordering
 
 from ..kernels.parallel import take
 from .incidence import renumber_table
-from .items import Dat, ElementSet, IndexList, Tag, maps_by_name, sets_by_name
+from .items import Dat, ElementSet, IndexList, Tag, check_distinct, maps_by_name, sets_by_name
 from .orderings import with_unions
 
 __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
@@ -99,6 +99,8 @@ class Mesh:
                     f"{self.size(m.from_set)} elements"
                 )
             m.check_range(self.size(m.to_set))
+        check_distinct(self.dats, "dat")
+        check_distinct(self.tags, "tag")
         for d in self.dats:
             self._check_rows(f"dat '{d.name}'", d.set, d.values if d.index is None else None)
             if d.index is not None:

@@ -48,6 +48,22 @@ def test_a_mesh_of_sizes_and_tables_is_the_one_of_sets_and_maps():
     assert (composed.from_set, composed.to_set) == ("a", "c")
 
 
+def test_one_name_stands_twice_on_a_set_only_with_other_attributes():
+    """As steps in time have; what adds coordinates to a mesh that has some would be ignored."""
+    mesh, other = two_triangles(), Dat("coordinates", "nodes", np.zeros((5, 2)))
+    groups = Tag.from_ids("part", "cells", np.array([1, 2]))
+    steps = [Dat("q", "cells", np.ones(2), attrs={"at": np.array([t])}) for t in (0.0, 0.5)]
+    more = mesh.with_(dats=[*steps, Dat("q", "nodes", np.ones(5))], tags=[groups])
+    assert len(more.dats) == 4
+    for what, added in [
+        ("dats are named 'coordinates' on 'nodes'", {"dats": [other]}),
+        ("dats are named 'q' on 'cells'", {"dats": steps[1:]}),
+        ("tags are named 'part' on 'cells'", {"tags": [groups]}),
+    ]:
+        with pytest.raises(MeshprepError, match=f"two {what}: names must be unique"):
+            more.with_(**added)
+
+
 def test_arrays_refuse_to_be_written():
     mesh = two_triangles()
     with pytest.raises(ValueError, match="read-only"):
