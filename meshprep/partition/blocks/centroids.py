@@ -70,9 +70,9 @@ def block_metrics(
     each(_measure, [(*arrays, *piece) for piece in pieces(n_blocks, LEAST_BLOCKS)])
     moment = moments[:, SYMMETRIC[:d, :d]]
     trace = np.trace(moment, axis1=1, axis2=2)
-    # Blocks of elements that are points in space have no centroid term.
-    points = trace < LEAST_WIDTH**2
-    trace = np.where(points, 1.0, trace)
+    # Blocks of elements that are points in space, or too wide to be squared, have no centroid term.
+    points = ~((trace >= LEAST_WIDTH**2) & (trace < np.inf))
+    trace, moment[points] = np.where(points, 1.0, trace), 0.0
     moment /= trace[:, None, None]
     moment += thinnest**2 * np.eye(d)
     metric = np.linalg.inv(moment) / trace[:, None, None]

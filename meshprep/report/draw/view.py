@@ -95,13 +95,20 @@ def _limits(xy: NDArray[np.float64]) -> NDArray[np.float64]:
     low, high = xy.min(axis=0), xy.max(axis=0)
     size = high - low
     size = np.where(size > 0, size, np.max(size) * 0.05 or 1.0)
+    size = np.maximum(size, _least(xy))
     return np.array([low - MARGIN * size, high + MARGIN * size])
+
+
+def _least(xy: NDArray[np.float64]) -> float:
+    """The least width of a picture: its pixels must be different numbers."""
+    return max(1e-10 * float(np.abs(xy).max()), 1e-290)
 
 
 def _middle(xy: NDArray[np.float64], share: float) -> NDArray[np.float64]:
     """A square about the node in the middle that holds this share of the nodes."""
     centre = np.median(xy, axis=0)
     reach = np.quantile(np.abs(xy - centre).max(axis=1), share)
+    reach = max(float(reach), _least(xy))
     return np.array([centre - reach, centre + reach])
 
 

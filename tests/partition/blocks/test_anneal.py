@@ -287,6 +287,11 @@ def test_a_width_is_measured_along_and_across():
     metric = block_metrics(table, position, where, block, block, 1, 1e-6)[0]
     # Mean squares are 4.5 and 0.5.
     assert np.allclose(metric, [1 / 4.5, 1 / 0.5, 0, 0, 0, 0])
+    # a width whose square is no number: no centroid term
+    for wide in (1e300, 1e200, 1e-200):
+        with np.errstate(all="raise", over="ignore"):
+            found = block_metrics(table, wide * position, where, block, block, 1, 1e-6)
+        assert not found.any()
 
 
 @pytest.mark.parametrize("d", [2, 3])

@@ -56,6 +56,19 @@ def test_every_pixel_shows_the_triangle_it_lies_in():
     assert count_shown(picture.element) == len(np.unique(picture.element)) - 1
 
 
+@pytest.mark.parametrize("kind", ["delaunay2d", "delaunay3d"])
+@pytest.mark.parametrize(("scale", "beside"), [(1e-320, 0.0), (0.0, 1e16), (1.0, 1e16), (0.0, 0.0)])
+def test_meshes_that_are_a_point_to_the_eye_have_a_picture(kind, scale, beside):
+    mesh = generate(kind, cells=60)
+    points = Dat("coordinates", "nodes", scale * mesh.coordinates + beside)
+    rest = [d for d in mesh.dats if d.name != "coordinates"]
+    mesh = Mesh(mesh.sets.values(), mesh.maps.values(), [points, *rest])
+    with np.errstate(all="raise", under="ignore"):
+        pictures = draw_views(place(mesh, "cells"), 40, part=0.5)
+    assert len(pictures) == 2
+    assert all(p.x[0] < p.x[1] and p.y[0] < p.y[1] for p in pictures)
+
+
 @pytest.mark.parametrize("maps", [("edges->cells",), ("edges->nodes",)])
 def test_pixels_show_the_edge_of_their_third_of_a_triangle(maps):
     mesh = generate("delaunay2d", cells=40, seed=2)
