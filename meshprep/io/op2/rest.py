@@ -13,7 +13,8 @@ from meshprep_runtime.errors import MeshprepError
 def image(file: Any, emptied: Collection[str]) -> bytes:
     """A file like this one, in which the datasets ``emptied`` have their rows left out.
 
-    No group may hold itself, which :func:`classify` refuses. Their types and attributes stay. Links other than hard ones are copied as links. O(bytes kept).
+    No group may hold itself, which :func:`classify` refuses. Their types and attributes stay. Links
+    other than hard ones are copied as links. O(bytes kept).
     """
     with h5py.File("rest", "w", driver="core", backing_store=False) as out:
         _copy_group(file, out, "", frozenset(emptied))
@@ -51,7 +52,8 @@ def _copy_group(
 def _copy_dataset(source: Any, out: Any, name: str, path: str) -> None:
     """Copy an object with its values as they stand; as one only where it needs that.
 
-    What lies in other files stays there, neither read nor written. A damaged object that is copied whole can crash the library; one that is opened cannot.
+    What lies in other files stays there, neither read nor written. A damaged object that is copied
+    whole can crash the library; one that is opened cannot.
     """
     old = source[name]
     if isinstance(old, h5py.Datatype):
