@@ -200,7 +200,11 @@ def test_a_chain_that_reads_what_it_drops(plan):
     words = tomllib.loads(TOML)["chain"]["step"]
     (chain,) = plan_chains(plan, [_request("step", words | {"tile": None}, "x")], 100).values()
     assert chain.tile_size == 100
+    (chain,) = plan_chains(plan, [_request("step", words | {"tile": None}, "x")]).values()
+    assert chain.tile_size == tile_in_cache(number(chain.tiles.loops, plan.sizes, plan.maps))
     assert Options(tile=7).tile == 7
+    with pytest.raises(MeshprepError, match="here: there is no loop 'gather': use flux, update"):
+        plan_chains(plan, [_request("step", words | {"loops": ["flux", "gather"]}, "here")])
 
 
 def test_tune_times_a_chain_and_writes_the_fastest_tiles(folder, capsys):

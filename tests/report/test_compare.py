@@ -68,6 +68,7 @@ def test_two_plans_side_by_side(plans):
     assert (labels.index("loads"), 1) in table.best
     assert not any(row == labels.index("accesses") for row, _ in table.best)
     assert plain.after.reuse > 0
+    assert [line.partition(",")[0] for line in found.lines(only=plain.plan)[:-1]] == [plain.plan]
 
 
 def test_orders_side_by_side(plans):

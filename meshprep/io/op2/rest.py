@@ -13,8 +13,8 @@ from meshprep_runtime.errors import MeshprepError
 def image(file: Any, emptied: Collection[str]) -> bytes:
     """A file like this one, in which the datasets ``emptied`` have their rows left out.
 
-    Their types and attributes stay. Links other than hard ones are copied as links. No group may
-    hold itself, which :func:`classify` refuses. O(bytes kept).
+    No group may hold itself, which :func:`classify` refuses. Their types and attributes stay. Links
+    other than hard ones are copied as links. O(bytes kept).
     """
     with h5py.File("rest", "w", driver="core", backing_store=False) as out:
         _copy_group(file, out, "", frozenset(emptied))

@@ -44,6 +44,7 @@ def test_the_column_of_figure_6_1():
 
 def test_the_period_of_the_loops_and_its_cheapest_call():
     assert [period(ORDER[:n]) for n in (9, 17, 18, 27)] == [None, None, 9, 9]
+    assert period(["update"] * 2) == 1
     written = {d for args in REAL.values() for d, a in args.items() if a != "R"}
     full = [{d: a == "W" for d, a in REAL[loop].items()} for loop in ORDER]
     # save_soln, wherever the period begins

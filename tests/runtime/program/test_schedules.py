@@ -382,8 +382,9 @@ def test_a_schedule_of_other_loops_is_refused(flow, tmp_path):
         other.program.chain(schedule="step")
     with pytest.raises(MeshprepError, match="the plan has no schedule 'step': it has none: add"):
         flow.program.chain(schedule="step")
-    with pytest.raises(MeshprepError, match="schedule 'two steps' says how the chain is cut"):
-        other.program.chain(schedule="two steps", tile_size=4)
+    for size in (4, "auto"):
+        with pytest.raises(MeshprepError, match="schedule 'two steps' says how the chain is cut"):
+            other.program.chain(schedule="two steps", tile_size=size)
 
 
 def test_names_of_dats_are_never_those_of_others():

@@ -8,14 +8,17 @@ import pytest
 from test_schedules import chain_of, started, with_chain, without_running
 from test_tile_options import Flow
 
-from meshprep_runtime import MeshprepError, Plan
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, Plan
 from meshprep_runtime.errors import PlanError
+from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan.chains.proof import prove_chain
 from meshprep_runtime.plan.chains.skewed import LoopTiles, SkewedPlan
 from meshprep_runtime.plan.chains.structure import check_chain
 from meshprep_runtime.plan.chains.tiles import ChainPlan
 from meshprep_runtime.program.chains import tiling
 from meshprep_runtime.program.chains.compiled_skew import replaced
+from meshprep_runtime.program.chains.dependence import TileOfElement, conflicts, reaches_of
+from meshprep_runtime.program.chains.numbers import number
 
 
 def test_who_was_at_a_colour_and_point_before():
@@ -29,6 +32,24 @@ def test_who_was_at_a_colour_and_point_before():
             wanted.append(before.get((c, p), tile))
             before |= {(c, p): tile} if p >= 0 else {}
         assert replaced(last, colour, points, own).tolist() == wanted
+
+
+def test_the_only_value_that_two_tiles_share_is_a_conflict():
+    """Tile 0 writes point 0, which the edge of tile 1 reads."""
+    ends = "edges->points"
+    table = SetMap(ends, "edges", "points", np.array([[0, 1]]))
+    loops = [
+        Loop("write", "points", (Arg("q", Access.WRITE),)),
+        Loop("read", "edges", (Arg("q", Access.READ, map=ends, index=(0, 1)),)),
+    ]
+    chain = number(loops, {"points": 2, "edges": 1}, {ends: table})
+    columns = {(ends, c): table.table[:, c] for c in range(2)}
+    reaches = [reaches_of(chain, loop, columns) for loop in loops]
+    tiles = [np.array([0, 1], np.int32), np.array([1], np.int32)]
+    where = TileOfElement(tiles, {"q": np.array([1, 1])}, {"q": np.array([0, 1])})
+    (found,) = conflicts(chain, reaches, where, np.array([0, 0]))
+    assert {*found} == {0, 1}
+    assert not conflicts(chain, reaches, where, np.array([0, 1]))
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
 """Bytes that tiles move, counted by hand on a schedule of one tile."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from meshprep_runtime import Access, Arg, Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan.chains.tiles import Kept, LocalSelection, LocalSet, TilePlan
-from meshprep_runtime.program.chains.traffic import tiled_bytes
+from meshprep_runtime.program.chains.traffic import skewed_bytes, tiled_bytes, untiled_bytes
 
 
 def held(n):
@@ -27,3 +29,21 @@ def test_a_map_leads_to_its_set_whatever_its_name(path):
     # copied and stored: four sums of three; then the list of parts, and the map of uint16
     maps = {path: SetMap(path, "edges", "parts", np.zeros((5, 2), np.int32))}
     assert tiled_bytes(tiles, maps) == 4 * 24 + 4 * 24 + 4 * 4 + 5 * 2 * 2
+
+
+def test_skewed_tiles_move_each_dat_and_each_map_once():
+    ends = "edges->cells"
+    flux = (
+        Arg("q", Access.READ, 2, "f8", ends, (0, 1)),
+        Arg("r", Access.INC, 1, "f8", ends, (0, 1)),
+    )
+    update = (Arg("q", Access.RW, 2, "f8"), Arg("r", Access.READ), Arg("w", Access.READ, 1, "f4"))
+    loops = (Loop("flux", "edges", flux), Loop("update", "cells", update))
+    maps = {ends: SetMap(ends, "edges", "cells", np.arange(10).reshape(5, 2) % 4)}
+    sizes = {"edges": 5, "cells": 4}
+    table, q, r, w = 5 * 2 * 4, 4 * 16, 4 * 8, 4 * 4
+    loop_by_loop = (q + 2 * r + table) + (2 * q + r + w)
+    assert untiled_bytes(loops, maps, sizes) == loop_by_loop
+    # three loops of which two read the map, and the lists of the tiles
+    tiles = SimpleNamespace(loops=(*loops, loops[0]), nbytes=100)
+    assert skewed_bytes(tiles, maps, sizes) == 2 * q + 2 * r + w + table + 100
