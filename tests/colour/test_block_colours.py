@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.spatial import Delaunay
 
 from meshprep.colour import BlockColours, colour_blocks
+from meshprep.colour.block_colours import _by_saturation, _order, first_fit_blocks
 from meshprep.colour.conflicts import block_conflicts, neighbours
 from meshprep.kernels.compiled import from_python
 
@@ -66,6 +67,40 @@ def test_every_pass_over_lists_of_points_asks_afresh(seed):
     block_offset = np.arange(n + 1, dtype=np.int64)
     assert block_conflicts(table, n_points, block_offset).meets.size == 0
     _check(table, block_offset, colour_blocks(table, n_points, block_offset))
+
+
+@settings(deadline=None, max_examples=60)
+@given(*(st.integers(1, high) for high in (120, 4, 60, 6)), st.integers(0, 10**6))
+def test_by_saturation_the_next_block_sees_the_most_colours(n, k, n_points, block_size, seed):
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, n_points, (n, k), dtype=np.int32)
+    block_offset = np.append(np.arange(0, n, block_size), n).astype(np.int64)
+    conflicts = block_conflicts(table, n_points, block_offset)
+    given_order = rng.permutation(block_offset.size - 1).astype(np.int32)
+    order = _by_saturation(conflicts, given_order).tolist()
+    assert sorted(order) == list(range(block_offset.size - 1))
+    graph, sees, colour = _graph(table, block_offset), {b: set() for b in order}, {}
+    for i, b in enumerate(order):
+        assert len(sees[b]) == max(len(sees[other]) for other in order[i:])
+        colour[b] = next(c for c in range(n) if c not in sees[b])
+        for other in graph[b]:
+            sees[other].add(colour[b])
+
+
+def test_two_colours_where_two_are_enough():
+    """Smallest-last order takes more on a bipartite graph; by saturation there are two."""
+    torus = nx.grid_2d_graph(12, 16, periodic=True)
+    number = dict(zip(torus, np.random.default_rng(1).permutation(192).tolist(), strict=True))
+    graph = nx.relabel_nodes(torus, number)
+    pairs = np.array(graph.edges)
+    block, point = pairs.ravel(), np.repeat(np.arange(len(pairs), dtype=np.int32), 2)
+    table = point[np.argsort(block, kind="stable")][:, None]
+    offset = np.append(0, np.cumsum(np.bincount(block)))
+    found = colour_blocks(table, len(pairs), offset)
+    _check(table, offset, found)
+    assert found.count == 2
+    conflicts = block_conflicts(table, len(pairs), offset)
+    assert first_fit_blocks(conflicts, _order(conflicts))[1] > 2
 
 
 def test_as_few_colours_as_networkx_smallest_last():
