@@ -22,7 +22,7 @@ LEAST_BLOCKS = 64
 # regions would lose their elements to wider ones.
 OWN = 0.81
 # Squared radii past which a centroid is no farther: a cluster at a border has those of its own and
-# the next block nearer than this. In the metric of elements 10^4 times as fine a block is 10^8 away.
+# the next block nearer. In the metric of elements 10^4 times as fine a block is 10^8 away.
 FAR = 6.0
 
 
