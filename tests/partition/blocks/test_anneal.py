@@ -12,6 +12,8 @@ from meshprep.kernels import kernel
 from meshprep.kernels.compiled import from_python
 from meshprep.kernels.parallel import each
 from meshprep.partition.blocks.centroids import (
+    FAR,
+    OWN,
     Centroids,
     block_metrics,
     centroid_term,
@@ -257,6 +259,21 @@ def test_a_pull_is_nearness_in_radii():
     assert np.isclose(centroid_term(centroids, 2, 0, 1), 0.25 * (0.5**2 - 3**2))
     update_centroids(centroids, np.array([2, 2]), 2, 1, 0, 1)
     assert np.allclose(centroids.centroid, [[0.0, 0.0, 0.0], [3.0, 0.0, 0.0]])
+
+
+def test_a_block_of_far_finer_elements_pulls_no_harder_than_one_that_is_far():
+    # a cluster of the second block beside the first, whose elements are 10^4 times as fine
+    place, width = np.array([[0.0], [0.5], [1.5]]), np.array([1e-4, 1.0])
+    metric = np.zeros((2, 6))
+    metric[:, 0] = 1 / width**2
+    centroids = Centroids(place, np.arange(3, dtype=np.int32), metric, np.empty((2, 3)))
+    weight, block = np.ones(3, np.int32), np.array([0, 1, 1], np.int32)
+    find_centroids(centroids, weight, block, np.array([1, 2]))
+    squared = np.array([[((0.5 - c) / w) ** 2 for w in width] for c in (0.0, 1.0)])
+    near = np.minimum(FAR, squared)
+    wanted = OWN * (near[1, 1] - near[0, 0]) + (1 - OWN) * (near[1, 0] - near[0, 1])
+    assert np.isclose(centroid_term(centroids, 1, 1, 0), wanted)
+    assert -FAR < wanted < 0
 
 
 @pytest.mark.parametrize("growth", [0.002, 0.01])
