@@ -19,12 +19,15 @@ from .anneal import acceptance_thresholds, new_candidates, sweep_over
 from .centroids import Centroids, find_centroids
 from .counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
 from .exchange import exchange
+from .flows import balancing, borders_of
 from .levels import MAX_WORKERS, Level
 from .moves import Sweep, forget_scores, new_memory
 from .point_degrees import DegreeCounts, count_degrees
 
 # The share of the sweeps after which excess, its price and softness have their last values.
 HOLDS = 0.9
+# How often flows that make blocks equal are found in all sweeps, and what pressure they have.
+FLOWS, FLOW = 4, 0.03
 
 
 class Points(NamedTuple):
@@ -154,10 +157,14 @@ def anneal_groups(
         random = np.uint64(schedule.seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         found_there = new_candidates(state.size.size)
         memory = new_memory(state, quantile)
-        drift = _press(state, 0.0)
+        drift, flows = _press(state, 0.0), np.zeros(state.size.size, np.float64)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
                 forget_scores(memory)
+            elif schedule.rate > 0.0 and _flows_begin(schedule, k):
+                state.pressure[:] -= flows
+                flows = FLOW * balancing(state, borders_of(state))
+                state.pressure[:] += flows
             sweep = _sweep_at(schedule, k, drift)
             random, moved = sweep_over(
                 state, centroids, degrees, sweep, k, memory, found_there, random
@@ -169,10 +176,17 @@ def anneal_groups(
             drift = _press(state, schedule.rate)
         gained -= loads_of(state)
         for k in range(group.blocks.size):
-            pressure[group.blocks[k]] = state.pressure[k]
+            pressure[group.blocks[k]] = state.pressure[k] - flows[k]
         for k in range(group.clusters.size):
             block[group.clusters[k]] = group.blocks[state.block[k]]
     return gained
+
+
+@helper
+def _flows_begin(schedule: AnnealingSchedule, k: int) -> bool:
+    """Whether the flows between blocks are found anew before sweep ``k``."""
+    now, before = FLOWS * k // schedule.total, FLOWS * (k - 1) // schedule.total
+    return k < schedule.total and (k == schedule.begin or now > before)
 
 
 @helper
