@@ -15,10 +15,12 @@ import numpy as np
 from ...kernels import Float64s, Int32s, Int64s, helper
 from .counts import Counts
 
-# Steps of conjugate gradients at most: how many blocks away a surplus is felt.
+# Steps of conjugate gradients at most: so many blocks away a surplus is felt.
 STEPS = 60
-# What each block leaks, by its facets: groups without borders between them have no solution else.
-LEAK = 1e-4
+# Facets that each border is taken to have besides: pressures across single ones would tear networks.
+ALSO = 3.0
+# What each block leaks, in facets, so that blocks without neighbours have a solution.
+LEAK = 1e-3
 
 
 class Borders(NamedTuple):
@@ -63,7 +65,7 @@ def _joined(begin: Int64s, found: Int32s, count: Float64s) -> Borders:
             other, facets = found[s], count[s]
             if at[other] < offset[b]:
                 at[other] = used
-                found[used], count[used] = other, 0.0
+                found[used], count[used] = other, ALSO
                 used += 1
             count[at[other]] += facets
         offset[b + 1] = used
@@ -74,15 +76,16 @@ def _joined(begin: Int64s, found: Int32s, count: Float64s) -> Borders:
 def balancing(state: Counts, borders: Borders) -> Float64s:
     """For each block the pressure at which flows across facets make all as full as the mean.
 
+    That is the mean of the blocks that are connected; so is that of their pressures, which is 0.
     Conjugate gradients, scaled by the facets of each block. O(borders) for each step.
     """
     n_blocks = state.size.size
-    scale, r = np.empty(n_blocks, np.float64), np.empty(n_blocks, np.float64)
-    mean = state.size.sum() / state.cap.sum()
+    scale, r = np.full(n_blocks, LEAK), state.size / state.cap
+    _less_mean(borders, r)
     for b in range(n_blocks):
-        facets = borders.facets[borders.offset[b] : borders.offset[b + 1]].sum()
-        scale[b] = (1.0 + LEAK) * max(1.0, facets)
-        r[b] = state.size[b] - mean * state.cap[b]
+        for s in range(borders.offset[b], borders.offset[b + 1]):
+            scale[b] += borders.facets[s]
+        r[b] *= state.cap[b]
     pressure, z = np.zeros(n_blocks, np.float64), r / scale
     direction, product = z.copy(), (r * z).sum()
     least = 1e-4 * product
@@ -99,4 +102,25 @@ def balancing(state: Counts, borders: Borders) -> Float64s:
         z = r / scale
         before, product = product, (r * z).sum()
         direction = z + product / before * direction
+    _less_mean(borders, pressure)
     return pressure
+
+
+@helper
+def _less_mean(borders: Borders, value: Float64s) -> None:
+    """Take from the values of blocks the mean of those that are connected to each."""
+    n_blocks = value.size
+    seen, queue = np.zeros(n_blocks, np.bool_), np.empty(n_blocks, np.int64)
+    for root in range(n_blocks):
+        if seen[root]:
+            continue
+        seen[root], queue[0], at, end = True, root, 0, 1
+        while at < end:
+            b = queue[at]
+            at += 1
+            for s in range(borders.offset[b], borders.offset[b + 1]):
+                other = borders.beside[s]
+                if not seen[other]:
+                    seen[other], queue[end] = True, other
+                    end += 1
+        value[queue[:end]] -= value[queue[:end]].mean()

@@ -26,8 +26,9 @@ from .point_degrees import DegreeCounts, count_degrees
 
 # The share of the sweeps after which excess, its price and softness have their last values.
 HOLDS = 0.9
-# How often flows that make blocks equal are found in all sweeps, and what pressure they have.
-FLOWS, FLOW = 4, 0.03
+# How often flows that make blocks equal are found, in so many sweeps each at least, and what
+# pressure an element of them has where it crosses one facet.
+FLOWS, FLOW_SWEEPS, FLOW = 4, 5, 0.03
 
 
 class Points(NamedTuple):
@@ -185,7 +186,8 @@ def anneal_groups(
 @helper
 def _flows_begin(schedule: AnnealingSchedule, k: int) -> bool:
     """Whether the flows between blocks are found anew before sweep ``k``."""
-    now, before = FLOWS * k // schedule.total, FLOWS * (k - 1) // schedule.total
+    times = min(FLOWS, max(1, schedule.total // FLOW_SWEEPS))
+    now, before = times * k // schedule.total, times * (k - 1) // schedule.total
     return k < schedule.total and (k == schedule.begin or now > before)
 
 
