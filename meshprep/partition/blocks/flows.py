@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float64s, Int32s, Int64s, helper
+from ...kernels import Float32s, Float64s, Int32s, Int64s, helper
 from .counts import Counts
+from .moves import INSIDE
 
 # Steps of conjugate gradients at most: so many blocks away a surplus is felt.
 STEPS = 60
-# Facets that each border is taken to have besides: pressures across single ones would tear networks.
+# Facets that each border is taken to have besides: pressure across a single one tears networks.
 ALSO = 3.0
 # What each block leaks, in facets, so that blocks without neighbours have a solution.
 LEAK = 1e-3
@@ -32,11 +33,13 @@ class Borders(NamedTuple):
 
 
 @helper
-def borders_of(state: Counts) -> Borders:
-    """The borders between the blocks of a group. O(facets of clusters)."""
+def borders_of(state: Counts, best: Float32s) -> Borders:
+    """The borders between the blocks of a group. O(facets of clusters that are not ``INSIDE``)."""
     n_blocks = state.size.size
     begin = np.zeros(n_blocks + 1, np.int64)
     for i in range(state.block.size):
+        if best[i] == INSIDE:
+            continue
         own = state.block[i]
         for s in range(state.offset[i], state.offset[i + 1]):
             begin[own + 1] += state.block[state.neighbours[s]] != own
@@ -45,6 +48,8 @@ def borders_of(state: Counts) -> Borders:
     found, ahead = np.empty(begin[-1], np.int32), begin[:-1].copy()
     count = np.empty(begin[-1], np.float64)
     for i in range(state.block.size):
+        if best[i] == INSIDE:
+            continue
         own = state.block[i]
         for s in range(state.offset[i], state.offset[i + 1]):
             other = state.block[state.neighbours[s]]

@@ -164,7 +164,7 @@ def anneal_groups(
                 forget_scores(memory)
             elif schedule.rate > 0.0 and _flows_begin(schedule, k):
                 state.pressure[:] -= flows
-                flows = FLOW * balancing(state, borders_of(state))
+                flows = FLOW * balancing(state, borders_of(state, memory.best))
                 state.pressure[:] += flows
             sweep = _sweep_at(schedule, k, drift)
             random, moved = sweep_over(
