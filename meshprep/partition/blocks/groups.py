@@ -19,6 +19,7 @@ from .anneal import new_candidates, sweep_over
 from .centroids import Centroids, find_centroids
 from .counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
 from .exchange import exchange
+from .flows import balancing, borders_of
 from .levels import MAX_WORKERS, Level
 from .looks import acceptance_thresholds, new_looks
 from .moves import Sweep, forget_scores, new_memory
@@ -26,6 +27,9 @@ from .point_degrees import DegreeCounts, count_degrees
 
 # The share of the sweeps after which excess, its price and softness have their last values.
 HOLDS = 0.9
+# How often flows that make blocks equal are found, in so many sweeps each at least, and what
+# pressure an element of them has where it crosses one facet.
+FLOWS, FLOW_SWEEPS, FLOW = 4, 5, 0.03
 
 
 class Points(NamedTuple):
@@ -159,10 +163,14 @@ def anneal_groups(
         found_there = new_candidates(state.size.size)
         memory = new_memory(state)
         looks = new_looks(memory, quantile)
-        drift = _press(state, 0.0)
+        drift, flows = _press(state, 0.0), np.zeros(state.size.size, np.float64)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
                 forget_scores(memory)
+            elif schedule.rate > 0.0 and _flows_begin(schedule, k):
+                state.pressure[:] -= flows
+                flows = FLOW * balancing(state, borders_of(state, memory.best))
+                state.pressure[:] += flows
             sweep = _sweep_at(schedule, k, drift)
             random, moved = sweep_over(
                 state, centroids, degrees, sweep, k, looks, found_there, random
@@ -174,10 +182,18 @@ def anneal_groups(
             drift = _press(state, schedule.rate)
         gained -= loads_of(state)
         for k in range(group.blocks.size):
-            pressure[group.blocks[k]] = state.pressure[k]
+            pressure[group.blocks[k]] = state.pressure[k] - flows[k]
         for k in range(group.clusters.size):
             block[group.clusters[k]] = group.blocks[state.block[k]]
     return gained
+
+
+@helper
+def _flows_begin(schedule: AnnealingSchedule, k: int) -> bool:
+    """Whether the flows between blocks are found anew before sweep ``k``."""
+    times = min(FLOWS, max(1, schedule.total // FLOW_SWEEPS))
+    now, before = times * k // schedule.total, times * (k - 1) // schedule.total
+    return k < schedule.total and (k == schedule.begin or now > before)
 
 
 @helper

@@ -11,7 +11,7 @@ nets are the points.
 3. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`), or bricks
    of a grid (:mod:`bricks`).
 4. Annealing on every level, from the largest clusters to elements (:mod:`search`), in groups of
-   blocks, grouped another way each time (:mod:`groups`).
+   blocks, grouped another way each time (:mod:`groups`), with flows that even them (:mod:`flows`).
 5. Blocks are brought under the cap (:mod:`repair`), made connected (:mod:`reconnect`), and both
    caps proved (:mod:`caps`).
 """

@@ -121,10 +121,10 @@ def test_blocks_of_a_tree_stay_in_pieces_where_these_load_less(check_blocks):
     random = np.random.default_rng(1)
     parents = [random.integers(max(0, k - 40), k) for k in range(1, 8_000)]
     table = np.stack([np.arange(1, 8_000), parents], axis=1).astype(np.int32)
-    blocks = partition(BlockProblem(table, 8_000, 64), "blocks")
+    blocks = partition(BlockProblem(table, 8_000, 64, seed=3), "blocks")
     check_blocks(blocks, len(table), 64)
-    # 8,273 where pieces are joined to other blocks
-    assert blocks.notes["loads"] < 8_260
+    # 8,261 where pieces are joined to other blocks
+    assert blocks.notes["loads"] < 8_258
 
 
 def test_hexes_without_coordinates_are_ahead_of_metis(hex_nodes, check_blocks):
