@@ -78,9 +78,10 @@ def _joined(begin: Int64s, found: Int32s, count: Float64s) -> Borders:
 
 
 @helper
-def balancing(state: Counts, borders: Borders) -> Float64s:
+def balancing(state: Counts, borders: Borders, left: float) -> Float64s:
     """For each block the pressure at which flows across facets make all as full as the mean.
 
+    Of what blocks have over it, the square root of ``left`` may stay.
     That is the mean of the blocks that are connected; so is that of their pressures, which is 0.
     Conjugate gradients, scaled by the facets of each block. O(borders) for each step.
     """
@@ -93,7 +94,7 @@ def balancing(state: Counts, borders: Borders) -> Float64s:
         r[b] *= state.cap[b]
     pressure, z = np.zeros(n_blocks, np.float64), r / scale
     direction, product = z.copy(), (r * z).sum()
-    least = 1e-4 * product
+    least = left * product
     for _ in range(STEPS):
         if product <= least:
             break

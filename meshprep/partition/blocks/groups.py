@@ -30,6 +30,8 @@ HOLDS = 0.9
 # How often flows that make blocks equal are found, in so many sweeps each at least, and what
 # pressure an element of them has where it crosses one facet.
 FLOWS, FLOW_SWEEPS, FLOW = 4, 5, 0.03
+# How much of the surplus, squared, these may leave.
+LEFT = 1e-2
 
 
 class Points(NamedTuple):
@@ -169,7 +171,7 @@ def anneal_groups(
                 forget_scores(memory)
             elif schedule.rate > 0.0 and _flows_begin(schedule, k):
                 state.pressure[:] -= flows
-                flows = FLOW * balancing(state, borders_of(state, memory.best))
+                flows = FLOW * balancing(state, borders_of(state, memory.best), LEFT)
                 state.pressure[:] += flows
             sweep = _sweep_at(schedule, k, drift)
             random, moved = sweep_over(

@@ -59,7 +59,7 @@ class Phase:
 
 
 # What pressure rises by in a sweep of the default effort where a block is over the mean by its cap.
-RATE = 0.6
+RATE = 0.4
 # Single elements, then ever larger clusters; all levels above these are annealed as the largest.
 ELEMENTS = Phase(
     44, 2, 0.9, (0.55, 0.08), 0.36, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0), RATE, (4.0, 0.5)

@@ -52,7 +52,7 @@ def test_a_row_of_blocks_hands_the_surplus_on():
     block = np.repeat(np.arange(5), [12, 8, 8, 8, 4])
     pairs = [(i, i + 1) for i in range(len(block) - 1)]
     state = state_of(block, pairs, [1] * len(pairs), 5)
-    found = balancing(state, borders_of(state, best_of(state)))
+    found = balancing(state, borders_of(state, best_of(state)), 1e-4)
     # four elements cross each border of one facet
     assert found == pytest.approx(np.array([2, 1, 0, -1, -2]) * 4 / (1 + ALSO), abs=0.05)
 
@@ -68,7 +68,7 @@ def test_flows_leave_every_block_as_full_as_those_connected_to_it(seed):
     pairs = sorted((int(i), int(j)) for i, j in drawn if half[i] == half[j])
     facets = random.integers(1, 5, len(pairs)).tolist()
     state = state_of(block, pairs, facets, n_blocks)
-    found = balancing(state, borders_of(state, best_of(state)))
+    found = balancing(state, borders_of(state, best_of(state)), 1e-4)
     matrix = laplacian(state, pairs, facets)
     # the least squares solution of least norm has the mean 0 wherever blocks are connected
     wanted = np.linalg.pinv(matrix, rcond=1e-9) @ state.size
