@@ -16,7 +16,7 @@ from ...kernels import Int32s, Int64s
 from ...kernels.parallel import each
 from .bisection import bisect_places
 from .geometry import Geometry
-from .layers import sortable
+from .grids import sortable
 
 # How far the number of layers of a slab may be from that of a cube.
 THICKER = 2

@@ -41,7 +41,8 @@ from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
 from .corners import Corners, corners_of
 from .geometry import Geometry, block_count
-from .layers import GridPlaces, distinct_places, grid_places, layered_blocks
+from .grids import GridPlaces, distinct_places, grid_places
+from .layers import layered_blocks
 from .levels import stand_in_places
 from .phases import GRIDS, MENDED, OTHER
 from .reconnect import near_blocks, reconnect_groups
@@ -122,28 +123,17 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         searches.insert(0, _in_share(search, 2, colour=0.0))
     lines = _along_lines(search, start, grid.steps) if start.grid else []
     del grid
-    return back(_cheapest(searches, start, lines, limit), order)
-
-
-def _cheapest(
-    searches: Sequence[Search], start: Start, along_lines: Sequence[Int32s], limit: int
-) -> Blocks:
-    """The cheapest blocks that these searches find, at the price of colours that the last one has.
-
-    Of equal ones the first. Their points take ``limit`` bytes at most, where that is given.
-    """
-    last = searches[-1]
-    few = last.small and last.n_blocks <= FEW_BLOCKS
-    counted = bool(last.colour) or start.grid or few
-    best, least, candidates = (last, np.empty(0, np.int32)), np.inf, 0
-    for search in searches:
-        for one, block in _candidates(search, start, along_lines):
-            cost = one.cost_below(block, last.colour, least) if counted else 0.0
-            search.closing = clock() - one.annealed
+    counted = bool(search.colour) or start.grid or (search.small and n_blocks <= FEW_BLOCKS)
+    best, least, candidates = (search, np.empty(0, np.int32)), np.inf, 0
+    for each_search in searches:
+        for one, block in _candidates(each_search, start, lines):
+            # of equal ones the first is kept
+            cost = one.cost_below(block, search.colour, least) if counted else 0.0
+            each_search.closing = clock() - one.annealed
             candidates += 1
             if cost < least:
                 best, least = (one, block), cost
-    return _finished(*best, start, limit, counted=candidates > 1)
+    return back(_finished(*best, start, limit, counted=candidates > 1), order)
 
 
 def _candidates(

@@ -6,15 +6,15 @@ import pytest
 from meshprep.colour import colour_threads
 from meshprep.io.generate import generate
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks import layers
+from meshprep.partition.blocks import grids, layers
 from meshprep.partition.blocks.geometry import Geometry
-from meshprep.partition.blocks.layers import (
+from meshprep.partition.blocks.grids import (
     GridPlaces,
     _ragged_ends,
     grid_places,
-    layered_blocks,
     opposite_neighbours,
 )
+from meshprep.partition.blocks.layers import layered_blocks
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.topology import derive
 
@@ -225,10 +225,10 @@ def test_patches_tell_hexahedra_that_are_no_grid(monkeypatch):
     cells = np.concatenate([quads + n * layer, quads + n * (layer + 1)], axis=2).reshape(-1, 8)
     graph = facet_graph(cells.astype(np.int32), 13 * n)
     for large in (len(cells) + 1, 0):
-        monkeypatch.setattr(layers, "LARGE", large)
+        monkeypatch.setattr(grids, "LARGE", large)
         found = grid_places(cells.astype(np.int32), graph, 13 * n)
         assert found == GridPlaces(None, False)
-    told = layers._told_by_patches(cells.astype(np.int32), graph, 13 * n)
+    told = grids._told_by_patches(cells.astype(np.int32), graph, 13 * n)
     assert told == GridPlaces(None, False)
 
 
@@ -237,15 +237,15 @@ def test_patches_tell_that_lines_end_anywhere(monkeypatch):
     steps = grid_places(table, facet_graph(table, n_points), n_points).steps
     porous = table[(steps // 3).sum(axis=1) % 4 > 0]
     half = table[((steps // 3).sum(axis=1) % 4 > 0) | (steps[:, 0] > 15)]
-    monkeypatch.setattr(layers, "LARGE", 0)
-    monkeypatch.setattr(layers, "PATCH", 400)
-    looked_at, find = [], layers.opposite_neighbours
+    monkeypatch.setattr(grids, "LARGE", 0)
+    monkeypatch.setattr(grids, "PATCH", 400)
+    looked_at, find = [], grids.opposite_neighbours
 
     def noted(*given):
         looked_at.append(len(given) == 4)
         return find(*given)
 
-    monkeypatch.setattr(layers, "opposite_neighbours", noted)
+    monkeypatch.setattr(grids, "opposite_neighbours", noted)
     for cells, ragged, patches in ((porous, True, 3), (half, True, None), (table, False, 1)):
         looked_at.clear()
         assert grid_places(cells, facet_graph(cells, n_points), n_points).ragged == ragged
