@@ -47,6 +47,7 @@ def with_table(name, table):
 
 
 T, N, _ = mesh().dats
+LATER = replace(N, attrs={"time": np.array([1.0])})
 PHYSICAL, PAIRS = mesh().tags[0], mesh().lists[0]
 
 
@@ -64,7 +65,7 @@ PHYSICAL, PAIRS = mesh().tags[0], mesh().lists[0]
         (mesh(skip=["coordinates"]), "the coordinates are missing"),
         (mesh(dats=[N]), "values 't' on 'nodes' are missing"),
         (mesh(dats=[T, N, Dat("u", "quad", np.ones(1))]), "values 'u' on 'quad' are new"),
-        (mesh(dats=[T, N, N]), "values 'n' on 'triangle' are new"),
+        (mesh(dats=[T, N, LATER]), "values 'n' on 'triangle' are new"),
         (mesh(dats=[T, replace(N, values=np.array([7.0, 8]))]), "changed from int64 to float64"),
         (mesh(dats=[replace(T, values=np.ones((5, 2))), N]), "changed shape from (5,) to (5, 2)"),
         (mesh(dats=[replace(T, values=np.arange(5.0)[::-1]), N]), "'nodes' changed at element 1"),
@@ -117,6 +118,7 @@ def test_the_type_of_cells_counts():
         (mesh(skip=["quad"]), "set 'quad' is missing"),
         (mesh(skip=["triangle"]), "set 'triangle' is missing"),
         (mesh(dats=[T, N, Dat("u", "quad", np.ones(1))]), "values 'u' on 'quad' are new"),
+        (mesh(dats=[T, N, LATER]), "values 'n' on 'triangle' are new"),
         (
             mesh(tags=[PHYSICAL, Tag.from_ids("new", "quad", np.array([1]))]),
             "groups 'new' on 'quad' are new",

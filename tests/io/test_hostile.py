@@ -255,9 +255,9 @@ def test_nodes_of_nastran_in_coordinates_of_their_own(node, tmp_path):
     nodes = "".join(f"GRID,{i},,{i}.,0.,0.\n" for i in (1, 2, 3))
     deck, system = f"BEGIN BULK\n{{}}\n{nodes}{node}\nCTRIA3,1,1,1,2,3\nENDDATA\n", "CORD2C,5"
     for place in ("0", ""):
-        assert read(deck.format(system, place), ".bdf", tmp_path).coordinates[3, 0] == 1
+        assert read(deck.format(system, place), tmp_path / "a.bdf").coordinates[3, 0] == 1
     for cards, said in ((system, "other coordinates (CORD2C)"), ("$", "CP is blank for some")):
-        assert said in refused(deck.format(cards, "5"), ".bdf", tmp_path)
+        assert said in refused(deck.format(cards, "5"), tmp_path / "a.bdf")
 
 
 def test_numbers_in_nastran_are_kept(tmp_path):

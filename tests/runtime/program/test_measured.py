@@ -100,7 +100,7 @@ def test_what_was_tuned_is_taken_without_timing(slow, tmp_path, monkeypatch, til
     other = Machine("cpu", "another", 64)
     for machines, known in [((other, here), True), ((other,), False)]:
         entries = tuple(tuned(m, tiles if m == here else 0.1) for m in machines)
-        chain = replace(chain_of(flow, skewed=True), tuned=entries)
+        chain = replace(chain_of(flow, ahead=True), tuned=entries)
         Plan(**{**vars(flow.program.plan), "chains": {"two steps": chain}}).save(
             tmp_path / "tuned.plan.h5", overwrite=True
         )

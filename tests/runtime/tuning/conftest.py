@@ -8,7 +8,7 @@ from meshprep_runtime.tuning import tune as tuning
 
 
 @pytest.fixture
-def plan(slow):
+def flux_plan(slow):
     """The flux over edges of a grid, in blocks of 4 and 8."""
     grid = slow.quads(5, 4)
     return slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4, 8))["flux"]

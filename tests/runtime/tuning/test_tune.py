@@ -22,6 +22,11 @@ from meshprep_runtime.tuning.tune import TuningCandidate, synthetic, tune
 HERE = Backend(Machine(CPU, "here", 2), ("hierarchical", "sequential", "two-step"), variants_on_cpu)
 
 
+@pytest.fixture
+def plan(flux_plan):
+    return flux_plan
+
+
 def scored(candidate):
     base = {"hierarchical": 1.0, "sequential": 1.2, "two-step": 4.0}[candidate.strategy]
     base += {"s4": 0.2, "s8": 0.0, "": 0.0}[candidate.variant]

@@ -16,6 +16,11 @@ from meshprep_runtime.tuning.lookup import choose, fastest_soa, processor, with_
 from meshprep_runtime.tuning.tune import synthetic
 
 
+@pytest.fixture
+def plan(flux_plan):
+    return flux_plan
+
+
 def small_plan(slow):
     grid = slow.quads(3, 3)
     return slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4,))
