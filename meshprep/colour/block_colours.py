@@ -10,7 +10,7 @@ from ..kernels import Int32s, Int64s, helper, kernel
 from .balance import balance, first_fit_blocks
 from .bits import ONE
 from .conflicts import Conflicts, block_conflicts, neighbours
-from .saturation import move_to_back, one_queue
+from .saturation import move_to_back, one_queue, take_first
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +87,7 @@ def _by_saturation(conflicts: Conflicts, order: Int32s) -> Int32s:
     following, previous = one_queue(n, 0)
     top = 0
     for i in range(n):
-        while following[n + top] == n + top:
-            top -= 1
-        e = following[n + top]
-        following[previous[e]] = following[e]
-        previous[following[e]] = previous[e]
+        e, top = take_first(following, previous, top)
         b = order[e]
         result[i], done[b] = b, True
         mine = ~forbidden[b] & (forbidden[b] + ONE)

@@ -37,12 +37,7 @@ def saturate(
     wanted = first_colours(palette)
     top = 0
     for _ in range(m):
-        # The queue of rank r is a ring through the sentinel m + r.
-        while following[m + top] == m + top:
-            top -= 1
-        e = following[m + top]
-        following[previous[e]] = following[e]
-        previous[following[e]] = previous[e]
+        e, top = take_first(following, previous, top)
         free = ~forbidden[e]
         if free == 0:
             rank[e] = -1
@@ -78,6 +73,19 @@ def one_queue(m: int, start: int) -> tuple[Int32s, Int32s]:
     following[last] = m
     previous[m] = last
     return following, previous
+
+
+@helper
+def take_first(following: Int32s, previous: Int32s, top: int) -> tuple[int, int]:
+    """Take out the first element of the highest rank, ``top`` at most; that element and rank."""
+    # the queue of rank r is a ring through the sentinel m + r
+    m = following.size - (WORD + 1)
+    while following[m + top] == m + top:
+        top -= 1
+    e = following[m + top]
+    following[previous[e]] = following[e]
+    previous[following[e]] = previous[e]
+    return e, top
 
 
 @helper

@@ -1,10 +1,11 @@
-"""A plan of random orders, and NumPy files as bytes."""
+"""A plan of random orders, values moved and back, and NumPy files as bytes."""
 
 import zipfile
 from io import BytesIO
 
 import numpy as np
 
+from meshprep.io.fields.files import move_files
 from meshprep_runtime import Ordering, Plan
 
 SIZES = {"nodes": 7, "cells": 5, "edges": 11, "twins": 5}
@@ -31,3 +32,11 @@ def npz(*members):
             archive.writestr(name, npy(np.arange(n)))
         archive.comment = b"of a run"
     return file.getvalue()
+
+
+def there_and_back(plan, path, **options):
+    """Apply and restore through files; returns both."""
+    options = {"overwrite": True} | options
+    (there,) = move_files(plan, [path], **options)
+    (back,) = move_files(plan, [there.written], inverse=True, **options)
+    return there.written, back.written
