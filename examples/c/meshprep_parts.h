@@ -66,7 +66,8 @@ int mp_part_messages(const mp_part *part, const char *set, const char *kind, mp_
 
 #endif /* MESHPREP_PARTS_H */
 
-#ifdef MESHPREP_PARTS_IMPLEMENTATION
+#if defined(MESHPREP_PARTS_IMPLEMENTATION) && !defined(MESHPREP_PARTS_IMPLEMENTED)
+#define MESHPREP_PARTS_IMPLEMENTED
 
 typedef struct {
     char *name;

@@ -130,7 +130,8 @@ void mp_restore(const mp_set *set, const void *new_values, void *old_values, siz
 
 #endif /* MESHPREP_PLAN_H */
 
-#ifdef MESHPREP_PLAN_IMPLEMENTATION
+#if defined(MESHPREP_PLAN_IMPLEMENTATION) && !defined(MESHPREP_PLAN_IMPLEMENTED)
+#define MESHPREP_PLAN_IMPLEMENTED
 
 #include <hdf5.h>
 #include <stdio.h>
@@ -391,7 +392,7 @@ static void *mp_read_rows(mp_plan *plan, const char *path, hid_t type, int rank,
     void *values = mp_read(plan, path, type, rank, shape, error);
     if (values != NULL && shape[0] != rows) {
         free(values);
-        return mp_say(error, path, "has not one row for each element: make the plan anew"),
+        return mp_say(error, path, "has not one row for each element: make it anew"),
                (void *)NULL;
     }
     if (columns != NULL)
@@ -406,7 +407,7 @@ static int mp_inside(const int32_t *values, int64_t n, int64_t least, int64_t en
     char what[128];
     for (int64_t i = 0; i < n; i++)
         if (values[i] < least || values[i] >= end) {
-            snprintf(what, sizeof what, "entry %lld is %lld, outside %lld..%lld: make the plan anew",
+            snprintf(what, sizeof what, "entry %lld is %lld, outside %lld..%lld: make it anew",
                      (long long)i, (long long)values[i], (long long)least, (long long)end - 1);
             return mp_say(error, path, what), 0;
         }
@@ -420,7 +421,7 @@ static int mp_is_offset(const int64_t *offset, int64_t n, int64_t end, const cha
     int good = n > 0 && offset[0] == 0 && offset[n - 1] == end;
     for (int64_t i = 1; good && i < n; i++)
         good = offset[i - 1] <= offset[i];
-    return good || (mp_say(error, path, "does not rise from 0 to the end: make the plan anew"), 0);
+    return good || (mp_say(error, path, "does not rise from 0 to the end: make it anew"), 0);
 }
 
 /* `rows` rows of indices of a set of `end`, or -1 where `least` is. */
@@ -630,7 +631,7 @@ int64_t *mp_read_members(mp_plan *plan, const char *set, const char *tag, int64_
         further = (int64_t *)mp_read(plan, path, H5T_NATIVE_INT64, 2, shape, error);
         if (further == NULL || shape[1] != 2) {
             if (further != NULL)
-                mp_say(error, path, "has not two columns: make the plan anew");
+                mp_say(error, path, "has not two columns: make it anew");
             return free(found), free(further), (int64_t *)NULL;
         }
     }
@@ -671,11 +672,11 @@ static int mp_are_blocks(const mp_loop *loop, const char *path, char *error)
         int64_t begin = loop->block_offset[b], end = loop->block_offset[b + 1];
         int32_t colours = loop->thread_colours[b];
         if (end - begin > loop->block_size)
-            return mp_say(error, path, "a block is larger than block_size: make the plan anew"), 0;
+            return mp_say(error, path, "a block is larger than block_size: make it anew"), 0;
         for (int64_t p = begin; p < end; p++)
             if (loop->thread_colour[p] >= colours)
                 return mp_say(error, path, "a thread colour is not below thread_colours: "
-                                           "make the plan anew"), 0;
+                                           "make it anew"), 0;
     }
     return 1;
 }
@@ -730,7 +731,7 @@ mp_loop *mp_read_loop(mp_plan *plan, const char *name, const char *variant, char
     int good = mp_attribute(plan, path, "block_size", NULL, &loop->block_size) &&
                loop->block_size > 0 && loop->block_size < INT32_MAX;
     if (!good)
-        mp_say(error, path, "has no block_size: make the plan anew");
+        mp_say(error, path, "has no block_size: make it anew");
     good = good && (loop->size = mp_size_by(plan, "loops", name, "over", error)) >= 0;
     if (!good || !mp_read_blocks(plan, name, chosen, loop, error)) {
         mp_free_loop(loop);
@@ -757,7 +758,7 @@ static mp_staging *mp_read_lists(mp_plan *plan, const char *loop, const char *ch
     if (s->points != NULL && mp_inside(s->points, s->loads, 0, size, path[1], error))
         s->point_offset = mp_read_offset(plan, path[0], s->loads, &s->n_blocks, error);
     if (s->point_offset != NULL && s->n_blocks != n_blocks)
-        mp_say(error, path[0], "has not one entry a block and one more: make the plan anew");
+        mp_say(error, path[0], "has not one entry a block and one more: make it anew");
     else if (s->point_offset != NULL)
         s->exclusive = (uint8_t *)mp_read_rows(plan, path[2], H5T_NATIVE_UINT8, 1, s->loads, NULL,
                                                error);
@@ -790,7 +791,7 @@ static int mp_are_staged(const uint16_t *local, int64_t arity, const mp_loop *lo
             for (int64_t p = loop->block_offset[b]; p < loop->block_offset[b + 1]; p++)
                 if (local[k * loop->size + p] >= staged)
                     return mp_say(error, path, "leads out of the staging list of its block: "
-                                               "make the plan anew"), 0;
+                                               "make it anew"), 0;
         }
     return 1;
 }
@@ -813,7 +814,7 @@ uint16_t *mp_read_local(mp_plan *plan, const char *loop, const char *variant, co
     if (s != NULL)
         local = (uint16_t *)mp_read_rows(plan, path, H5T_NATIVE_UINT16, 2, whole->arity, &n, error);
     if (local != NULL && n != blocks->size)
-        mp_say(error, path, "has not one column for each element: make the plan anew");
+        mp_say(error, path, "has not one column for each element: make it anew");
     if (local != NULL &&
         (n != blocks->size || !mp_are_staged(local, whole->arity, blocks, s, path, error))) {
         free(local);
@@ -842,7 +843,7 @@ static int32_t *mp_read_numbers(mp_plan *plan, const char *matrix, const char *n
             ++*end;
         else if (found[i] != -1) {
             free(found);
-            return mp_say(error, path, "does not count up from 0: make the plan anew"),
+            return mp_say(error, path, "does not count up from 0: make it anew"),
                    (int32_t *)NULL;
         }
     return found;
@@ -870,7 +871,7 @@ mp_matrix *mp_read_matrix(mp_plan *plan, const char *name, char *error)
         m->row_ptr = mp_read_offset(plan, path[0], m->n_nonzeros, &m->n_rows, error);
     if (m->row_ptr == NULL || m->n_rows != rows) {
         if (m->row_ptr != NULL)
-            mp_say(error, path[0], "has not one entry a row and one more: make the plan anew");
+            mp_say(error, path[0], "has not one entry a row and one more: make it anew");
         mp_free_matrix(m);
         return NULL;
     }
