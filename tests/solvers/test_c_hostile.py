@@ -184,7 +184,7 @@ def written_plan(folder, lists):
 def test_plans_that_are_sealed_anew(program, tmp_path, lists):
     whole, chance = written_plan(tmp_path, lists), random.Random(7 + lists)
     version, files, changes = check_seal(whole, VERSIONS), [whole], []
-    for i in range(200):
+    for i in range(150):
         path = tmp_path / f"{i}.plan.h5"
         shutil.copy(whole, path)
         changes.append(changed(path, OF_PLANS, chance))
@@ -194,7 +194,7 @@ def test_plans_that_are_sealed_anew(program, tmp_path, lists):
     assert first.startswith("used ")
     refused = Counter(line.split(": ", 1)[-1] for line in lines if not line.startswith("used"))
     # most arrays are read, and few changes are none
-    assert refused.total() > 80, list(zip(changes, lines, strict=True))
+    assert refused.total() > 60, list(zip(changes, lines, strict=True))
     assert len(refused) > 15
 
 
@@ -207,7 +207,7 @@ def test_parts_that_are_sealed_anew(program, tmp_path):
     ends, files, changes = check_parts_seal(whole), [whole], []
     with h5py.File(whole) as file:
         names = json.loads(file["parts/3/datasets"][()])
-    for i in range(200):
+    for i in range(150):
         path = tmp_path / f"{i}.parts.h5"
         shutil.copy(whole, path)
         changes.append(changed(path, OF_PARTS, chance))
@@ -216,5 +216,5 @@ def test_parts_that_are_sealed_anew(program, tmp_path):
     first, *lines = told(program, files)
     assert first.startswith("used ")
     refused = Counter(line.split(": ", 1)[-1] for line in lines if not line.startswith("used"))
-    assert refused.total() > 80, list(zip(changes, lines, strict=True))
+    assert refused.total() > 60, list(zip(changes, lines, strict=True))
     assert len(refused) > 8
