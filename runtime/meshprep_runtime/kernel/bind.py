@@ -253,9 +253,9 @@ def holds(dtype: np.dtype, values: ArrayLike) -> bool:
 def check_form(loop: Loop, slot: Slot, form: ArrayForm) -> None:
     """Raise MeshprepError, which names the argument, unless an array is what its slot wants."""
     short = slot.rows is not None and slot.shape[-1] == 1
-    same = (slot.shape, slot.shape[:1]) if short else (slot.shape,)
+    same = [slot.shape, slot.shape[:1]] if short else [slot.shape]
     # one component lies the same in either layout
-    same += (slot.shape[::-1],) if slot.one_row else ()
+    same += [slot.shape[::-1]] if slot.one_row else []
     fits = form.shape in same
     if form.dtype == slot.dtype and fits and form.contiguous:
         if form.writeable or not slot.written:
