@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from meshprep_runtime.errors import MeshprepError
 
 from . import mpi
-from .messages import one_line
+from .messages import one_line, tell
 from .output import own_stdout
 from .process import own_process, streams
 from .stopping import asked, stoppable
@@ -76,7 +76,7 @@ def _explain(error: BaseException) -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    print(f"meshprep: error: {one_line(text)}", file=sys.stderr)  # noqa: T201
+    tell(f"meshprep: error: {one_line(text)}")
     return code
 
 
