@@ -20,6 +20,7 @@ first_colours = from_python(first_colours)
 lowest = from_python(lowest)
 close_gaps = from_python(close_gaps)
 repair = from_python(repair)
+first_fit = from_python(first_fit)
 saturate = from_python(saturate)
 
 random_table = st.builds(
