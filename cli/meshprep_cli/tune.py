@@ -11,7 +11,7 @@ import typer
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, options, tune_chain, tune_product, user_code
+from . import console, options, tune_product, user_code
 from .groups import listed, words
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ class KernelOptions:
         str | None,
         typer.Option(
             "--kernel",
-            help="module:function or FILE.py:function, to run here; with --chain the module or "
-            "FILE.py whose functions are named as the loops.",
+            help="module:function or FILE.py:function, to run here.",
         ),
     ] = None
     loop: Annotated[
@@ -49,13 +48,6 @@ class KernelOptions:
         bool,
         typer.Option("--spmv", help="Time the product with a matrix: a .mtx file, or a plan's."),
     ] = False
-    chain: Annotated[
-        str | None, typer.Option("--chain", help="Chain to try in tiles, instead of a loop.")
-    ] = None
-    tile_sizes: Annotated[
-        str | None,
-        typer.Option("--tile-sizes", help="Tile sizes of the chain to try, such as 1024,4096."),
-    ] = None
 
 
 @dataclass(frozen=True)
@@ -103,10 +95,7 @@ def run(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find the fastest way to run a loop or a chain of loops.
-
-    Writes it into the plan.
-    """
+    """Find the fastest way to run a loop, and write it into the plan."""
     from meshprep.pipeline.tuning import loop_of, tune_plan
     from meshprep_runtime.plan import Plan
 
@@ -115,12 +104,6 @@ def run(
         _refuse_with_spmv(kernels, tried)
         tune_product.run(plan, kernels.loop, tried.runs, as_json, quiet)
         return
-    if kernels.chain is not None:
-        asked = _of_chain(kernels.chain, kernels, tried, chosen.proof)
-        tune_chain.run(plan, asked, dry_run, as_json, quiet)
-        return
-    if kernels.tile_sizes is not None:
-        raise MeshprepError("--tile-sizes are those of a chain: name it with --chain")
     loaded = Plan.load(plan)
     function = (
         user_code.function_of(kernels.kernel, "--kernel") if kernels.kernel is not None else None
@@ -154,22 +137,6 @@ def _refuse_with_spmv(kernels: KernelOptions, tried: Tried) -> None:
     given = [word for group in other for word in words(group)]
     if given:
         raise MeshprepError(f"--spmv goes without {given[0]}: it times the product of a matrix")
-
-
-def _of_chain(
-    name: str, kernels: KernelOptions, tried: Tried, proof: bool
-) -> tune_chain.ChainOptions:
-    given = [*words(KernelOptions(loop=kernels.loop)), *words(replace(tried, runs=Tried.runs))]
-    if given:
-        raise MeshprepError(f"--chain goes without {given[0]}: it times loops alone and tiles")
-    return tune_chain.ChainOptions(
-        name,
-        user_code.kernels_of(kernels.kernel),
-        _numbers(kernels.tile_sizes, "--tile-sizes"),
-        None if kernels.values is None else user_code.function_of(kernels.values, "--values"),
-        tried.runs,
-        proof,
-    )
 
 
 def _by_strategy(progress: console.Report) -> console.Report:
@@ -269,9 +236,9 @@ def _strategy(trial: Trial) -> str:
     return trial.strategy + (" atomics" if trial.commit == "atomics" else "")
 
 
-def _numbers(text: str | None, option: str = "--block-sizes") -> list[int] | None:
+def _numbers(text: str | None) -> list[int] | None:
     if text is None:
         return None
     if not all(word.isdecimal() for word in listed(text)):
-        raise MeshprepError(f"{option} '{text}' must read as 512,1024,2048")
+        raise MeshprepError(f"--block-sizes '{text}' must read as 512,1024,2048")
     return list(map(int, listed(text)))

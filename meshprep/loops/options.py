@@ -16,6 +16,13 @@ TARGETS = {"gpu": 256, "cpu": 2048}
 METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "morton", "rcb", "none")
 PARTITIONERS = ("blocks", "contiguous", "metis", "structured", "kahypar")
 
+# Options and keys of loops.toml that are gone, and what to do instead; named for one release.
+REMOVED = {
+    "skewed": "leave it out for tiles that overlap; chains that add to matrices run loop by loop",
+    "chain": "run the program with Program.chain(tile_size='auto'), which times the same ways",
+    "tile_sizes": "run the program with Program.chain(tile_size='auto'), which tries three sizes",
+}
+
 ORDERING = ("reorder", "split")
 CUTTING = ("reorder", "plan", "split")
 EVERY = ("reorder", "plan", "sweep", "split")
