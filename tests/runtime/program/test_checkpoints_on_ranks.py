@@ -103,7 +103,7 @@ def test_ranks_that_wait_go_on_wherever_one_was_killed(parts, path, monkeypatch)
 
 
 def test_tiles_are_refused_on_ranks(parts):
-    with pytest.raises(DistributedError, match="a program on ranks has no tiles: leave tile_size"):
+    with pytest.raises(MeshprepError, match="a program on ranks has no tiles: leave tile_size"):
         on_ranks(parts(2), None, FEW, kind="tiles")
 
 
