@@ -58,7 +58,7 @@ class Tried:
         str,
         typer.Option(
             "--device",
-            help="cpu, gpu: time it here. P100, V100, A100, H100, H200: rank by predicted traffic.",
+            help="cpu or gpu of this machine.",
         ),
     ] = "cpu"
     block_sizes: Annotated[
@@ -75,9 +75,6 @@ class Tried:
         str, typer.Option("--layouts", help="Layouts to try, with commas between them.")
     ] = "aos,soa"
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each candidate.")] = 9
-    registers: Annotated[
-        int, typer.Option("--registers", min=1, help="Registers of a thread, for predictions.")
-    ] = 48
 
 
 def run(
@@ -122,7 +119,6 @@ def run(
             strategies=None if tried.strategies is None else listed(tried.strategies),
             layouts=listed(tried.layouts),
             runs=tried.runs,
-            registers=tried.registers,
         )
     if not dry_run:
         done.plan.save(plan, overwrite=True)
@@ -163,11 +159,8 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
     tuned = done.tuned
     best = tuned.best
     rows = [_row(t, best) for t in tuned.trials[:SHOWN]]
-    how = f"timed on {tuned.machine}" if tuned.measured else f"predicted for {tuned.machine}"
-    header: tuple[str, ...] = ("strategy", "blocks", "SoA", "ms", "times the best")
-    if tuned.measured:
-        header = (*header[:4], "median", "spread", "runs", *header[4:])
-    console.show_table(f"loop {done.loop}, {how}", header, rows)
+    header = ("strategy", "blocks", "SoA", "ms", "median", "spread", "runs", "times the best")
+    console.show_table(f"loop {done.loop}, timed on {tuned.machine}", header, rows)
     if len(tuned.trials) > SHOWN:
         console.show(f"and {len(tuned.trials) - SHOWN} slower ones")
     console.show("")
@@ -202,25 +195,16 @@ def _way(trial: Trial) -> str:
 
 
 def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
-    runs = _ms(trial.median), console.difference(trial.spread), str(trial.runs)
     return (
         _strategy(trial),
         _blocks(trial),
         " ".join(trial.soa) or "-",
-        _ms(trial.seconds) if trial.runs else _range(trial),
-        *(runs if trial.runs else ()),
-        f"{_ranked_by(trial) / _ranked_by(best):.2f}",
+        _ms(trial.seconds),
+        _ms(trial.median),
+        console.difference(trial.spread),
+        str(trial.runs),
+        f"{trial.seconds / best.seconds:.2f}",
     )
-
-
-def _range(trial: Trial) -> str:
-    """A predicted time; from and to where it hangs on the rate of atomics, which is assumed."""
-    ends = [trial.seconds, *([trial.seconds * (1 + trial.spread)] if trial.spread > 0 else [])]
-    return " to ".join(map(_ms, ends))
-
-
-def _ranked_by(trial: Trial) -> float:
-    return trial.seconds if trial.runs else trial.median
 
 
 def _ms(seconds: float) -> str:

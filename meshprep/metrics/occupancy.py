@@ -15,7 +15,7 @@ BLOCKS = 32
 REGISTERS = 65536
 REGISTERS_PER_THREAD = 255
 REGISTER_UNIT = 256
-KIB, MIB = 1024, 1024 * 1024
+KIB = 1024
 # Seconds between the ends of two kernels that are launched one after the other and have nothing to
 # do. An assumption for all devices: 2 to 5 microseconds are usual from a host, about 1 in a graph.
 LAUNCH_SECONDS = 3e-6
@@ -35,20 +35,15 @@ class DeviceLimits:
     # Parts of a multiprocessor; each hands out its share of the registers to its warps.
     partitions: int
     bandwidth: float  # GB/s between memory and processor, as published; what a loop reaches is less
-    cache: int  # bytes of the second-level cache
-    # Atomic additions of eight bytes, in thousand millions a second: least and most. An H100
-    # was measured, at points by chance and in a row; of others no rate is known. There the most is
-    # one a clock in every slice of the cache (32 to 80 of them), the least a quarter of that.
-    atomics: tuple[float, float]
 
 
 # The A100 of 80 GB; A100, H100 and H200 on SXM boards.
 DEVICES = {
-    "P100": DeviceLimits(56, 64 * KIB, 48 * KIB, 256, 0, 2, 732, 4 * MIB, (11, 43)),
-    "V100": DeviceLimits(80, 96 * KIB, 96 * KIB, 256, 0, 4, 900, 6 * MIB, (22, 88)),
-    "A100": DeviceLimits(108, 164 * KIB, 163 * KIB, 128, KIB, 4, 2039, 40 * MIB, (28, 113)),
-    "H100": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 3352, 50 * MIB, (69, 81)),
-    "H200": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 4800, 50 * MIB, (69, 81)),
+    "P100": DeviceLimits(56, 64 * KIB, 48 * KIB, 256, 0, 2, 732),
+    "V100": DeviceLimits(80, 96 * KIB, 96 * KIB, 256, 0, 4, 900),
+    "A100": DeviceLimits(108, 164 * KIB, 163 * KIB, 128, KIB, 4, 2039),
+    "H100": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 3352),
+    "H200": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 4800),
 }
 
 

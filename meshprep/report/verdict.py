@@ -3,15 +3,13 @@
 from meshprep_runtime.cuda.strategies import COMMITS
 from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.metrics import VariantMetrics
-from meshprep_runtime.plan.tuned import Trial, Tuned
+from meshprep_runtime.plan.tuned import Trial
 
 from ..metrics.cost import Assumptions, Cost
 from .table import figure, two_digits
 
 # A reuse factor that changes by less than this share has not changed.
 ALIKE = 0.02
-# Predicted times of a GPU that differ by less decide nothing.
-CLOSE = 1.3
 BETTER, SAME, WORSE = "better", "same", "worse"
 
 
@@ -85,10 +83,10 @@ def tuned(plan: LoopPlan) -> str:
     """What `meshprep tune` found for a loop, machine by machine; empty where it was not asked."""
     found = []
     for one in plan.tuned:
-        best = one.best
-        how = "" if one.measured else f", by predicted traffic{_rival(one)}"
-        alike = f", {len(one.equals)} others as fast within the noise" if one.equals else ""
-        found.append(f"tuned for {one.machine}: {_way(best)}, {_call(best)}{how}{alike}")
+        if one.measured:
+            alike = f", {len(one.equals)} others as fast within the noise" if one.equals else ""
+            call = f"{1e3 * one.best.seconds:.3g} ms a call"
+            found.append(f"tuned for {one.machine}: {_way(one.best)}, {call}{alike}")
     return "; ".join(found)
 
 
@@ -97,24 +95,6 @@ def _way(trial: Trial) -> str:
     commit = f"commit {trial.commit}" if trial.commit != COMMITS[0] else ""
     threads = f"by {trial.threads} threads" if trial.threads else ""
     return " ".join(filter(None, [trial.strategy, trial.variant, threads, commit, layout]))
-
-
-def _call(trial: Trial) -> str:
-    """Its time; from and to where the rate of atomics is only assumed to lie in a range."""
-    ends = [1e3 * trial.seconds]
-    if not trial.runs and trial.spread > 0:
-        ends.append(ends[0] * (1 + trial.spread))
-    return f"{' to '.join(f'{ms:.3g}' for ms in ends)} ms a call"
-
-
-def _rival(one: Tuned) -> str:
-    """The best of another strategy, where the model cannot tell the two apart."""
-    best = one.best
-    others = (t for t in one.trials if t.strategy != best.strategy)
-    rival = min(others, key=lambda t: t.seconds, default=None)
-    if rival is None or rival.seconds > CLOSE * best.median:
-        return ""
-    return f" (close: {_way(rival)}, {_call(rival)}; only a GPU can tell)"
 
 
 def _why(after: VariantMetrics) -> str:

@@ -185,25 +185,5 @@ def test_what_was_tuned_is_told(plan):
     gpu = Tuned(Machine("gpu", "H200"), "", False, (trial,))
     changed = replace(plan, loops={"edges->cells": replace(loop, tuned=(cpu, gpu))})
     said = Comparison(("a",), (changed,)).columns()[0].verdict
-    assert "; tuned for A chip, 2 threads: sequential AoS, 2 ms a call; tuned for H200: " in said
-    assert said.endswith(
-        "hierarchical s64 by 32 threads SoA q r, 0.015 ms a call, by predicted traffic"
-    )
-
-
-def test_both_predictions_are_shown_where_they_are_close(plan):
-    """The rate of atomics is a range, and the model is no better than a third."""
-    loop = plan["edges->cells"]
-    blocks = Trial("hierarchical", "s64", (), 1e-5, 1e-5, 0.0, 0, "atomics")
-    atomics = Trial("global-atomics", "", (), 1.2e-5, 2.4e-5, 3.0, 0)
-    far = replace(atomics, seconds=1.4e-5)
-    told = []
-    for rival in (atomics, far):
-        tuned = Tuned(Machine("gpu", "H200"), "", False, (blocks, rival))
-        changed = replace(plan, loops={"edges->cells": replace(loop, tuned=(tuned,))})
-        told.append(Comparison(("a",), (changed,)).columns()[0].verdict)
-    assert told[0].endswith(
-        "hierarchical s64 commit atomics AoS, 0.01 ms a call, by predicted traffic (close: "
-        "global-atomics AoS, 0.012 to 0.048 ms a call; only a GPU can tell)"
-    )
-    assert told[1].endswith("0.01 ms a call, by predicted traffic")
+    # what an older version ranked without a GPU is left out
+    assert said.endswith("; tuned for A chip, 2 threads: sequential AoS, 2 ms a call")
