@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, Program
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.program.chains.numbers import number
 from meshprep_runtime.program.chains.owners import tile_owners
 
