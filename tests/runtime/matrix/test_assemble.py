@@ -12,7 +12,7 @@ from meshprep.loops import LoopRequest, read_requests
 from meshprep.loops.chains import read_chains
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import MeshprepError, ParLoop, Program
-from meshprep_runtime.matrix import Assembly, CsrMatrix, Product, assemble
+from meshprep_runtime.matrix import Assembly, CsrMatrix, assemble
 
 ARGS = [
     {"dat": "x", "map": "cells->nodes"},
@@ -126,7 +126,7 @@ def _pattern(plan):
     return csr.row_ptr, csr.columns
 
 
-@pytest.mark.parametrize("store", ["ellpack", "lazy-ellpack", "local"])
+@pytest.mark.parametrize("store", ["ellpack", "local"])
 def test_every_store_holds_the_same_matrix(plan, whole, store):
     made = Assembly(local_matrix, plan, store=store)(**whole)
     made.check()
@@ -134,24 +134,10 @@ def test_every_store_holds_the_same_matrix(plan, whole, store):
     assert np.array_equal(made.to_scipy().toarray(), summed(plan, whole))
 
 
-def test_lazy_rows_have_an_entry_for_each_of_their_elements(plan, whole):
-    """Nothing is summed: sorted, the entries of a row are those of scipy before it adds them."""
-    made = Assembly(local_matrix, plan, store="lazy-ellpack")(**whole)
-    matrix = plan.matrices["K"]
-    dofs = matrix.row_of[plan.maps["cells->dofs2"].table]
-    free = np.where(dofs >= 0, (dofs >= 0).sum(axis=1)[:, None], 0)
-    lengths = np.bincount(dofs[dofs >= 0], free[dofs >= 0], minlength=made.shape[0])
-    assert np.array_equal((made.columns >= 0).sum(axis=0), lengths)
-    assert made.columns.shape[0] == lengths.max()
-    x = np.arange(made.shape[1], dtype=float)
-    assert np.array_equal(Product(made) @ x, summed(plan, whole) @ x)
-
-
-@pytest.mark.parametrize("store", ["ellpack", "lazy-ellpack"])
-def test_padding_past_what_places_can_say_is_refused(plan, store, monkeypatch):
+def test_padding_past_what_places_can_say_is_refused(plan, monkeypatch):
     monkeypatch.setattr(assemble, "INDEX_LIMIT", 1000)
     with pytest.raises(MeshprepError, match=r"'K' is past 2\^31-1 values with padding: use 'csr'"):
-        Assembly(local_matrix, plan, store=store)
+        Assembly(local_matrix, plan, store="ellpack")
 
 
 def count_and_add(a, b, c, K):
@@ -321,7 +307,7 @@ def test_a_checkpoint_keeps_a_matrix(full_plan, whole, tmp_path, every):
 
 
 def test_what_cannot_be_assembled_is_refused(plan):
-    with pytest.raises(MeshprepError, match="'dense' is unknown: use csr, ellpack, lazy-ellpack"):
+    with pytest.raises(MeshprepError, match="'dense' is unknown: use csr, ellpack, local"):
         Assembly(local_matrix, plan, store="dense")
     args = tuple(a for a in plan.loop.args if a.columns is None)
     bare = replace(plan, loop=replace(plan.loop, args=args), matrices={})
