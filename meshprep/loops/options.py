@@ -22,6 +22,7 @@ REMOVED = {
     "registers": "only report predicts, from --registers of its own",
     "skewed": "leave it out for tiles that overlap; chains that add to matrices run loop by loop",
     "chain": "run the program with Program.chain(tile_size='auto'), which times the same ways",
+    "weights auto": "give numbers, the elements that each rank ran in a second",
     "tile_sizes": "run the program with Program.chain(tile_size='auto'), which tries three sizes",
 }
 

@@ -14,7 +14,6 @@ from rank_programs import PROGRAM, on_one_rank, random_mesh, start_values
 
 from airfoil import KERNELS, Airfoil, prepared_airfoil
 from meshprep.distribute.job import SplitJob, run
-from meshprep.distribute.shares import weights_from
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import read
 from meshprep.loops import LoopRequest, read_requests
@@ -130,6 +129,16 @@ def seconds_by_work(plan, slow):
     return max(slow * elements[0], elements[1])
 
 
+def weights_from(timings):
+    """The edges that each rank owned and ran in a second."""
+    ranks = json.loads(timings.read_text())["loops"]["flux"].values()
+    return tuple(
+        (r["elements"]["core"] + r["elements"]["boundary"])
+        / sum(r[name] for name in ("core", "boundary", "exec", "other"))
+        for r in ranks
+    )
+
+
 def slowest_seconds(timings):
     """What the rank took that computed longest."""
     ranks = json.loads(timings.read_text())["loops"]["flux"].values()
@@ -153,8 +162,7 @@ def test_parts_by_the_times_of_a_run_are_nearly_the_best(mpiexec, squares, tmp_p
         assert done.returncode == 0, done.stderr
         for slow in SLOW:
             parts, ratio = tmp_path / f"{slow}.parts.h5", float(slow)
-            weights = weights_from(tmp_path / f"timings{slow}", 2)
-            how = SplitOptions("rcb", weights=tuple(weights.tolist()))
+            how = SplitOptions("rcb", weights=weights_from(tmp_path / f"timings{slow}"))
             run(SplitJob(square, parts, (2,), requests, how, overwrite=True))
             best = edges * ratio / (1 + ratio)
             excess[slow] = seconds_by_work(parts, ratio) / best
