@@ -19,7 +19,9 @@ PARTITIONERS = ("blocks", "contiguous", "metis", "structured")
 # Options and keys of loops.toml that are gone, and what to do instead; named for one release.
 REMOVED = {
     "kahypar": "use blocks, or metis for a second opinion",
-    "registers": "only report predicts, from --registers of its own",
+    "registers": "only report has it, for the occupancy",
+    "bandwidth": "give times that you measured: --measured LOOP=BEFORE:AFTER",
+    "launch": "give times that you measured: --measured LOOP=BEFORE:AFTER",
     "skewed": "leave it out for tiles that overlap; chains that add to matrices run loop by loop",
     "chain": "run the program with Program.chain(tile_size='auto'), which times the same ways",
     "weights auto": "give numbers, the elements that each rank ran in a second",

@@ -5,7 +5,7 @@ from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.metrics import VariantMetrics
 from meshprep_runtime.plan.tuned import Trial
 
-from ..metrics.cost import Assumptions, Cost
+from ..metrics.cost import Cost
 from .table import figure, two_digits
 
 # A reuse factor that changes by less than this share has not changed.
@@ -51,24 +51,17 @@ def verdict(before: VariantMetrics | None, after: VariantMetrics, *, repaid: boo
     return "; ".join([*parts, *_traffic(before, after), *_price(before, after)])
 
 
-def repayment(cost: Cost, assumptions: Assumptions) -> str:
+def repayment(cost: Cost) -> str:
     """What preparing cost and after how many calls it pays; empty where neither is known."""
     if not cost.seconds:
         return ""
     cost_text = f"prepared in {_seconds(cost.seconds)}"
     if cost.saved is None:
-        return f"{cost_text}; what a call saves was not measured and cannot be predicted"
-    basis = (
-        "as measured"
-        if cost.measured
-        else f"predicted from memory transactions at {assumptions.gigabytes:,.0f} GB/s"
-        f" ({assumptions.device if assumptions.bandwidth is None else 'as given'})"
-        f" and {assumptions.launch:g} us a launch"
-    )
+        return f"{cost_text}; what a call saves was not measured"
     if cost.calls is None:
-        return f"{cost_text}, which no number of calls repays, {basis}"
+        return f"{cost_text}, which no number of calls repays, as measured"
     what = "calls" if cost.loops == 1 else "calls of all its loops"
-    return f"{cost_text}, repaid after {_about(cost.calls)} {what}, {basis}"
+    return f"{cost_text}, repaid after {_about(cost.calls)} {what}, as measured"
 
 
 def against_metis(own: VariantMetrics, metis: VariantMetrics) -> str:
