@@ -59,14 +59,7 @@ __all__ = [
     "renumbered",
 ]
 
-STAGES = (
-    "topology",
-    "locality",
-    "blocks and grouping",
-    "colours and staging",
-    "figures",
-    "proof",
-)
+STAGES = ("topology", "locality", "blocks and grouping", "colours and staging", "figures", "proof")
 
 
 @dataclass(frozen=True, eq=False)
