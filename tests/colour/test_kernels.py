@@ -17,6 +17,7 @@ number_points = from_python(number_points)
 bit = from_python(bit)
 first_colours = from_python(first_colours)
 lowest = from_python(lowest)
+first_fit = from_python(first_fit)
 saturate = from_python(saturate)
 
 random_table = st.builds(
