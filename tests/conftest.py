@@ -37,6 +37,14 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Say last what the tests that were skipped need."""
+    from skips import missing
+
+    for line in missing(r.longrepr[2] for r in terminalreporter.stats.get("skipped", ())):
+        terminalreporter.write_line(f"skipped: {line}")
+
+
 def _link_kernels(place):
     usual = root()
     if usual is not None:
