@@ -50,7 +50,8 @@ def _link_kernels(place):
     if usual is not None:
         for path in (usual / "kernels", place):
             path.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
+        # not everybody may link on Windows, where each state compiles its own
+        with suppress(FileExistsError if os.name == "posix" else OSError):
             (place / "kernels").symlink_to(usual / "kernels")
 
 
