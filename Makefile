@@ -63,7 +63,7 @@ test-lowest test-newest: test-%:
 	$(PYTHON) -m venv $(BUILD)/$*
 	$(PYTHON) tests/versions.py $* > $(BUILD)/$*.txt
 	$(BUILD)/$*/$(SCRIPTS)/python $(INSTALL) --upgrade $(ANY_$*) -r $(BUILD)/$*.txt
-	$(BUILD)/$*/$(SCRIPTS)/python $(INSTALL) --no-deps -e ./runtime -e .
+	$(BUILD)/$*/$(SCRIPTS)/python $(INSTALL) --no-deps -e ./runtime -e ./cuda-check -e .
 	$(BUILD)/$*/$(SCRIPTS)/python examples/demo.py
 	$(BUILD)/$*/$(SCRIPTS)/python $(RUN_TESTS) -m "not slow and not long" $(TESTS)
 
