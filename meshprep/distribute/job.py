@@ -119,6 +119,7 @@ def run(
         staged, *more = of_root(ranks, lambda: files.enter_context(_new(job)))
         progress(0, total, "reading")
         subject = _subject(job, ranks)
+        notes = [*notes, *job.how.notes_on(subject, slices=job.slices)]
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
         for i, parts in enumerate(job.parts):
