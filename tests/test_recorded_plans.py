@@ -41,7 +41,6 @@ ONE_TYPE = ("triangles", "tetrahedra", "shuffled hexahedron", "airfoil")
 BLOCKS = {
     "fast": {"effort": "fast"},
     "strong": {"effort": "strong"},
-    "colour weight": {"colour_weight": 2.0},
     "staged bytes": {"staged_bytes": 1400},
 }
 

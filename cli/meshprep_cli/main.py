@@ -56,7 +56,7 @@ def _explain(error: BaseException) -> int:
         return _fail("interrupted: nothing was written", INTERRUPTED)
     if any(c.__name__ == "ClickException" for c in type(error).__mro__):
         # Typer brings its own click or uses the installed one, by version.
-        text = error.format_message()  # type: ignore[attr-defined]
+        text = _removed(error) or error.format_message()  # type: ignore[attr-defined]
         command = getattr(getattr(error, "ctx", None), "command_path", "meshprep")
         return _fail(f"{text} (see {command} --help)", BAD_INPUT)
     if isinstance(error, MeshprepError):
@@ -68,6 +68,13 @@ def _explain(error: BaseException) -> int:
         return _fail(f"{where}{error.strerror or error}", BAD_INPUT)
     text = f"a fault in meshprep: {type(error).__name__}: {error}"
     return _fail(f"{text}: run again with --traceback and report it", INTERNAL)
+
+
+def _removed(error: BaseException) -> str | None:
+    """What to do instead, where the error is about a flag of an earlier version."""
+    from meshprep.loops.options import REMOVED
+
+    return REMOVED.get(getattr(error, "option_name", "").lstrip("-").replace("-", "_"))
 
 
 def _fail(text: str, code: int) -> int:

@@ -20,6 +20,9 @@ ORDERING = ("reorder", "split")
 CUTTING = ("reorder", "plan", "split")
 EVERY = ("reorder", "plan", "sweep", "split")
 
+# Options of earlier versions, with what is said to who still names them.
+REMOVED = {"colour_weight": "`colour_weight` was removed in 0.2: use --partition structured"}
+
 
 @dataclass(frozen=True)
 class OptionRow:
@@ -59,13 +62,11 @@ class Options:
         over such a set, or for a mesh that keeps its order, it gives blocks that list their
         elements.
     partition_options : mapping
-        Options of the partitioner, by name; the next four go before them.
+        Options of the partitioner, by name; the next three go before them.
     effort : str or None
         How long to search: ``"fast"``, ``"default"``, ``"strong"``, or a multiple of the default.
     time_limit : float or None
         Seconds to search instead, all of which are used.
-    colour_weight : float or None
-        Price of one more thread colour in a block, in loads.
     staged_bytes : int or None
         The most bytes that a block may stage.
     block_size : int or None
@@ -145,13 +146,6 @@ class Options:
         None,
         "--time-limit",
         "Seconds to search for blocks, all of which are used, instead of --effort.",
-        CUTTING,
-        of_partitioner=True,
-    )
-    colour_weight: float | None = _option(
-        None,
-        "--colour-weight",
-        "Price of one more thread colour in a block, in loads; larger: fewer colours, more loads.",
         CUTTING,
         of_partitioner=True,
     )

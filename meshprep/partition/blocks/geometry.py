@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import chunks, read_only
 
-from ...colour.thread_colours import colour_threads, thread_bound
-from ..blocks_of import sort_by
 from ..loads import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 
@@ -29,7 +27,6 @@ class Geometry:
 
     table: NDArray[np.int32]
     weight: NDArray[np.int32]
-    written: NDArray[np.bool_]
     coordinates: NDArray[np.float64]
     known: bool
     positions: NDArray[np.float64] | None = None
@@ -39,17 +36,16 @@ class Geometry:
         cls,
         table: NDArray[np.int32],
         weight: NDArray[np.int32],
-        written: NDArray[np.bool_],
         coordinates: NDArray[np.float64],
         *,
         known: bool = True,
     ) -> Geometry:
         """Without the axes along which everything is at one place."""
-        return cls(table, weight, written, _in_use(coordinates), known)
+        return cls(table, weight, _in_use(coordinates), known)
 
     def __post_init__(self) -> None:
         # Kernels are compiled once for arrays that may be written to and once for others.
-        for name in ("table", "weight", "written", "coordinates"):
+        for name in ("table", "weight", "coordinates"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @cached_property
@@ -70,8 +66,8 @@ class Geometry:
         if points.size and points[0] < 0:
             points, local = points[1:], local - 1
         return Geometry(
-            np.ascontiguousarray(local, np.int32), self.weight[points], self.written[points],
-            self.coordinates[chosen], self.known, self._positions_of(points),
+            np.ascontiguousarray(local, np.int32), self.weight[points], self.coordinates[chosen],
+            self.known, self._positions_of(points),
         )  # fmt: skip
 
     def _positions_of(self, points: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -103,25 +99,9 @@ class Geometry:
         directions = rotated(where.shape[1], rotation)
         return bisect(self.table, self.position, where, directions, n_blocks, self.thinnest)
 
-    def part(self, inside: NDArray[np.int32], n_blocks: int) -> NDArray[np.int32]:
-        """Bisect some elements; the part of each."""
-        where, directions = self.coordinates[inside], np.eye(self.coordinates.shape[1])
-        return bisect(self.table[inside], self.position, where, directions, n_blocks, self.thinnest)
-
     def loads(self, block: NDArray[np.int32], n_blocks: int) -> int:
         """The weighted loads of blocks, counted afresh. O(n * arity)."""
         return int(weighted_loads_of(self.table, self.weight, block, n_blocks))
-
-    def colours(self, block: NDArray[np.int32], n_blocks: int, *, exact: bool) -> int:
-        """The thread colours of all blocks, or the least that these can have."""
-        offset, member = sort_by(block, n_blocks)
-        # what is not written becomes a point of the element alone
-        own = self.weight.size + np.arange(block.size, dtype=np.int32)[:, None]
-        written = np.where((self.table >= 0) & self.written[self.table], self.table, own)
-        rows, n_points = written[member], self.weight.size + block.size
-        if exact:
-            return int(colour_threads(rows, n_points, offset).count.sum())
-        return int(thread_bound(rows, n_points, offset).sum())
 
 
 class Sample(NamedTuple):

@@ -20,8 +20,7 @@ class Phase:
 
     As of :class:`groups.AnnealingSchedule`; ``over`` counts the points that an element loads.
     ``rate`` is in points an element; of more sweeps, each counts less. Blocks that begin well, of
-    unequal sizes, have no pressure to be equal. ``softness`` matters where colours have a price. A
-    ``group`` has about so many elements.
+    unequal sizes, have no pressure to be equal. A ``group`` has about so many elements.
     """
 
     sweeps: float
@@ -33,7 +32,6 @@ class Phase:
     pull: tuple[float, float]
     over: tuple[float, float]
     rate: float = 0.0
-    softness: tuple[float, float] = (0.5, 0.5)
     group: int = GROUP_ELEMENTS
 
     def hotter(self, times: float) -> Phase:
@@ -61,9 +59,7 @@ class Phase:
 # What pressure rises by in a sweep of the default effort where a block is over the mean by its cap.
 RATE = 0.4
 # Single elements, then ever larger clusters; all levels above these are annealed as the largest.
-ELEMENTS = Phase(
-    44, 2, 0.9, (0.55, 0.08), 0.36, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0), RATE, (4.0, 0.5)
-)
+ELEMENTS = Phase(44, 2, 0.9, (0.55, 0.08), 0.36, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0), RATE)
 CLUSTERS = (
     Phase(20, 2, 1.0, (3.0, 1.1), 0.25, (0.2, 0.1), (5.0, 1.0), (0.6, 0.6), RATE),
     Phase(22, 2, 1.0, (2.4, 0.5), 0.25, (0.1, 0.08), (4.0, 0.5), (0.6, 0.7), RATE),
