@@ -1,5 +1,6 @@
 """Weights of ranks for the shortest run: from times alone, from one measured run, by both."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -73,7 +74,7 @@ def best_weights(times: RankTimes, kinds: NDArray[np.int64] | None = None) -> ND
         if best >= 0 and seconds[best] < least:
             weights, least = tried[best], seconds[best]
         else:
-            step = step**0.5
+            step = math.sqrt(step)
     return np.asarray(weights[kind] / weights.min())
 
 

@@ -1,5 +1,6 @@
 """Annealing of blocks on one level: its groups, its schedule, and what comes of it."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from meshprep_runtime.maps import read_only
 
 from ...kernels import Bools, Float64s, Int32s, clock
+from ...kernels.arithmetic import random_frame
 from ...kernels.parallel import each
 from ...mesh.incidence import Csr
 from .anneal import EVEN_GAIN
@@ -193,7 +195,7 @@ class Annealing:
     def _parts(self, phase: Phase, total: int) -> int:
         """How often a level is grouped for so many sweeps."""
         often = MORE_GROUPINGS if self._elements.weight.size <= LONE_GROUP else 1
-        parts = min(total, max(1, round(often * phase.groupings * self.effort**0.5)))
+        parts = min(total, max(1, round(often * phase.groupings * math.sqrt(self.effort))))
         parts = 1 + total // LONG if self.small else parts
         # what fits into the time is found out on the way
         return min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
@@ -208,9 +210,9 @@ class Annealing:
         (first, final), one = phase.temperature, self._sizes.mean_weight
         drawn = self._guided * (1.0 if self.geometry.known or self.sizes else PULL_GUESSED)
         # parts of unlike sizes have shares to keep to instead
-        rate = 0.0 if self.sizes else phase.rate / self.effort**0.5
+        rate = 0.0 if self.sizes else phase.rate / math.sqrt(self.effort)
         # in a long search, whole regions would fill
-        over = min(loaded, MOST_OVER * heat) * min(2.0, max(1.0, self.effort**0.5)) / one
+        over = min(loaded, MOST_OVER * heat) * min(2.0, max(1.0, math.sqrt(self.effort))) / one
         return AnnealingSchedule(
             0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
             (heat * first, heat * final), phase.excess,
@@ -259,5 +261,4 @@ class Annealing:
             in_space(level.place[::step]), level.weight[::step].copy(), block[::step].copy(),
             self.n_blocks,
         )  # fmt: skip
-        directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
-        return bisect_places(where, count, directions=directions)
+        return bisect_places(where, count, directions=random_frame(number, 3))

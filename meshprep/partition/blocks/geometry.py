@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import chunks, read_only
 
+from ...kernels.arithmetic import cosine_and_sine, random_frame
 from ..loads import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 
@@ -119,21 +120,17 @@ class Sample(NamedTuple):
 
 def rotated(d: int, rotation: float) -> NDArray[np.float64]:
     """Rows are ``d`` orthogonal directions: the axes, rotated in each plane of two next ones."""
-    directions = np.eye(d)
+    directions, (cosine, sine) = np.eye(d), cosine_and_sine(rotation)
     for a in range(d - 1):
-        plane = np.eye(d)
-        plane[a : a + 2, a : a + 2] = [
-            [np.cos(rotation), np.sin(rotation)],
-            [-np.sin(rotation), np.cos(rotation)],
-        ]
-        directions = plane @ directions
+        first, second = directions[a].copy(), directions[a + 1].copy()
+        directions[a] = cosine * first + sine * second
+        directions[a + 1] = cosine * second - sine * first
     return directions
 
 
 def frames(d: int, rotation: float, count: int) -> list[NDArray[np.float64]]:
     """A rotated frame, and others at random."""
-    drawn = [np.random.default_rng(k).normal(size=(d, d)) for k in range(1, count)]
-    return [rotated(d, rotation), *(np.linalg.qr(frame)[0] for frame in drawn)]
+    return [rotated(d, rotation), *(random_frame(k, d) for k in range(1, count))]
 
 
 def block_count(n: int, block_size: int) -> int:
