@@ -12,12 +12,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 FUZZ ?=
 
-.PHONY: help demo test test-ci test-all wheel fuzz lint readers docs format env bench clean
+.PHONY: help demo test test-ci test-all test-processors wheel fuzz lint readers docs format env bench clean
 
 help:
 	@echo "make demo     generate a mesh, reorder it, time a loop before and after"
 	@echo "make test     run the tests, all but the slow ones"
 	@echo "make test-ci  the slow ones, too, as CI does; make test-all: all of them"
+	@echo "make test-processors  plans as other processors make them, whose kernels are compiled first"
 	@echo "make wheel    wheels in dist/, with the kernels compiled for this kind of processor"
 	@echo "make fuzz     20,000 random combinations of meshes, loops and options (FUZZ=--help)"
 	@echo "make readers  install VTK and Gmsh, which then check our files in the tests"
@@ -49,6 +50,10 @@ test-ci: env
 
 test-all: env
 	$(PYTEST)
+
+# As other processors make plans: numba compiles for them, BLAS, NumPy and libm are told so.
+test-processors: env
+	$(BIN)/python -m pytest tests/test_processors.py
 
 # Machine code for a family of processors, for this Python and this numba. TASKS= compiles for the
 # default reordering of a Gmsh mesh alone, BUILD is where the machine code is put together.
