@@ -82,17 +82,17 @@ def _inner_wall(x: NDArray[np.float64]) -> NDArray[np.float64]:
     larger = np.sqrt((length + np.abs(ahead)) / 2)
     smaller = thickness / (2 * larger)
     along, off = np.where(ahead > 0, (larger, smaller), (smaller, larger))
-    return _spline(
-        np.concatenate([-along[::-1], along[1:]]), np.concatenate([off[::-1], off[1:]]), x
-    )
+    knots = np.concatenate([-along[::-1], along[1:]])
+    return _spline(knots, np.concatenate([off[::-1], off[1:]]), x)
 
 
 def _spline(
     knots: NDArray[np.float64], values: NDArray[np.float64], x: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The cubic spline through values at knots whose ends are no knots of it, at some x."""
+    """The not-a-knot cubic spline through values at knots, at some x."""
     step, rise = np.diff(knots), np.diff(values) / np.diff(knots)
-    # one equation for the slope at each knot: what is before it, its own, what is behind
+    # tridiagonal equations for the slopes at the knots; at the ends the first two and the last two
+    # pieces are one cubic
     before = np.concatenate([[0.0], step[1:], [step[-2] + step[-1]]])
     own = np.concatenate([[step[1]], 2 * (step[:-1] + step[1:]), [step[-2]]])
     behind = np.concatenate([[step[0] + step[1]], step[:-1], [0.0]])

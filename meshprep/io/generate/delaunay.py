@@ -71,7 +71,7 @@ def _triangulate(points: NDArray[np.float64], shuffle: bool, seed: int) -> Mesh:
 def _spatial_order(points: NDArray[np.float64]) -> NDArray[np.intp]:
     """Row by row of a grid with one or two points a square, so that unshuffled means local."""
     dim = points.shape[1]
-    # the smallest whole root from which on that many squares or cubes hold all points
+    # the fewest rows whose squares, or cubes, are as many as the points
     rows = next(k for k in count(1) if k**dim >= len(points))
     strips = [(points[:, axis] * rows).astype(np.int64) for axis in range(1, dim)]
     return np.lexsort([points[:, 0], *strips])
