@@ -1,13 +1,12 @@
 """Reuse against thread colours, as in Figures 20 and 21 of [S19], on structured meshes.
 
 A line of elements has few thread colours and little reuse, a brick much of both; METIS gives what
-it gives, and ``blocks`` the most reuse. Mt-KaHyPar joins where it is installed.
+it gives, and ``blocks`` the most reuse.
 """
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -69,8 +68,6 @@ def _ways(case: Case) -> list[tuple[str, Mapping[str, Any]]]:
     ways += [("structured", {"shape": shape}) for shape in shapes]
     ways += [("metis", {}), ("metis", {"graph": "conflict", "tolerance": 1.001, "improve": False})]
     ways.append(("blocks", {}))
-    if find_spec("mtkahypar") is not None:
-        ways.append(("kahypar", {}))
     return ways
 
 

@@ -56,8 +56,9 @@ def _explain(error: BaseException) -> int:
         return _fail("interrupted: nothing was written", INTERRUPTED)
     if any(c.__name__ == "ClickException" for c in type(error).__mro__):
         # Typer brings its own click or uses the installed one, by version.
-        text = _removed(error) or error.format_message()  # type: ignore[attr-defined]
+        text = error.format_message()  # type: ignore[attr-defined]
         command = getattr(getattr(error, "ctx", None), "command_path", "meshprep")
+        text = _gone(getattr(error, "option_name", "")) or text
         return _fail(f"{text} (see {command} --help)", BAD_INPUT)
     if isinstance(error, MeshprepError):
         return _fail(str(error), BAD_INPUT)
@@ -70,11 +71,12 @@ def _explain(error: BaseException) -> int:
     return _fail(f"{text}: run again with --traceback and report it", INTERNAL)
 
 
-def _removed(error: BaseException) -> str | None:
-    """What to do instead, where the error is about a flag of an earlier version."""
+def _gone(flag: str) -> str:
+    """What to do instead of an option that there is no longer; empty for any other."""
     from meshprep.loops.options import REMOVED
 
-    return REMOVED.get(getattr(error, "option_name", "").lstrip("-").replace("-", "_"))
+    instead = REMOVED.get(flag.removeprefix("--").replace("-", "_"))
+    return f"{flag} was removed in 0.2: {instead}" if instead else ""
 
 
 def _fail(text: str, code: int) -> int:

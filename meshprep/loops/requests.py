@@ -56,7 +56,7 @@ class LoopRequest:
             raise MeshprepError(f'{self.where}: needs over = "SET" and args = [ {{ ... }}, ... ]')
         unknown = sorted(set(values) - {"over", "args", *_OPTIONS})
         for name in REMOVED.keys() & set(unknown):
-            raise MeshprepError(f"{self.where}: {REMOVED[name]}")
+            raise MeshprepError(f"{self.where}: `{name}` was removed in 0.2: {REMOVED[name]}")
         if unknown:
             known = ", ".join(("over", "args", *_OPTIONS))
             raise MeshprepError(f"{self.where}: unknown key '{unknown[0]}': use {known}")

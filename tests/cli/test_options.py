@@ -135,10 +135,13 @@ def test_what_an_option_cannot_be():
 
 def test_an_option_that_was_removed_says_what_to_do(cli, mesh_file, tmp_path):
     said = "`colour_weight` was removed in 0.2: use --partition structured"
-    for given in (["--colour-weight", "4"], ["--partition-option", "colour_weight=4"]):
+    for name, *given in (
+        ("--colour-weight", "--colour-weight", "4"),
+        ("`colour_weight`", "--partition-option", "colour_weight=4"),
+    ):
         code, out, err = cli("reorder", mesh_file, *given, "--dry-run")
         assert (code, out) == (2, "")
-        assert err.startswith(f"meshprep: error: {said}")
+        assert err.startswith(f"meshprep: error: {said.replace('`colour_weight`', name)}")
     path = tmp_path / "loops.toml"
     arg = 'args = [{ dat = "q", map = "edges->cells", access = "inc" }]'
     path.write_text(f'[loop.a]\nover = "edges"\ncolour_weight = 4\n{arg}\n')

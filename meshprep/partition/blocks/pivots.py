@@ -17,8 +17,8 @@ PIVOTS = 10
 DIMENSIONS = 3
 SMOOTHING = 20
 # Vertices that no distance tells apart, as those around a hub, stand along the first axis in the
-# order of their numbers, all on so much of a step: last digits would decide otherwise.
-TIE = 0.01
+# order of their numbers, all within so much of a step: last digits would decide otherwise.
+TIE = 0.1
 
 
 def pivot_coordinates(graph: Csr, n_pivots: int = PIVOTS) -> Float64s:
@@ -35,8 +35,10 @@ def pivot_coordinates(graph: Csr, n_pivots: int = PIVOTS) -> Float64s:
     O((n_pivots + smoothing) * edges).
     """
     distance, shift = _distances(graph.offset, graph.index, n_pivots)
-    where = smoothed(graph, _project(distance, _principal(distance)), SMOOTHING)
-    where[:, 0] += shift * 2 * np.sqrt(n_pivots) + TIE / max(1, len(where)) * np.arange(len(where))
+    where = _project(distance, _principal(distance))
+    where[:, 0] += TIE / max(1, len(where)) * np.arange(len(where))
+    where = smoothed(graph, where, SMOOTHING)
+    where[:, 0] += shift * 2 * np.sqrt(n_pivots)
     return where
 
 
