@@ -15,12 +15,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 FUZZ ?=
 
-.PHONY: help demo test test-ci test-all test-lowest test-newest wheel fuzz lint readers docs format env bench clean
+.PHONY: help demo test test-ci test-all test-processors test-lowest test-newest wheel fuzz lint readers docs format env bench clean
 
 help:
 	@echo "make demo     generate a mesh, reorder it, time a loop before and after"
 	@echo "make test     run the tests, all but the slow ones"
 	@echo "make test-ci  the slow ones, too, as CI does; make test-all: all of them"
+	@echo "make test-processors  plans as other processors make them, whose kernels are compiled first"
 	@echo "make test-lowest, make test-newest    the demo and the tests with the lowest versions that"
 	@echo "              are declared, and with the newest, pre-releases too (TESTS=tests/runtime)"
 	@echo "make wheel    wheels in dist/, with the kernels compiled for this kind of processor"
@@ -54,6 +55,10 @@ test-ci: env
 
 test-all: env
 	$(PYTEST)
+
+# As other processors make plans: numba compiles for them, BLAS, NumPy and libm are told so.
+test-processors: env
+	$(BIN)/python -m pytest tests/test_processors.py
 
 # In environments of their own. TESTS= are the files and folders that run.
 TESTS ?=

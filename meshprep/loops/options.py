@@ -6,6 +6,7 @@ take it, and whether a loop may have its own in loops.toml. Name, type and defau
 
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
@@ -18,6 +19,7 @@ PARTITIONERS = ("blocks", "contiguous", "metis", "structured")
 
 # Options and keys of loops.toml that are gone, and what to do instead; named for one release.
 REMOVED = {
+    "colour_weight": "use --partition structured",
     "kahypar": "use blocks, or metis for a second opinion",
     "registers": "only report has it, for the occupancy",
     "bandwidth": "give times that you measured: --measured LOOP=BEFORE:AFTER",
@@ -71,13 +73,11 @@ class Options:
         over such a set, or for a mesh that keeps its order, it gives blocks that list their
         elements.
     partition_options : mapping
-        Options of the partitioner, by name; the next four go before them.
+        Options of the partitioner, by name; the next three go before them.
     effort : str or None
         How long to search: ``"fast"``, ``"default"``, ``"strong"``, or a multiple of the default.
     time_limit : float or None
         Seconds to search instead, all of which are used.
-    colour_weight : float or None
-        Price of one more thread colour in a block, in loads.
     staged_bytes : int or None
         The most bytes that a block may stage.
     block_size : int or None
@@ -157,13 +157,6 @@ class Options:
         None,
         "--time-limit",
         "Seconds to search for blocks, all of which are used, instead of --effort.",
-        CUTTING,
-        of_partitioner=True,
-    )
-    colour_weight: float | None = _option(
-        None,
-        "--colour-weight",
-        "Price of one more thread colour in a block, in loads; larger: fewer colours, more loads.",
         CUTTING,
         of_partitioner=True,
     )
@@ -264,6 +257,30 @@ class Options:
         values["partition_options"] = self.given_to_partitioner
         joined = {name for name, row in table() if row.of_partitioner}
         return {name: value for name, value in values.items() if name not in joined}
+
+    def for_names(self, chosen: Mapping[str, Any]) -> "Options":
+        """These options with others over them.
+
+        Parameters
+        ----------
+        chosen : mapping
+            Values by the names of options.
+
+        Returns
+        -------
+        Options
+
+        Raises
+        ------
+        MeshprepError
+            For names that no option has, and values that cannot be.
+        """
+        names = [name for name, _ in table()]
+        for name in chosen:
+            if name not in names:
+                near = get_close_matches(name, names, 2, 0.5) or names
+                raise MeshprepError(f"there is no option '{name}': use {', '.join(near)}")
+        return replace(self, **chosen)
 
     def for_loop(self, own: Mapping[str, Any]) -> "Options":
         """These options with those of one loop over them.

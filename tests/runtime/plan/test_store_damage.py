@@ -81,6 +81,20 @@ def test_any_flipped_byte_is_refused(airfoil, path):
         one_line(error, str(path))
 
 
+def test_a_plan_that_a_program_writes(airfoil, path):
+    airfoil.save(path)
+    with h5py.File(path, "r+"):
+        with pytest.raises(PlanError) as error:
+            Plan.load(path)
+        one_line(error, "open for writing", "close it there")
+    assert Plan.load(path).sizes == airfoil.sizes
+    with h5py.File(path, "r"):
+        Plan.load(path)
+    path.write_bytes(path.read_bytes() + b"0")
+    with h5py.File(path, "r"), pytest.raises(PlanError, match="does not match its checksum"):
+        Plan.load(path)
+
+
 def test_what_is_added_or_cut_off_is_refused(airfoil, path):
     airfoil.save(path)
     data = path.read_bytes()
