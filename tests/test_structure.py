@@ -125,6 +125,45 @@ def test_modules_functions_and_lists_of_parameters_are_short():
     assert [name for name, _, lines in functions() if lines > MOST_LINES_OF_FUNCTION] == []
 
 
+# Rooms that decide about plans, and what has other last digits on other processors: BLAS, LAPACK,
+# libm, and vector instructions that NumPy finds at run time. Matrices of integers are exact.
+DECIDE = (
+    *("partition", "colour", "distribute", "reorder", "mesh", "topology", "pipeline", "loops"),
+    "io.generate",
+)
+ROUNDED = {
+    "np": "linalg dot vdot inner matmul tensordot einsum exp expm1 log log1p log2 log10 power sin "
+    "cos tan arcsin arccos arctan arctan2 hypot cbrt sinh cosh tanh float_power polyfit interp",
+    "math": "exp expm1 log log1p log2 log10 pow sin cos tan asin acos atan atan2 hypot cbrt dist",
+    "random": "normal standard_normal exponential uniform",
+}
+
+
+def rounded(node: ast.AST) -> bool:
+    """Whether a node asks for what is rounded in a way of its own on some processors."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            return name == "dot" or name in ROUNDED.get(module, "").split()
+        case ast.ImportFrom(module="math", names=names):
+            return any(one.name in ROUNDED["math"].split() for one in names)
+        case ast.BinOp(op=ast.Pow(), right=ast.Constant(value=float()) | ast.BinOp(op=ast.Div())):
+            return True
+    return isinstance(node, ast.keyword) and node.arg == "fastmath"
+
+
+def test_what_decides_about_plans_is_rounded_alike_everywhere():
+    rooms = tuple(f"meshprep.{room}." for room in DECIDE)
+    wrong = [
+        f"{name}:{node.lineno}"
+        for name, (_, nodes, _) in sources().items()
+        for node in nodes
+        if f"{name}.".startswith(rooms) and rounded(node)
+    ]
+    assert wrong == []
+    for text in ("np.linalg.inv(a)", "math.log(x)", "x ** 0.5", "x ** (1 / 3)", "a.dot(b)"):
+        assert any(map(rounded, ast.walk(ast.parse(text)))), text
+
+
 @pytest.mark.parametrize(
     ("code", "absent"),
     [

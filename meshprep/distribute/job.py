@@ -123,6 +123,7 @@ def run(
         progress(0, total, "reading")
         subject = _subject(job, ranks)
         notes = [*notes, *agreed(ranks, partial(_sizes, job, subject))]
+        notes += job.how.notes_on(subject, slices=job.slices)
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
         for i, parts in enumerate(job.parts):

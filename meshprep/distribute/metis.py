@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ..kernels.arithmetic import power
 from ..mesh.incidence import Csr
 from . import kway
 
@@ -50,7 +51,7 @@ def sections(
     """
     n, rows = int(ends[-1]) if ends.size else 0, table[:: max(1, len(table) // SAMPLE)]
     # borders grow with the number of parts as they do in space; in a plane more
-    growth = (shares.size / max(1, ends.size - 1)) ** (1 / 3)
+    growth = power(shares.size / max(1, ends.size - 1), 1 / 3)
     for count in SECTIONS if n else ():
         found = _sections(ends, shares, count)
         allowed = BORDERS * growth * _crossing(rows, ends)

@@ -19,6 +19,7 @@ PARTITIONERS = ("blocks", "contiguous", "metis", "structured")
 
 # Options and keys of loops.toml that are gone, and what to do instead; named for one release.
 REMOVED = {
+    "colour_weight": "use --partition structured",
     "kahypar": "use blocks, or metis for a second opinion",
     "registers": "only report has it, for the occupancy",
     "bandwidth": "give times that you measured: --measured LOOP=BEFORE:AFTER",
@@ -72,13 +73,11 @@ class Options:
         over such a set, or for a mesh that keeps its order, it gives blocks that list their
         elements.
     partition_options : mapping
-        Options of the partitioner, by name; the next four go before them.
+        Options of the partitioner, by name; the next three go before them.
     effort : str or None
         How long to search: ``"fast"``, ``"default"``, ``"strong"``, or a multiple of the default.
     time_limit : float or None
         Seconds to search instead, all of which are used.
-    colour_weight : float or None
-        Price of one more thread colour in a block, in loads.
     staged_bytes : int or None
         The most bytes that a block may stage.
     block_size : int or None
@@ -158,13 +157,6 @@ class Options:
         None,
         "--time-limit",
         "Seconds to search for blocks, all of which are used, instead of --effort.",
-        CUTTING,
-        of_partitioner=True,
-    )
-    colour_weight: float | None = _option(
-        None,
-        "--colour-weight",
-        "Price of one more thread colour in a block, in loads; larger: fewer colours, more loads.",
         CUTTING,
         of_partitioner=True,
     )

@@ -15,7 +15,7 @@ from meshprep_runtime.loops import Access, Arg, Loop, cut_by_shell, loop_from_di
 
 from ..mesh import Mesh
 from ..mesh.cells import shape_of
-from .options import loop_options
+from .options import REMOVED, loop_options
 from .toml_files import read_toml
 
 __all__ = ["Access", "Arg", "Loop", "LoopRequest", "LoopSpec", "default_request"]
@@ -55,6 +55,8 @@ class LoopRequest:
         if not isinstance(values, Mapping) or not isinstance(values.get("args"), list | tuple):
             raise MeshprepError(f'{self.where}: needs over = "SET" and args = [ {{ ... }}, ... ]')
         unknown = sorted(set(values) - {"over", "args", *_OPTIONS})
+        for name in REMOVED.keys() & set(unknown):
+            raise MeshprepError(f"{self.where}: `{name}` was removed in 0.2: {REMOVED[name]}")
         if unknown:
             known = ", ".join(("over", "args", *_OPTIONS))
             raise MeshprepError(f"{self.where}: unknown key '{unknown[0]}': use {known}")

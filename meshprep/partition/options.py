@@ -8,6 +8,7 @@ from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
 
+from ..loops.options import REMOVED
 from .blocks_of import Blocks
 from .problem import BlockProblem
 
@@ -76,6 +77,8 @@ def effective(
     """
     given = given or {}
     for name in given:
+        if name in REMOVED:
+            raise MeshprepError(f"`{name}` was removed in 0.2: {REMOVED[name]}")
         if name not in known:
             choices = f"choose {', '.join(known)}" if known else "it takes none"
             raise MeshprepError(f"{owner} has no option '{name}': {choices}")

@@ -28,9 +28,6 @@ class BlockProblem:
     point_bytes: NDArray[np.int32] | None = None
     coordinates: NDArray[np.float64] | None = None  # (n, d): centroids of the elements, finite
     seed: int = 0  # from 0 to 2^31-1; the same seed gives the same blocks
-    # (n_points,): points that the loop increments, which elements of one colour must not share;
-    # None for all.
-    written: NDArray[np.bool_] | None = None
     # Told the share of a long search that is done, from 0 to 1.
     progress: Callable[[float], None] = lambda share: None
 
@@ -50,7 +47,6 @@ class BlockProblem:
         object.__setattr__(self, "table", read_only(table))
         self._check_weights()
         self._check_coordinates()
-        self._check_written()
 
     def _check_weights(self) -> None:
         if self.point_bytes is None:
@@ -70,17 +66,6 @@ class BlockProblem:
             where = np.asarray(self.coordinates, dtype=np.float64)
             check_coordinates(where, self.n)
             object.__setattr__(self, "coordinates", read_only(where))
-
-    def _check_written(self) -> None:
-        if self.written is None:
-            return
-        written = np.asarray(self.written)
-        if written.shape != (self.n_points,) or written.dtype != np.bool_:
-            raise MeshprepError(
-                f"written has shape {written.shape} and dtype {written.dtype}, "
-                f"must be {self.n_points} times true or false"
-            )
-        object.__setattr__(self, "written", read_only(written))
 
     @property
     def n(self) -> int:

@@ -145,7 +145,7 @@ def _listed(
 
 def _loads(loop: Loop, cut: tuple[Numbering, str, Blocks]) -> int:
     source, _, blocks = cut
-    table, n_points, _, _ = _reached(source, loop, weighted=False)
+    table, n_points, _ = _reached(source, loop, weighted=False)
     return loads(table[blocks.new_to_old], n_points, blocks.block_offset)
 
 
@@ -168,7 +168,7 @@ def _problems(
     asked = given if leaves else kept
     run_wishes = effective(runs.options, kept, "partitioner 'contiguous'")
     wishes = effective(partitioner.options, asked, f"partitioner '{name}'")
-    table, n_points, weight, written = _reached(numbering, loop, weighted="staged_bytes" in asked)
+    table, n_points, weight = _reached(numbering, loop, weighted="staged_bytes" in asked)
     # an axis along which nothing differs only costs memory, but says how sizes of tiles are meant
     axes = axes_in_use(mesh) if name == "blocks" else None
     where = centroids(mesh, loop.over, axes)
@@ -183,7 +183,6 @@ def _problems(
             point_bytes=weight,
             coordinates=None if where is None else where[rows],
             seed=options.seed,
-            written=written,
             progress=progress,
         )
         if leaf in leaves:
@@ -207,18 +206,15 @@ def _joined(parts: Iterable[Blocks]) -> Blocks:
 
 def _reached(
     numbering: Numbering, loop: Loop, *, weighted: bool
-) -> tuple[NDArray[np.int32], int, NDArray[np.int32] | None, NDArray[np.bool_] | None]:
-    """All points the loop reaches as one table; bytes of each where they differ or count.
-
-    Last, which of them it writes; None where it writes none, as if it wrote them all.
-    """
+) -> tuple[NDArray[np.int32], int, NDArray[np.int32] | None]:
+    """All points the loop reaches as one table; bytes of each where they differ or count."""
     mesh = numbering.mesh
     tables: dict[str, list[NDArray[np.int32]]] = {}
     for name in loop.maps:
         m = numbering.present_map(name)
         tables.setdefault(m.to_set, []).append(m.table)
     if not tables:
-        return np.empty((mesh.size(loop.over), 0), np.int32), 0, None, None
+        return np.empty((mesh.size(loop.over), 0), np.int32), 0, None
     sizes = [mesh.size(points) for points in tables]
     beside = [t[0] if len(t) == 1 else np.hstack(t) for t in tables.values()]
     table, n_points = stack(beside, sizes)
@@ -227,9 +223,7 @@ def _reached(
     weight = (
         None if len(set(cost)) == 1 and not weighted else np.repeat(np.array(cost, np.int32), sizes)
     )
-    into = {mesh.map(name).to_set for name in loop.conflict_columns}
-    written = np.repeat([points in into for points in tables], sizes) if into else None
-    return table, n_points, weight, written
+    return table, n_points, weight
 
 
 def settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> None:

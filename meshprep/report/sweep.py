@@ -35,7 +35,7 @@ class SweepPoint:
 
     @property
     def name(self) -> str:
-        """``gps blocks colour_weight=64 s448``."""
+        """``gps effort=strong blocks s448``."""
         told = [f"{name}={value}" for name, value in self.options.items()]
         return " ".join([self.method, *told, self.partitioner, f"s{self.block_size}"])
 
@@ -82,7 +82,7 @@ def sweep_points(
     ----------
     methods : sequence of str
     partitioners : sequence of str
-        Names, with options as in ``blocks:effort=strong:colour_weight=64``.
+        Names, with options as in ``blocks:effort=strong:staged_bytes=9000``.
     block_sizes : sequence of int
 
     Raises

@@ -136,7 +136,8 @@ def _fill_positions(
 ) -> None:
     """Where the dofs of some cells lie, by their corners (cells, n_corners, d)."""
     for k, point in enumerate(local_points(shape, degree) / degree):
-        where[table[:, k]] = np.einsum("c,ecd->ed", _weights(shape, point), corners)
+        weights = _weights(shape, point)
+        where[table[:, k]] = sum(w * corners[:, c] for c, w in enumerate(weights))
 
 
 def _weights(shape: CellShape, point: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -61,7 +61,8 @@ def inner_points(corners: NDArray[np.int64], degree: int) -> NDArray[np.int64]:
 
 
 def _is_tetra(corners: NDArray[np.int64]) -> bool:
-    return bool(round(float(np.linalg.det((corners[1:] - corners[0]).astype(float)))))
+    a, b, c = corners[1:] - corners[0]
+    return bool((np.cross(a, b) * c).sum())
 
 
 def frame_of(corners: NDArray[np.int32]) -> NDArray[np.int64]:

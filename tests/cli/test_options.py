@@ -124,7 +124,6 @@ def test_what_an_option_cannot_be():
         ({"staged_bytes": 1e4}, "staged_bytes is 10000.0, must be a whole number from 0"),
         ({"order_time": -1}, "order_time is -1, must be a number from 0"),
         ({"time_limit": float("nan")}, "time_limit is nan, must be a number from 0"),
-        ({"colour_weight": "2"}, "colour_weight is '2', must be a number from 0"),
         ({"method": None}, "method 'None' is unknown: use auto"),
         ({"own_blocks": "no"}, "own_blocks is 'no', must be True or False"),
         ({"proof": 0}, "proof is 0, must be True or False"),
@@ -132,6 +131,22 @@ def test_what_an_option_cannot_be():
     ):
         with pytest.raises(MeshprepError, match=said):
             Options(**given)
+
+
+def test_an_option_that_was_removed_says_what_to_do(cli, mesh_file, tmp_path):
+    said = "`colour_weight` was removed in 0.2: use --partition structured"
+    for name, *given in (
+        ("--colour-weight", "--colour-weight", "4"),
+        ("`colour_weight`", "--partition-option", "colour_weight=4"),
+    ):
+        code, out, err = cli("reorder", mesh_file, *given, "--dry-run")
+        assert (code, out) == (2, "")
+        assert err.startswith(f"meshprep: error: {said.replace('`colour_weight`', name)}")
+    path = tmp_path / "loops.toml"
+    arg = 'args = [{ dat = "q", map = "edges->cells", access = "inc" }]'
+    path.write_text(f'[loop.a]\nover = "edges"\ncolour_weight = 4\n{arg}\n')
+    with pytest.raises(MeshprepError, match=f"loop 'a'.*: {said}$"):
+        read_requests(path)
 
 
 def test_words_of_groups_of_the_command_line():

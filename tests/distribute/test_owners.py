@@ -343,9 +343,9 @@ def test_fewer_rows_of_the_leading_map_are_cut_than_by_metis(kind, options, loop
     assert copies["annealed"] <= most * copies["metis"]
 
 
-def test_shares_reach_the_search_and_a_high_degree_is_no_trouble():
-    # a hub: one node that all cells of a fan have
-    n = 600
+@pytest.mark.parametrize("n", [500, 600, 777])
+def test_shares_reach_the_search_and_a_high_degree_is_no_trouble(n):
+    # a hub: one node that all cells of a fan have, so that no distance tells the others apart
     fan = np.stack([np.zeros(n), np.arange(1, n + 1), np.arange(1, n + 1) % n + 1], 1)
     loop = LoopSpec(Loop("flux", "cells", (Arg("x", "inc", 1, "f8", "cells->nodes", (0, 1, 2)),)))
     subject = SplitSubject(
@@ -356,4 +356,4 @@ def test_shares_reach_the_search_and_a_high_degree_is_no_trouble():
     owner = owners_of_leading_set(CutProblem(subject, np.array([0.25, 0.75])), "annealed")
     assert np.bincount(owner)[0] == pytest.approx((n + 1) / 4, rel=0.1)
     rows = owner[fan.astype(int)[:, 1:]]
-    assert np.count_nonzero(rows[:, 0] != rows[:, 1]) <= 8
+    assert np.count_nonzero(rows[:, 0] != rows[:, 1]) == 2

@@ -35,16 +35,14 @@ def test_bad_block_sizes_are_refused(text):
 
 
 def test_ways_are_every_combination():
-    found = sweep_points(
-        ["gps", "none"], ["metis", "blocks:colour_weight=8", "metis"], [64, 32, 64]
-    )
+    found = sweep_points(["gps", "none"], ["metis", "blocks:staged_bytes=8", "metis"], [64, 32, 64])
     assert [w.name for w in found] == [
         f"{method} {cut} s{size}"
         for method in ("gps", "none")
-        for cut in ("metis", "colour_weight=8 blocks")
+        for cut in ("metis", "staged_bytes=8 blocks")
         for size in (32, 64)
     ]
-    assert dict(found[2].options) == {"colour_weight": "8"}
+    assert dict(found[2].options) == {"staged_bytes": "8"}
 
 
 @pytest.mark.parametrize(
@@ -52,8 +50,9 @@ def test_ways_are_every_combination():
     [
         ((["gps"], ["scissors"], [64]), "partitioner 'scissors' is unknown"),
         ((["straight"], ["metis"], [64]), "method 'straight' is unknown"),
-        ((["gps"], ["blocks:colour_weight"], [64]), "NAME:OPTION=VALUE"),
+        ((["gps"], ["blocks:effort"], [64]), "NAME:OPTION=VALUE"),
         ((["gps"], ["blocks:speed=9"], [64]), "no option 'speed'"),
+        ((["gps"], ["blocks:colour_weight=9"], [64]), "^`colour_weight` was removed in 0.2: use"),
         ((["gps"], [], [64]), "a sweep of 0 plans"),
         ((["gps"], ["metis"], range(1, 402)), "a sweep of 401 plans"),
         ((["gps"], ["metis"], [0, 4]), "block size 0"),

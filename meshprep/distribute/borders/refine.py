@@ -6,13 +6,13 @@ the highest key moves, so that what a move costs is exact. Keys, draws and caps 
 elements' numbers in the mesh and on counts over all ranks only.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import Int32s, Int64s
+from ...kernels.arithmetic import log
 from ...kernels.parallel import each, pieces
 from ...mesh.blockwise import SPREAD
 from ..ranks import Ranks
@@ -96,7 +96,7 @@ def _allowed(turn: int) -> Int64s:
     cooling = min(1.0, turn / max(1, TURNS - LAST - 1))
     heat = 0.0 if turn >= TURNS - LAST else HOT + (COLD - HOT) * cooling
     draws = ((draw + 0.5) / DRAWS for draw in range(DRAWS))
-    return np.array([round(-heat * NODE * FINE * math.log(u)) for u in draws], np.int64)
+    return np.array([round(-heat * NODE * FINE * log(u)) for u in draws], np.int64)
 
 
 @dataclass(frozen=True, eq=False)

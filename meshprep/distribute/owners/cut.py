@@ -105,7 +105,7 @@ def part_of_element(
 
 def _geometry(graph: Csr, table: NDArray[np.int32], where: NDArray[np.float64] | None) -> Geometry:
     ones = np.ones(int(table.max(initial=-1)) + 1, np.int32)
-    return geometry_of(read_only(table), ones, ones > 0, where, graph)
+    return geometry_of(read_only(table), ones, where, graph)
 
 
 def _found(search: Search, sizes: Sizes) -> NDArray[np.int32]:

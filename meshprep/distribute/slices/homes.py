@@ -60,7 +60,7 @@ class Homes:
 
     def put(self, values: NDArray[Any], elements: NDArray[np.integer], given: NDArray[Any]) -> None:
         """Write what ranks give for elements, in any order, into the values at their homes."""
-        sort = np.argsort(elements)
+        sort = np.argsort(elements, kind="stable")
         pieces = self.pieces(elements[sort], sort)
         places = exchanged(self.ranks, [elements[piece] for piece in pieces])
         for place, came in zip(

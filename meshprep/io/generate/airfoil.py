@@ -1,8 +1,11 @@
 """The C-mesh around a NACA0012 airfoil: the standard benchmark of OP2 [G12, R14, S19]."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ...kernels.arithmetic import cosine_and_sine
 from ...mesh import Mesh
 from ...mesh.assemble import Block, assemble
 from .common import check_count, shuffled
@@ -38,8 +41,8 @@ def airfoil(cells: int, i: int, j: int, shuffle: bool, seed: int) -> Mesh:
     blocks = [Block("line", lines, tags={"physical": bound}), Block("quad", quads)]
     names = {("physical", 1): {WALL: "wall", FARFIELD: "farfield"}}
     # The copies of the wake's nodes come last in the first row.
-    kept = np.concatenate([point[0, : 2 * i], point[1:].reshape(-1)])
-    mesh = assemble(np.column_stack([kept.real, kept.imag]), blocks, tag_names=names)[0]
+    kept = np.concatenate([point[0, : 2 * i], point[1:].reshape(-1, 2)])
+    mesh = assemble(kept, blocks, tag_names=names)[0]
     return shuffled(mesh, shuffle, seed)
 
 
@@ -47,33 +50,67 @@ def _counts(cells: int, i: int, j: int) -> tuple[int, int]:
     """The counts asked for, or those of about ``cells`` cells with j = 1.5 i."""
     if not i:
         check_count("cells", cells, 1)
-        i = max(3, round(cells / (3 * j) if j else (cells / 4.5) ** 0.5))
+        i = max(3, round(cells / (3 * j) if j else math.sqrt(cells / 4.5)))
     # Fewer than three cells around the airfoil would meet each other at its tail.
     check_count("i", i, 3)
     return i, j or round(1.5 * i)
 
 
-def _points(i: int, j: int) -> NDArray[np.complex128]:
-    """Node positions x + i y, ``(j + 1, 3 i + 1)``."""
+def _points(i: int, j: int) -> NDArray[np.float64]:
+    """Node positions, ``(j + 1, 3 i + 1, 2)``: squares of complex numbers on straight lines."""
     x = np.linspace(-_EXTENT, _EXTENT, 3 * i + 1)
     base = np.zeros(x.size)
     on_wall = slice(i + 1, 2 * i)
     base[on_wall] = _inner_wall(x[on_wall])
     rise = np.arange(j + 1)[:, None] / j
-    return (x + 1j * (base + (_EXTENT - base) * rise)) ** 2
+    y = base + (_EXTENT - base) * rise
+    return np.stack([x * x - y * y, 2 * x * y], axis=2)
 
 
 def _inner_wall(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """The airfoil in the square-root plane, where it is nearly a parabola, at these x."""
-    from scipy.interpolate import CubicSpline
-
-    chord = np.sin(np.linspace(0, np.pi / 2, 100)) ** 2
-    series = sum(c * chord**k for k, c in enumerate(_THICKNESS, start=1))
+    sine = np.array([cosine_and_sine(angle)[1] for angle in np.linspace(0, math.pi / 2, 100)])
+    chord = sine * sine
+    series = np.zeros(chord.size)
+    for coefficient in _THICKNESS[::-1]:
+        series = (series + coefficient) * chord
     thickness = 0.594689181 * (0.298222773 * np.sqrt(chord) + series)
     thickness[-1] = 0
-    half = np.sqrt(chord - _FOCUS + 1j * thickness)
-    wall = np.concatenate([-np.conj(half[::-1]), half[1:]])
-    return CubicSpline(wall.real, wall.imag, bc_type="not-a-knot")(x)
+    # the complex square root; the larger of its parts has no difference of near numbers
+    ahead = chord - _FOCUS
+    length = np.sqrt(ahead * ahead + thickness * thickness)
+    larger = np.sqrt((length + np.abs(ahead)) / 2)
+    smaller = thickness / (2 * larger)
+    along, off = np.where(ahead > 0, (larger, smaller), (smaller, larger))
+    knots = np.concatenate([-along[::-1], along[1:]])
+    return _spline(knots, np.concatenate([off[::-1], off[1:]]), x)
+
+
+def _spline(
+    knots: NDArray[np.float64], values: NDArray[np.float64], x: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The not-a-knot cubic spline through values at knots, at some x."""
+    step, rise = np.diff(knots), np.diff(values) / np.diff(knots)
+    # tridiagonal equations for the slopes at the knots; at the ends the first two and the last two
+    # pieces are one cubic
+    before = np.concatenate([[0.0], step[1:], [step[-2] + step[-1]]])
+    own = np.concatenate([[step[1]], 2 * (step[:-1] + step[1:]), [step[-2]]])
+    behind = np.concatenate([[step[0] + step[1]], step[:-1], [0.0]])
+    right = np.concatenate([[0.0], 3 * (step[1:] * rise[:-1] + step[:-1] * rise[1:]), [0.0]])
+    for end, (near, far) in {0: (0, 1), -1: (-1, -2)}.items():
+        h, g = step[near], step[near] + step[far]
+        right[end] = ((h + 2 * g) * step[far] * rise[near] + h * h * rise[far]) / g
+    for k in range(1, knots.size):
+        share = before[k] / own[k - 1]
+        own[k] -= share * behind[k - 1]
+        right[k] -= share * right[k - 1]
+    slope = right / own
+    for k in range(knots.size - 2, -1, -1):
+        slope[k] = (right[k] - behind[k] * slope[k + 1]) / own[k]
+    at = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, step.size - 1)
+    off, h, turn = x - knots[at], step[at], slope[at] + slope[at + 1] - 2 * rise[at]
+    bend = rise[at] - slope[at] - turn
+    return values[at] + off * (slope[at] + off / h * (bend + off / h * turn))
 
 
 def _merged_nodes(i: int, j: int) -> NDArray[np.int32]:

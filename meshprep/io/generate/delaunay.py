@@ -1,10 +1,12 @@
 """Truly unstructured meshes: Delaunay triangulations of random points in a box."""
 
-from math import ceil
+from itertools import count
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...kernels.arithmetic import power
 from ...mesh import Mesh
 from .common import box_mesh, check_count, shuffled
 
@@ -13,7 +15,7 @@ def delaunay2d(cells: int, seed: int, shuffle: bool) -> Mesh:
     """Triangles in the unit square, ``cells`` of them give or take a few."""
     check_count("cells", cells, 2)
     random = np.random.default_rng(seed)
-    side = round((cells / 2) ** 0.5 / 2)
+    side = round(sqrt(cells / 2) / 2)
     # By Euler's formula: triangles = 2 inner nodes + nodes on the boundary - 2.
     inner = max(0, (cells - (4 * side + 4) + 2) // 2)
     points = _box_points(random, 2, inner, side)
@@ -24,7 +26,7 @@ def delaunay3d(cells: int, seed: int, shuffle: bool) -> Mesh:
     """Tetrahedra in the unit cube, about ``cells`` of them."""
     check_count("cells", cells, 6)
     random = np.random.default_rng(seed)
-    side = round((cells / 6.77) ** (1 / 3) / 2)
+    side = round(power(cells / 6.77, 1 / 3) / 2)
     # A random point brings 6.77 tetrahedra inside, about half as many on the boundary.
     inner = max(0, round((cells - 3.5 * (6 * side**2 + 12 * side)) / 6.77))
     points = _box_points(random, 3, inner, side)
@@ -69,7 +71,8 @@ def _triangulate(points: NDArray[np.float64], shuffle: bool, seed: int) -> Mesh:
 def _spatial_order(points: NDArray[np.float64]) -> NDArray[np.intp]:
     """Row by row of a grid with one or two points a square, so that unshuffled means local."""
     dim = points.shape[1]
-    rows = ceil(len(points) ** (1 / dim))
+    # the fewest rows whose squares, or cubes, are as many as the points
+    rows = next(k for k in count(1) if k**dim >= len(points))
     strips = [(points[:, axis] * rows).astype(np.int64) for axis in range(1, dim)]
     return np.lexsort([points[:, 0], *strips])
 
@@ -81,4 +84,5 @@ def _volume(points: NDArray[np.float64], cells: NDArray[np.integer]) -> NDArray[
     if len(edges) == 2:
         (x1, y1), (x2, y2) = (e.T for e in edges)
         return x1 * y2 - x2 * y1
-    return np.einsum("ij,ij->i", edges[0], np.cross(edges[1], edges[2]))
+    x, y, z = (edges[0] * np.cross(edges[1], edges[2])).T
+    return x + y + z

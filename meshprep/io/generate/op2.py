@@ -4,7 +4,7 @@ The text grid is what OP2's ``naca0012.m`` writes, and the HDF5 file what its ``
 makes of that.
 """
 
-from math import atan, sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,7 @@ def _constants() -> dict[str, np.ndarray]:
         "cfl": [cfl],
         "eps": [eps],
         "mach": [mach],
-        "alpha": [3.0 * atan(1.0) / 45.0],
+        "alpha": [3.0 * (pi / 4) / 45.0],
         "qinf": [1.0, speed, 0.0, 1.0 / (gam - 1.0) + 0.5 * speed * speed],
     }
     return {name: np.array(values) for name, values in found.items()}

@@ -16,7 +16,6 @@ from .counts import COUNT_BITS, FIRST, ROOM, USED, WEIGHT, Counts, move
 from .levels import facets_between
 from .looks import RUN, Looks, draw_looks, forget_neighbours, place_in_sweep
 from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, Sweep
-from .point_degrees import DegreeCounts, colours_changed, count_move, soften
 
 # What it gains to move from the fullest block to an empty one. Less lets graded meshes fill some
 # regions to the cap, and more costs reuse elsewhere.
@@ -25,8 +24,8 @@ EVEN_GAIN = 0.7
 # dissolve at the price of one: its border costs more than it has inside.
 LACK = 4
 # The best score of a cluster holds until a neighbour moves, and for so many sweeps at most: sizes
-# and prices change, and with colours more than that.
-HOLDS, HOLDS_WITH_COLOURS = 8, 2
+# and prices change.
+HOLDS = 8
 # Blocks around a cluster that are looked at, its own one first; the place of all others.
 NOWHERE = 65
 # What is added up in so many sums, since an addition to a number waits for the one before: one for
@@ -60,7 +59,6 @@ def new_candidates(n_blocks: int) -> Candidates:
 def sweep_over(
     state: Counts,
     centroids: Centroids,
-    degrees: DegreeCounts | None,
     sweep: Sweep,
     number: int,
     looks: Looks,
@@ -70,19 +68,15 @@ def sweep_over(
     """Give every cluster a chance to move; returns the next random state and the moves.
 
     What a move may cost is drawn first, so that clusters are looked at only where that may be
-    enough (:mod:`looks`). Moves into full blocks are offered (:mod:`exchange`), but where colours
-    have a price.
+    enough (:mod:`looks`). Moves into full blocks are offered (:mod:`exchange`).
     O(clusters at a boundary + those looked at * points * blocks at a point). Never empties a block.
     """
     n, moved = state.block.size, 0
-    if degrees is not None:
-        soften(degrees, sweep.softness)
     memory, best = looks.memory, looks.memory.best
-    holds = HOLDS if degrees is None else HOLDS_WITH_COLOURS
     end, count, drawn, k = 0, 0, 0, 0
     while k < count or end < n:
         if k == count:
-            random, drawn = draw_looks(state, looks, sweep, number, holds, end, random)
+            random, drawn = draw_looks(state, looks, sweep, number, HOLDS, end, random)
             end, count, k = min(n, end + RUN), drawn, 0
             continue
         i, draw = looks.cluster[k], looks.draw[k]
@@ -115,7 +109,7 @@ def sweep_over(
             found_there.facets[c] = 0
             if sweep.pull > 0.0:
                 new += sweep.pull * centroid_term(centroids, i, source, b)
-            if degrees is None and after > cap and new > wish:
+            if after > cap and new > wish:
                 full, wish = b, new
             if after > _limit(cap, sweep):
                 continue
@@ -124,9 +118,6 @@ def sweep_over(
             over = min(weight, max(0, after - cap))
             over -= LACK * min(weight, max(0, state.least[b] - state.size[b]))
             new -= sweep.over * over
-            if degrees is not None:
-                risen = colours_changed(degrees, state, i, b, sweep.softness)
-                new -= sweep.colour * risen
             if new > score:
                 target, gain, score = b, value, new
         known = (target >= 0 or full >= 0) and stays > 0
@@ -136,8 +127,6 @@ def sweep_over(
         clear = sweep.temperature == 0.0 and gain > 0 and score > 0.0
         forced = state.size[source] > _limit(source_cap, sweep)
         if target >= 0 and (forced or clear or score + allowed > LEAST_GAIN):
-            if degrees is not None:
-                count_move(degrees, state, i, target)
             if sweep.pull > 0.0:
                 update_centroids(centroids, state.size, i, weight, source, target)
             move(state, i, target)

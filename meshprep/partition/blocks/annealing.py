@@ -1,5 +1,6 @@
 """Annealing of blocks on one level: its groups, its schedule, and what comes of it."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from meshprep_runtime.maps import read_only
 
 from ...kernels import Bools, Float64s, Int32s, clock
+from ...kernels.arithmetic import random_frame
 from ...kernels.parallel import each
 from ...mesh.incidence import Csr
 from .anneal import EVEN_GAIN
@@ -18,7 +20,7 @@ from .caps import within_cap
 from .centroids import block_metrics, middles, squared_radius
 from .corners import Corners
 from .geometry import Geometry, Sample
-from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
+from .groups import AnnealingSchedule, Grouping, anneal_groups, unit_of
 from .levels import Level, element_level, in_space
 from .phases import GROUP_ELEMENTS, Phase, in_two
 from .sizes import Sizes
@@ -35,18 +37,14 @@ WORTH_CORNERS = 16
 SAMPLED = 24
 # Sweeps over a lone group after which progress is told.
 LONG = 100
-# Groupings of a level, at least, where there is a time limit. At a price of colours elements take
-# longer than clusters, by how much is found out.
-HURRIED, HURRIED_AT_A_PRICE = 4, 12
+# Groupings of a level, at least, where there is a time limit.
+HURRIED = 4
 # Sweeps at the end that only gain.
 COLD_SWEEPS = 4
 # Places that stand in for real ones draw clusters less: they are right on the whole, not in detail.
 PULL_GUESSED = 0.4
 # Pressure at which elements are drawn to centroids by half: a few times what chance adds up to.
 HALVED = 0.3
-# What a colour costs in moves: in times its price, up to so much, and of higher prices a share. At
-# the price itself a search ends before it is worth it, and at a high one it is stuck.
-COLOUR_TIMES, MUCH, OF_MORE = 3.0, 192.0, 0.5
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
 # What an element over the cap costs is in points that one loads, or in temperatures where less.
@@ -58,9 +56,8 @@ class Annealing:
     """What it takes to anneal blocks; ``graph`` has the neighbours of each element.
 
     ``effort`` multiplies the sweeps; with ``until``, a time of ``clock``, there are as many as fit.
-    ``colour`` is the price of one more thread colour in a block, in points. ``progress`` is told
-    the share that is done. ``sizes`` stands in for ``cap`` where blocks differ. Known ``corners``
-    are annealed first; colours need all points. ``sweeps`` counts those over single elements,
+    ``progress`` is told the share that is done. ``sizes`` stands in for ``cap`` where blocks
+    differ. Known ``corners`` are annealed first. ``sweeps`` counts those over single elements,
     ``fragmented`` the blocks in several pieces, where that is known; ``annealed`` is when annealing
     ended, ``closing`` how many seconds it takes from there to what blocks cost.
     """
@@ -71,7 +68,6 @@ class Annealing:
     cap: int
     seed: int
     effort: float
-    colour: float = 0.0
     until: float = FOREVER
     progress: Callable[[float], None] = lambda share: None
     sizes: Sizes | None = None
@@ -137,37 +133,17 @@ class Annealing:
                 gained += sum(each(anneal_groups, tasks))
         self.annealed = clock()
         moved = self.within_cap(found)
-        if moved or self.colour or len(todo) > 1:
-            before = self.cost(block, self.loads_at_start)
-            return found if self.cost(found) <= before else block.copy()
+        if moved or len(todo) > 1:
+            return found if self.loads(found) <= self.loads_at_start else block.copy()
         return found if gained >= 0 else block.copy()
 
     def within_cap(self, block: Int32s) -> bool:
         """Bring every block within the cap; whether any was over it."""
         return within_cap(self.geometry, self.graph, block, self.n_blocks, self.cap)
 
-    def cost(self, block: Int32s, loads: int | None = None) -> float:
-        """The weighted loads, counted unless they are given, and the price of the colours.
-
-        Of the fewest colours that blocks can have, which are counted in a tenth of the time.
-        """
-        return self._cost(block, loads, self.colour, exact=False)
-
-    def cost_below(self, block: Int32s, price: float, least: float) -> float:
-        """The weighted loads and the price of the colours; no less than ``least`` where they are.
-
-        Of the colours that blocks get; where the fewest that they can have cost too much, of these.
-        """
-        loads = self.geometry.loads(block, self.n_blocks)
-        fewest = self._cost(block, loads, price, exact=False)
-        return fewest if fewest >= least else self._cost(block, loads, price, exact=True)
-
-    def _cost(self, block: Int32s, loads: int | None, price: float, *, exact: bool) -> float:
-        g = self.geometry
-        cost = float(g.loads(block, self.n_blocks) if loads is None else loads)
-        if price:
-            cost += price * self._unit * g.colours(block, self.n_blocks, exact=exact)
-        return cost
+    def loads(self, block: Int32s) -> int:
+        """The weighted loads, counted afresh."""
+        return self.geometry.loads(block, self.n_blocks)
 
     def _groupings(
         self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
@@ -180,8 +156,6 @@ class Annealing:
         (level, phase), last = todo[0], len(todo) == 1
         total, begin = self._sweeps(todo, 0.0), 0
         parts = self._parts(phase, total)
-        written = self.geometry.written if last and self.colour else None
-        points = Points(self.geometry.weight, written)
         metrics = [self._metric(level, phase, block) for block in blocks]
         for part in range(parts):
             end = begin + round((total - begin) / (parts - part))
@@ -194,7 +168,16 @@ class Annealing:
                 grouping = Grouping.of(block, self._groups(level, block, number, count))
                 own = schedule._replace(seed=(self.seed + start + 1_000_003 * number) % 2**31)
                 tasks += [
-                    (level, points, metrics[start], block, grouping, share, own, pressure[start])
+                    (
+                        level,
+                        self.geometry.weight,
+                        metrics[start],
+                        block,
+                        grouping,
+                        share,
+                        own,
+                        pressure[start],
+                    )
                     for share in grouping.shares()
                 ]
             yield tasks
@@ -212,11 +195,10 @@ class Annealing:
     def _parts(self, phase: Phase, total: int) -> int:
         """How often a level is grouped for so many sweeps."""
         often = MORE_GROUPINGS if self._elements.weight.size <= LONE_GROUP else 1
-        parts = min(total, max(1, round(often * phase.groupings * self.effort**0.5)))
+        parts = min(total, max(1, round(often * phase.groupings * math.sqrt(self.effort))))
         parts = 1 + total // LONG if self.small else parts
         # what fits into the time is found out on the way
-        often = HURRIED_AT_A_PRICE if self.colour else HURRIED
-        return min(total, max(parts, often)) if self.until < FOREVER else parts
+        return min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
 
     def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
         """The whole schedule of a level."""
@@ -228,16 +210,15 @@ class Annealing:
         (first, final), one = phase.temperature, self._sizes.mean_weight
         drawn = self._guided * (1.0 if self.geometry.known or self.sizes else PULL_GUESSED)
         # parts of unlike sizes have shares to keep to instead
-        rate = 0.0 if self.sizes else phase.rate / self.effort**0.5
+        rate = 0.0 if self.sizes else phase.rate / math.sqrt(self.effort)
         # in a long search, whole regions would fill
-        over = min(loaded, MOST_OVER * heat) * min(2.0, max(1.0, self.effort**0.5)) / one
+        over = min(loaded, MOST_OVER * heat) * min(2.0, max(1.0, math.sqrt(self.effort))) / one
         return AnnealingSchedule(
             0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
             (heat * first, heat * final), phase.excess,
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
-            rate, HALVED, max(min(COLOUR_TIMES * self.colour, MUCH), OF_MORE * self.colour),
-            phase.softness, 1.0 / unit, 0,
+            rate, HALVED, 1.0 / unit, 0,
         )  # fmt: skip
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
@@ -280,5 +261,4 @@ class Annealing:
             in_space(level.place[::step]), level.weight[::step].copy(), block[::step].copy(),
             self.n_blocks,
         )  # fmt: skip
-        directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
-        return bisect_places(where, count, directions=directions)
+        return bisect_places(where, count, directions=random_frame(number, 3))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 
 from ...kernels import Float64s, Int32s, Int64s, helper, kernel
+from ...kernels.arithmetic import half_angle
 from ...kernels.arrays import sort
 from ...kernels.parallel import each
 
@@ -29,6 +30,9 @@ THINNEST = 1e-6
 THINNEST_GUESSED = 0.15
 # A part is a grid when the mean of the fourth powers of its directions is longer than this.
 GRID = 0.4
+
+# the same for kernels
+_half_angle = helper(half_angle)
 
 
 def bisect(
@@ -296,8 +300,9 @@ def _along_lines(
                 count += 1
     if real * real + imaginary * imaginary < (GRID * count) ** 2 or count == 0:
         return directions
-    rotation = np.arctan2(imaginary, real) / 4
-    cosine, sine = np.cos(rotation), np.sin(rotation)
+    length = np.sqrt(real * real + imaginary * imaginary)
+    cosine, sine = _half_angle(real / length, imaginary / length)
+    cosine, sine = _half_angle(cosine, sine)
     frame = np.empty((2, 2), np.float64)
     for k in range(2):
         frame[k, 0] = cosine * directions[k, 0] - sine * directions[k, 1]

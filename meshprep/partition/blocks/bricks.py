@@ -5,6 +5,7 @@ columns just fit into a box of ``b`` by ``c``: a step inside the box costs nothi
 slab would cost a row of nodes. Bisection cuts through layers wherever its halves are equal.
 """
 
+import math
 from collections.abc import Iterator
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import Int32s, Int64s
+from ...kernels.arithmetic import power
 from ...kernels.parallel import each
 from .bisection import bisect_places
 from .geometry import Geometry
@@ -53,7 +55,7 @@ def brick_blocks(geometry: Geometry, place: Int32s, n_blocks: int, cap: int) -> 
 
 def _kinds(extent: Int64s, size: float) -> Iterator[tuple[float, Bricks]]:
     """Bricks of ``size`` elements about as thick as a cube, with the nodes that each has."""
-    side = round(size ** (1 / 3))
+    side = round(power(size, 1 / 3))
     for axes in permutations(range(3)):
         layers = int(extent[axes[0]])
         if layers > 1 and extent.min() == 1:
@@ -80,7 +82,7 @@ def _nodes(extent: Int64s, kind: Bricks, size: float) -> float:
 
 def _strips(rows: int, length: int, columns: float, fewer: bool) -> int:
     """How many strips give blocks that are about as wide as long."""
-    count = rows / max(columns**0.5, columns / length)
+    count = rows / max(math.sqrt(columns), columns / length)
     return max(1, int(count) if fewer else int(np.ceil(count)))
 
 

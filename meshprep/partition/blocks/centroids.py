@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined, kernel
+from ...kernels.arithmetic import inverses
 from ...kernels.parallel import each, pieces
 
 LEAST_WIDTH = 1e-100
@@ -78,7 +79,7 @@ def block_metrics(
     trace, moment[points] = np.where(points, 1.0, trace), 0.0
     moment /= trace[:, None, None]
     moment += thinnest**2 * np.eye(d)
-    metric = np.linalg.inv(moment) / trace[:, None, None]
+    metric = inverses(moment) / trace[:, None, None]
     metric[points] = 0.0
     full = np.zeros((n_blocks, 3, 3))
     full[:, :d, :d] = metric

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import chunks, read_only
 
-from ...colour.thread_colours import colour_threads, thread_bound
-from ..blocks_of import sort_by
+from ...kernels.arithmetic import cosine_and_sine, random_frame
 from ..loads import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 
@@ -29,7 +28,6 @@ class Geometry:
 
     table: NDArray[np.int32]
     weight: NDArray[np.int32]
-    written: NDArray[np.bool_]
     coordinates: NDArray[np.float64]
     known: bool
     positions: NDArray[np.float64] | None = None
@@ -39,17 +37,16 @@ class Geometry:
         cls,
         table: NDArray[np.int32],
         weight: NDArray[np.int32],
-        written: NDArray[np.bool_],
         coordinates: NDArray[np.float64],
         *,
         known: bool = True,
     ) -> Geometry:
         """Without the axes along which everything is at one place."""
-        return cls(table, weight, written, _in_use(coordinates), known)
+        return cls(table, weight, _in_use(coordinates), known)
 
     def __post_init__(self) -> None:
         # Kernels are compiled once for arrays that may be written to and once for others.
-        for name in ("table", "weight", "written", "coordinates"):
+        for name in ("table", "weight", "coordinates"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @cached_property
@@ -70,8 +67,8 @@ class Geometry:
         if points.size and points[0] < 0:
             points, local = points[1:], local - 1
         return Geometry(
-            np.ascontiguousarray(local, np.int32), self.weight[points], self.written[points],
-            self.coordinates[chosen], self.known, self._positions_of(points),
+            np.ascontiguousarray(local, np.int32), self.weight[points], self.coordinates[chosen],
+            self.known, self._positions_of(points),
         )  # fmt: skip
 
     def _positions_of(self, points: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -103,25 +100,9 @@ class Geometry:
         directions = rotated(where.shape[1], rotation)
         return bisect(self.table, self.position, where, directions, n_blocks, self.thinnest)
 
-    def part(self, inside: NDArray[np.int32], n_blocks: int) -> NDArray[np.int32]:
-        """Bisect some elements; the part of each."""
-        where, directions = self.coordinates[inside], np.eye(self.coordinates.shape[1])
-        return bisect(self.table[inside], self.position, where, directions, n_blocks, self.thinnest)
-
     def loads(self, block: NDArray[np.int32], n_blocks: int) -> int:
         """The weighted loads of blocks, counted afresh. O(n * arity)."""
         return int(weighted_loads_of(self.table, self.weight, block, n_blocks))
-
-    def colours(self, block: NDArray[np.int32], n_blocks: int, *, exact: bool) -> int:
-        """The thread colours of all blocks, or the least that these can have."""
-        offset, member = sort_by(block, n_blocks)
-        # what is not written becomes a point of the element alone
-        own = self.weight.size + np.arange(block.size, dtype=np.int32)[:, None]
-        written = np.where((self.table >= 0) & self.written[self.table], self.table, own)
-        rows, n_points = written[member], self.weight.size + block.size
-        if exact:
-            return int(colour_threads(rows, n_points, offset).count.sum())
-        return int(thread_bound(rows, n_points, offset).sum())
 
 
 class Sample(NamedTuple):
@@ -139,21 +120,17 @@ class Sample(NamedTuple):
 
 def rotated(d: int, rotation: float) -> NDArray[np.float64]:
     """Rows are ``d`` orthogonal directions: the axes, rotated in each plane of two next ones."""
-    directions = np.eye(d)
+    directions, (cosine, sine) = np.eye(d), cosine_and_sine(rotation)
     for a in range(d - 1):
-        plane = np.eye(d)
-        plane[a : a + 2, a : a + 2] = [
-            [np.cos(rotation), np.sin(rotation)],
-            [-np.sin(rotation), np.cos(rotation)],
-        ]
-        directions = plane @ directions
+        first, second = directions[a].copy(), directions[a + 1].copy()
+        directions[a] = cosine * first + sine * second
+        directions[a + 1] = cosine * second - sine * first
     return directions
 
 
 def frames(d: int, rotation: float, count: int) -> list[NDArray[np.float64]]:
     """A rotated frame, and others at random."""
-    drawn = [np.random.default_rng(k).normal(size=(d, d)) for k in range(1, count)]
-    return [rotated(d, rotation), *(np.linalg.qr(frame)[0] for frame in drawn)]
+    return [rotated(d, rotation), *(random_frame(k, d) for k in range(1, count))]
 
 
 def block_count(n: int, block_size: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import get_num_threads
 
-from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
+from ...kernels import Float64s, Int32s, Int64s, helper, kernel
 from ..blocks_of import sort_by
 from .anneal import new_candidates, sweep_over
 from .centroids import Centroids, find_centroids
@@ -23,9 +23,8 @@ from .flows import balancing, borders_of
 from .levels import MAX_WORKERS, Level
 from .looks import acceptance_thresholds, new_looks
 from .moves import Sweep, forget_scores, new_memory
-from .point_degrees import DegreeCounts, count_degrees
 
-# The share of the sweeps after which excess, its price and softness have their last values.
+# The share of the sweeps after which excess and its price have their last values.
 HOLDS = 0.9
 # How often flows that make blocks equal are found, in so many sweeps each at least, and what
 # pressure an element of them has where it crosses one facet.
@@ -34,18 +33,11 @@ FLOWS, FLOW_SWEEPS, FLOW = 4, 5, 0.03
 LEFT = 1e-2
 
 
-class Points(NamedTuple):
-    """What each point weighs, (n_points,) int32, and whether it counts for colours; None: never."""
-
-    weight: Int32s
-    written: Bools | None
-
-
 class AnnealingSchedule(NamedTuple):
     """Sweeps ``begin`` to ``end`` of ``total``, and the first and last value of what changes.
 
-    The last values hold from the share ``settled`` of all sweeps on, those of ``excess``, ``over``
-    and ``softness`` from the share ``HOLDS`` on; sweeps from ``total`` on only gain. ``cap``
+    The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
+    ``over`` from the share ``HOLDS`` on; sweeps from ``total`` on only gain. ``cap``
     (n_blocks,) is the most that each block may have, ``excess`` the share by which it may be over
     that, and ``least`` (n_blocks,) what it should have. Pressure rises in a sweep by ``rate`` for
     each cap by which a block is fuller than the mean; at a pressure of ``halved`` the pull is
@@ -66,8 +58,6 @@ class AnnealingSchedule(NamedTuple):
     even: float
     rate: float
     halved: float
-    colour: float
-    softness: tuple[float, float]
     per_unit: float
     seed: int
 
@@ -125,7 +115,7 @@ _group = helper(Grouping.group)
 @kernel
 def anneal_groups(
     level: Level,
-    points: Points,
+    point_weight: Int32s,
     metric: Float64s,
     block: Int32s,
     grouping: Grouping,
@@ -137,6 +127,7 @@ def anneal_groups(
 
     Parameters
     ----------
+    point_weight : (n_points,) int32
     metric : (n_blocks, 6) float64
         As of :class:`centroids.Centroids`.
     block : (clusters,) int32
@@ -152,15 +143,14 @@ def anneal_groups(
 
     O(points of the clusters) for each sweep; 4 bytes a point.
     """
-    number, quantile = np.full(points.weight.size, -1, np.int32), acceptance_thresholds()
+    number, quantile = np.full(point_weight.size, -1, np.int32), acceptance_thresholds()
     gained = 0
     for g in groups:
         group = _group(grouping, g)
-        state, kept = _extract(level, points, group, block, number, schedule, pressure)
+        state = _extract(level, point_weight, group, block, number, schedule, pressure)
         count_blocks(state)
         gained += loads_of(state)
         centroids = _centroids(level, group, metric, state, schedule.pull[0])
-        degrees = _degrees(state, points.written, kept)
         random = np.uint64(schedule.seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         found_there = new_candidates(state.size.size)
         memory = new_memory(state)
@@ -174,11 +164,8 @@ def anneal_groups(
                 flows = FLOW * balancing(state, borders_of(state, memory.best), LEFT)
                 state.pressure[:] += flows
             sweep = _sweep_at(schedule, k, drift)
-            random, moved = sweep_over(
-                state, centroids, degrees, sweep, k, looks, found_there, random
-            )
-            if degrees is None:
-                moved += exchange(state, centroids, sweep, memory)
+            random, moved = sweep_over(state, centroids, sweep, k, looks, found_there, random)
+            moved += exchange(state, centroids, sweep, memory)
             if moved == 0 and k >= schedule.total:
                 break
             drift = _press(state, schedule.rate)
@@ -253,12 +240,9 @@ def _centroids(
 @helper
 def _sweep_at(schedule: AnnealingSchedule, k: int, drift: float) -> Sweep:
     """What holds in sweep ``k``, with the mean square of the pressure."""
-    even, colour = schedule.even, schedule.colour
+    even = schedule.even
     if k >= schedule.total:
-        return Sweep(
-            0.0, even, schedule.over[1], 0.0, schedule.facet, 0.0, colour, schedule.softness[1],
-            schedule.per_unit,
-        )  # fmt: skip
+        return Sweep(0.0, even, schedule.over[1], 0.0, schedule.facet, 0.0, schedule.per_unit)
     share = min(1.0, k / (schedule.settled * schedule.total))
     temperature = schedule.temperature[0] + share * (
         schedule.temperature[1] - schedule.temperature[0]
@@ -269,23 +253,20 @@ def _sweep_at(schedule: AnnealingSchedule, k: int, drift: float) -> Sweep:
     pull = schedule.pull[0] + share * (schedule.pull[1] - schedule.pull[0])
     # where pressure must hold elements back, centroids are no guide
     pull /= 1.0 + (drift / schedule.halved**2) ** 2
-    softness = schedule.softness[0] + held * (schedule.softness[1] - schedule.softness[0])
-    return Sweep(
-        excess, even, over, temperature, schedule.facet, pull, colour, softness, schedule.per_unit
-    )
+    return Sweep(excess, even, over, temperature, schedule.facet, pull, schedule.per_unit)
 
 
 @helper
 def _extract(
     level: Level,
-    points: Points,
+    point_weight: Int32s,
     group: Group,
     block: Int32s,
     number: Int32s,
     schedule: AnnealingSchedule,
     pressure: Float64s,
-) -> tuple[Counts, Int32s]:
-    """The clusters of a group with points, neighbours and blocks numbered in it; the points.
+) -> Counts:
+    """The clusters of a group with points, neighbours and blocks numbered in it.
 
     Points with one cluster, or with more than a slot can count, are left out, and so are
     neighbours in other groups. ``number`` is -1 for all before and afterwards; in between it has
@@ -331,11 +312,11 @@ def _extract(
         _of_blocks(pressure, group.blocks),
     )
     for k in range(kept):
-        state.lists[begin[k] + WEIGHT], state.lists[begin[k] + USED] = points.weight[met[k]], 0
+        state.lists[begin[k] + WEIGHT], state.lists[begin[k] + USED] = point_weight[met[k]], 0
     _copy(level, group, block, number, state)
     for k in range(kept):
         number[met[k]] = -1
-    return state, met[:kept].copy()
+    return state
 
 
 @helper
@@ -345,17 +326,6 @@ def _of_blocks(values: Any, blocks: Int32s) -> Any:
     for k in range(blocks.size):
         own[k] = values[blocks[k]]
     return own
-
-
-@helper
-def _degrees(state: Counts, written: Bools | None, points: Int32s) -> DegreeCounts | None:
-    """Degrees at the points of a group; None where colours have no price."""
-    if written is None:
-        return None
-    own = np.zeros(state.lists.size, np.bool_)
-    for k in range(points.size):
-        own[state.begin[k]] = written[points[k]]
-    return count_degrees(state, own)
 
 
 @helper

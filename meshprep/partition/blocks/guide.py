@@ -9,7 +9,7 @@ import numpy as np
 
 from ...kernels import Float64s, Int32s
 from ...kernels.parallel import each
-from .groups import AnnealingSchedule, Grouping, Points, anneal_groups
+from .groups import AnnealingSchedule, Grouping, anneal_groups
 from .levels import Level
 
 # Blocks of a group of the trial, the sweeps of it at most, and where its two groups are.
@@ -20,7 +20,7 @@ BY_CHANCE = 1.1
 
 def misled(
     level: Level,
-    points: Points,
+    point_weight: Int32s,
     metric: Float64s,
     block: Int32s,
     group_of_block: Int32s,
@@ -36,7 +36,7 @@ def misled(
     grouping = Grouping.of(block, group_of_block)
     chosen = np.unique([int(share * grouping.groups) for share in TRIED])
     tasks = [
-        (level, points, metric, block.copy(), grouping, chosen, one, pressure.copy())
+        (level, point_weight, metric, block.copy(), grouping, chosen, one, pressure.copy())
         for one in (schedule, schedule._replace(pull=(0.0, 0.0)))
     ]
     guided, free = each(anneal_groups, tasks)

@@ -5,18 +5,21 @@ drawn without a branch, and the lists of the points of those drawn are read at o
 first of them is looked at: one by one, each look would wait for memory.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...kernels import Float64s, Int64s, UInt32s, helper, inlined
+from ...kernels.arithmetic import log
 from .counts import FIRST, Counts
 from .moves import INSIDE, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 
 THRESHOLDS = 4096
 # Clusters of a run.
 RUN = 256
+
+# the same for kernels
+_log = inlined(log)
 
 
 class Looks(NamedTuple):
@@ -46,7 +49,7 @@ def acceptance_thresholds() -> Float64s:
     """Quantiles of the exponential distribution, to draw what a move may cost."""
     quantile = np.empty(THRESHOLDS, np.float64)
     for k in range(THRESHOLDS):
-        quantile[k] = -math.log((k + 0.5) / THRESHOLDS)
+        quantile[k] = -_log((k + 0.5) / THRESHOLDS)
     return quantile
 
 

@@ -22,9 +22,8 @@ class Sweep(NamedTuple):
 
     Elements over a block's cap cost ``over`` each, up to ``excess`` times the cap, and each that it
     lacks ``LACK`` times as much; ``even`` is what a move from the fullest block to an empty one
-    gains by its weight. ``temperature``, and prices of a cut facet, of the squared radius of a
-    block (``pull``), of one more thread colour in a block, all in typical points; ``softness`` as
-    of :func:`point_degrees.soften`; ``per_unit`` is one by the weight of such a point.
+    gains by its weight. ``temperature``, and prices of a cut facet and of the squared radius of a
+    block (``pull``), are in typical points; ``per_unit`` is one by the weight of such a point.
     """
 
     excess: float
@@ -33,8 +32,6 @@ class Sweep(NamedTuple):
     temperature: float
     facet: float
     pull: float
-    colour: float
-    softness: float
     per_unit: float
 
 
@@ -84,7 +81,7 @@ def forget_scores(memory: MoveMemory) -> None:
 
 @inlined
 def score_of(state: Counts, centroids: Centroids, sweep: Sweep, cluster: int, target: int) -> float:
-    """What a move gains, but for sizes and colours; -inf where the target is not beside.
+    """What a move gains, but for sizes; -inf where the target is not beside.
 
     O(its points * blocks at each).
     """

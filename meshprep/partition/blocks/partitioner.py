@@ -5,7 +5,7 @@ minimises the number of distinct points over all blocks, the connectivity of the
 nets are the points.
 
 1. Elements that do not stand along a curve are sorted so (:mod:`along_curve`). Those of a grid
-   get places in steps along its lines (:mod:`layers`). Cuts of a sample tell whether the lines are
+   get places in steps along its lines (:mod:`grids`). Cuts of a sample tell whether the lines are
    worth following (:mod:`start`).
 2. Elements grow into clusters, and these into larger ones (:mod:`levels`). Grids keep elements.
 3. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`), or bricks
@@ -24,7 +24,7 @@ import numpy as np
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import Bools, Float64s, Int32s, Int64s, clock
+from ...kernels import Float64s, Int32s, Int64s, clock
 from ...kernels.parallel import at_once
 from ...mesh.incidence import Csr
 from ..blocks_of import Blocks, blocks_of
@@ -42,7 +42,6 @@ from .components import count_components
 from .corners import Corners, corners_of
 from .geometry import Geometry, block_count
 from .grids import GridPlaces, distinct_places, grid_places
-from .layers import layered_blocks
 from .levels import stand_in_places
 from .phases import GRIDS, MENDED, OTHER
 from .reconnect import near_blocks, reconnect_groups
@@ -75,9 +74,6 @@ OPTIONS: Mapping[str, Option] = {
     "time_limit": Option(
         float, FOREVER, "seconds to use, whatever the effort", low=0.0, high=FOREVER
     ),
-    "colour_weight": Option(
-        float, 0.0, "price of one more thread colour in a block, in points", low=0.0, high=1e6
-    ),
     "staged_bytes": Option(
         int, 0, "most bytes of points in a block; 0 for no cap", low=0, high=2**31 - 1
     ),
@@ -88,8 +84,8 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """Blocks of at most S elements that load as few points as we can find.
 
     Blocks are numbered along the bisection tree, so that neighbouring numbers are neighbouring
-    blocks; there are at most 1 % over ceil(n/S), or one if that is less, unless ``staged_bytes`` or
-    ``colour_weight`` asks for more. Without coordinates, graph distances stand in for them.
+    blocks; there are at most 1 % over ceil(n/S), or one if that is less, unless ``staged_bytes``
+    asks for more. Without coordinates, graph distances stand in for them.
     ``options`` has every name of :data:`OPTIONS`. With a time limit, the result depends on the
     machine; otherwise only on the seed. ``notes`` have the weighted loads before and after the
     moves, the start chosen, how many blocks are fragmented, and what each cap cost.
@@ -113,72 +109,55 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         lambda: choose_start(geometry, graph, cap) if places_tell else Start(),
         lambda: Search(
             geometry, graph, n_blocks, cap, problem.seed, options["effort"],
-            options["colour_weight"], begin + options["time_limit"], problem.progress,
-            corners=None if options["colour_weight"] else corners,
+            begin + options["time_limit"], problem.progress, corners=corners,
         ),
     )  # fmt: skip
-    searches = [search]
-    if search.colour:
-        # moves at a price can end at blocks that cost more than those found without one
-        searches.insert(0, _in_share(search, 2, colour=0.0))
     lines = _along_lines(search, start, grid.steps) if start.grid else []
     del grid
-    counted = bool(search.colour) or start.grid or (search.small and n_blocks <= FEW_BLOCKS)
+    counted = start.grid or (search.small and n_blocks <= FEW_BLOCKS)
     best, least, candidates = (search, np.empty(0, np.int32)), np.inf, 0
-    for each_search in searches:
-        for one, block in _candidates(each_search, start, lines):
-            # of equal ones the first is kept
-            cost = one.cost_below(block, search.colour, least) if counted else 0.0
-            each_search.closing = clock() - one.annealed
-            candidates += 1
-            if cost < least:
-                best, least = (one, block), cost
+    for one, block in _candidates(search, start, lines):
+        # of equal ones the first is kept
+        loads = one.loads(block) if counted else 0
+        search.closing = clock() - one.annealed
+        candidates += 1
+        if loads < least:
+            best, least = (one, block), loads
     return back(_finished(*best, start, limit, counted=candidates > 1), order)
 
 
 def _candidates(
     search: Search, start: Start, along_lines: Sequence[Int32s]
 ) -> Iterator[tuple[Search, Int32s]]:
-    """Blocks annealed on levels, of grids from those along the lines; of few also bisection's.
-
-    Where colours have a price, plates and sticks as well.
-    """
-    shapes = list(
-        layered_blocks(search.geometry, search.graph, search.cap) if search.colour else []
-    )
+    """Blocks annealed on levels, of grids from those along the lines; of few also bisection's."""
     if start.grid:
         phase = GRIDS[search.geometry.coordinates.shape[1] > 2]
         for k, lines in enumerate(along_lines):
-            found = _in_share(search, len(along_lines) - k + len(shapes))
+            found = _in_share(search, len(along_lines) - k)
             yield found, _mended(found, found.improve(lines, phase))
             # a long search at the same temperature can dissolve blocks that follow the lines
             if search.effort >= LONG_SEARCH:
                 short = replace(search, effort=1.0)
                 yield short, _mended(short, short.improve(lines, phase))
     else:
-        hurried = search.colour and search.until < FOREVER
-        found = _in_share(search, 1 + len(shapes)) if hurried else search
-        yield found, _mended(found, found.multilevel(start.rotation))
+        yield search, _mended(search, search.multilevel(start.rotation))
         if search.small and search.n_blocks <= FEW_BLOCKS:
-            cut = found.geometry.cut(start.rotation, search.n_blocks)
-            yield found, _mended(found, cut)
-            found.loads_at_start = found.geometry.loads(cut, search.n_blocks)
-    for k, (block, n_blocks) in enumerate(shapes):
-        layered = _in_share(search, len(shapes) - k, n_blocks=n_blocks)
-        yield layered, layered.improve(block, OTHER)
+            cut = search.geometry.cut(start.rotation, search.n_blocks)
+            yield search, _mended(search, cut)
+            search.loads_at_start = search.loads(cut)
 
 
-def _in_share(search: Search, count: int, **changes: Any) -> Search:
+def _in_share(search: Search, count: int) -> Search:
     """The same search, which ends after its share of the time where so many follow each other.
 
     The last one is the search itself where it needs not end: its elements are not held twice.
     """
     until, now = search.until, clock()
-    if count == 1 and until >= FOREVER and not changes:
+    if count == 1 and until >= FOREVER:
         return search
     if until < FOREVER:
         until = now + (until - now) / count - search.closing
-    return replace(search, until=until, **changes)
+    return replace(search, until=until)
 
 
 def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int32s]:
@@ -220,29 +199,29 @@ def _mended(search: Search, block: Int32s) -> Int32s:
     if within and fragments * FEW <= search.n_blocks:
         search.fragmented = fragments
         return block
-    before, start = search.cost(block), search.loads_at_start
-    cost = _mend(search, block, pieces, before)
-    if cost > WORTH_HEALING * before:
+    before, start = search.loads(block), search.loads_at_start
+    loads = _mend(search, block, pieces, before)
+    if loads > WORTH_HEALING * before:
         fragmented = search.fragmented
         healed = search.improve(block, MENDED)
         pieces = _pieces(search, healed, search.n_blocks)
-        healed_cost = _mend(search, healed, pieces, search.cost(healed))
+        healed_loads = _mend(search, healed, pieces, search.loads(healed))
         search.loads_at_start = start
-        if healed_cost < cost:
+        if healed_loads < loads:
             return healed
         search.fragmented = fragmented
     return block
 
 
-def _mend(search: Search, block: Int32s, pieces: Int64s, cost: float) -> float:
+def _mend(search: Search, block: Int32s, pieces: Int64s, loads: int) -> int:
     """Bring the blocks within the cap, and make them connected; changed in place.
 
     They stay in pieces where these load less, as in trees and rubble. ``pieces`` of each block
-    and their ``cost`` are those of before; returns the cost.
+    and their ``loads`` are those of before; returns the loads.
     """
     g, n_blocks = search.geometry, search.n_blocks
     if search.within_cap(block):
-        pieces, cost = _pieces(search, block, n_blocks), search.cost(block)
+        pieces, loads = _pieces(search, block, n_blocks), search.loads(block)
     kept, fragmented = block.copy(), pieces > 1
     before, count = n_blocks, int(fragmented.sum())
     search.fragmented = count
@@ -252,7 +231,7 @@ def _mend(search: Search, block: Int32s, pieces: Int64s, cost: float) -> float:
         fragmented &= more_pieces(pieces, components(graph.offset, graph.index), block)
         count = int(fragmented.sum())
     if count * FEW <= n_blocks:
-        return cost
+        return loads
     for k in range(REUNIONS):
         if count * FEW <= n_blocks or count >= before:
             break
@@ -260,10 +239,10 @@ def _mend(search: Search, block: Int32s, pieces: Int64s, cost: float) -> float:
         groups = search.groups(block, k, near)
         reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
         before, count = count, int(fragmented.sum())
-    mended = search.cost(block)
-    if mended > WORTH_HEALING * cost:
+    mended = search.loads(block)
+    if mended > WORTH_HEALING * loads:
         block[:] = kept
-        return cost
+        return loads
     search.fragmented = int((_pieces(search, block, n_blocks) > 1).sum())
     return mended
 
@@ -321,16 +300,14 @@ def _neighbours_and_places(
 
 
 def _geometry(problem: BlockProblem, table: Int32s, graph: Csr | None) -> Geometry:
-    weight, written = problem.point_bytes, problem.written
+    weight = problem.point_bytes
     if weight is None:
         weight = np.ones(problem.n_points, dtype=np.int32)
-    if written is None:
-        written = np.ones(problem.n_points, dtype=np.bool_)
-    return geometry_of(table, weight, written, problem.coordinates, graph).placed()
+    return geometry_of(table, weight, problem.coordinates, graph).placed()
 
 
 def geometry_of(
-    table: Int32s, weight: Int32s, written: Bools, places: Float64s | None, graph: Csr | None
+    table: Int32s, weight: Int32s, places: Float64s | None, graph: Csr | None
 ) -> Geometry:
     """The geometry of elements; without places, distances in the graph stand in for them."""
     known, n_points = places is not None, weight.size
@@ -339,4 +316,4 @@ def geometry_of(
         steps = grid_places(table, graph, n_points).steps
         known = steps is not None
         places = stand_in_places(graph) if steps is None else steps.astype(float)
-    return Geometry.of(table, weight, written, places, known=known)
+    return Geometry.of(table, weight, places, known=known)

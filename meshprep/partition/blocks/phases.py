@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ...kernels.arithmetic import log, power
 from .levels import Level
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
@@ -20,8 +21,7 @@ class Phase:
 
     As of :class:`groups.AnnealingSchedule`; ``over`` counts the points that an element loads.
     ``rate`` is in points an element; of more sweeps, each counts less. Blocks that begin well, of
-    unequal sizes, have no pressure to be equal. ``softness`` matters where colours have a price. A
-    ``group`` has about so many elements.
+    unequal sizes, have no pressure to be equal. A ``group`` has about so many elements.
     """
 
     sweeps: float
@@ -33,7 +33,6 @@ class Phase:
     pull: tuple[float, float]
     over: tuple[float, float]
     rate: float = 0.0
-    softness: tuple[float, float] = (0.5, 0.5)
     group: int = GROUP_ELEMENTS
 
     def hotter(self, times: float) -> Phase:
@@ -61,9 +60,7 @@ class Phase:
 # What pressure rises by in a sweep of the default effort where a block is over the mean by its cap.
 RATE = 0.4
 # Single elements, then ever larger clusters; all levels above these are annealed as the largest.
-ELEMENTS = Phase(
-    44, 2, 0.9, (0.55, 0.08), 0.36, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0), RATE, (4.0, 0.5)
-)
+ELEMENTS = Phase(44, 2, 0.9, (0.55, 0.08), 0.36, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0), RATE)
 CLUSTERS = (
     Phase(20, 2, 1.0, (3.0, 1.1), 0.25, (0.2, 0.1), (5.0, 1.0), (0.6, 0.6), RATE),
     Phase(22, 2, 1.0, (2.4, 0.5), 0.25, (0.1, 0.08), (4.0, 0.5), (0.6, 0.7), RATE),
@@ -115,17 +112,17 @@ def phases(
         elements, clusters = PLANE_ELEMENTS, PLANE_CLUSTERS
         if _between_cells(levels[0]):
             elements = PLANE_EDGES
-        more = min(MOST_TIMES, many**BLOCKS_POWER)
+        more = min(MOST_TIMES, power(many, BLOCKS_POWER))
     elif effort < 1.0:
         elements = replace(elements, group=SHORT_SPACE_GROUP)
         clusters = tuple(replace(phase, group=SHORT_SPACE_GROUP) for phase in clusters)
     powers = _powers(levels[0], d, n_blocks)
-    times = [more * max(1.0, effort) ** (power - 1.0) for power in powers]
+    times = [more * power(max(1.0, effort), by - 1.0) for by in powers]
     top = min(len(levels) - 1, len(clusters))
-    usual, fewer = levels[top].weight.size, COOLER ** (len(clusters) - top)
+    usual, fewer = levels[top].weight.size, math.prod([COOLER] * (len(clusters) - top))
     found = [(levels[0], elements.longer(times[0]))]
     for k, level in enumerate(levels[1:], start=1):
-        growth = fewer * max(1.0, usual / level.weight.size) ** ((d - 1) / d)
+        growth = fewer * power(max(1.0, usual / level.weight.size), (d - 1) / d)
         found.append((level, clusters[max(0, top - k)].hotter(growth).longer(times[k > 1])))
     return found[::-1]
 
@@ -138,11 +135,11 @@ def in_two(corners: Level, phase: Phase, elements: Level) -> list[tuple[Level, P
 def _powers(elements: Level, d: int, n_blocks: int) -> tuple[float, float]:
     """By which the sweeps of small and of larger clusters grow with a long effort."""
     n = max(1, elements.weight.size)
-    lower = LOWER_IF_LARGE[d > 2] * math.log(max(1.0, n / n_blocks / USUAL))
+    lower = LOWER_IF_LARGE[d > 2] * log(max(1.0, n / n_blocks / USUAL))
     powers = PLANE_POWER, PLANE_POWER
     if d != 2:
-        lower += LOWER * math.log(max(1.0, elements.points.size / n / 4.0))
-        higher = HIGHER * math.log(max(1.0, n_blocks / MANY_BLOCKS))
+        lower += LOWER * log(max(1.0, elements.points.size / n / 4.0))
+        higher = HIGHER * log(max(1.0, n_blocks / MANY_BLOCKS))
         powers = min(HIGHEST, SPACE_POWERS[0] + higher), SPACE_POWERS[1]
     return max(LOWEST, powers[0] - lower), max(LOWEST, powers[1] - lower)
 

@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import Float64s, Int32s, Int64s, helper, kernel
+from ...kernels.arithmetic import principal_axes
 from ...kernels.parallel import each, pieces
 from ...mesh.incidence import Csr
 
 PIVOTS = 10
 DIMENSIONS = 3
 SMOOTHING = 20
+# Vertices that no distance tells apart, as those around a hub, stand along the first axis in the
+# order of their numbers, all within so much of a step: last digits would decide otherwise.
+TIE = 0.1
 
 
 def pivot_coordinates(graph: Csr, n_pivots: int = PIVOTS) -> Float64s:
@@ -31,7 +35,9 @@ def pivot_coordinates(graph: Csr, n_pivots: int = PIVOTS) -> Float64s:
     O((n_pivots + smoothing) * edges).
     """
     distance, shift = _distances(graph.offset, graph.index, n_pivots)
-    where = smoothed(graph, _project(distance, _principal(distance)), SMOOTHING)
+    where = _project(distance, _principal(distance))
+    where[:, 0] += TIE / max(1, len(where)) * np.arange(len(where))
+    where = smoothed(graph, where, SMOOTHING)
     where[:, 0] += shift * 2 * np.sqrt(n_pivots)
     return where
 
@@ -71,10 +77,8 @@ def _principal(distance: NDArray[np.float32]) -> Float64s:
     """The directions of the largest variance, (n_pivots, 3)."""
     n = max(1, distance.shape[0])
     total, square = _sums(distance)
-    _, vectors = np.linalg.eigh(square / n - np.outer(total, total) / n**2)
-    # Which way a vector points is left to chance by its definition.
-    vectors = vectors * np.where(vectors.sum(axis=0) < 0, -1.0, 1.0)
-    return np.ascontiguousarray(vectors[:, ::-1][:, :DIMENSIONS])
+    axes = principal_axes(square / n - np.outer(total, total) / n**2)
+    return np.ascontiguousarray(axes[:, :DIMENSIONS])
 
 
 @kernel

@@ -13,7 +13,7 @@ from .annealing import Annealing
 from .apart import ComponentRow, apart_first, moved_together, of_several, reunited, torn_share
 from .bisection import bisect, bisect_places
 from .geometry import Geometry, Sample, frames
-from .groups import Points, anneal_groups
+from .groups import anneal_groups
 from .guide import TRIAL_BLOCKS, TRIAL_SWEEPS, misled
 from .levels import (
     Level,
@@ -190,7 +190,7 @@ class Search(Annealing):
             return None
         self._start_from(of_elements)
         place = smoothed_places(levels, labels, place)
-        return Geometry.of(g.table, g.weight, g.written, place, known=False).placed(), block
+        return Geometry.of(g.table, g.weight, place, known=False).placed(), block
 
     def _misled(
         self, todo: list[tuple[Level, Phase]], block: Int32s, labels: list[Int32s],
@@ -208,5 +208,5 @@ class Search(Annealing):
         sweeps = min(TRIAL_SWEEPS, self._budget.sweeps(todo, 0.0))
         groups = self._groups(level, finer, 0, self.n_blocks // TRIAL_BLOCKS)
         schedule = self._schedule(phase, sweeps, len(todo) == 1)._replace(seed=self.seed)
-        points, metric = Points(self.geometry.weight, None), self._metric(level, phase, finer)
-        return misled(level, points, metric, finer, groups, schedule, pressure)
+        weight, metric = self.geometry.weight, self._metric(level, phase, finer)
+        return misled(level, weight, metric, finer, groups, schedule, pressure)

@@ -35,23 +35,16 @@ from meshprep.partition.blocks.counts import (
 from meshprep.partition.blocks.groups import (
     AnnealingSchedule,
     Grouping,
-    Points,
     _extract,
     anneal_groups,
 )
 from meshprep.partition.blocks.levels import coarsen, element_level
 from meshprep.partition.blocks.looks import acceptance_thresholds
-from meshprep.partition.blocks.point_degrees import (
-    MAX_DEGREE,
-    colours_changed,
-    count_degrees,
-    count_move,
-    soften,
-)
 from meshprep.partition.blocks_of import sort_by
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.loads import weighted_loads_of
 from meshprep.partition.neighbourhood import facet_graph
+from meshprep_runtime.maps import read_only
 
 # Python cannot call helpers as they are.
 acceptance_thresholds = from_python(acceptance_thresholds)
@@ -98,30 +91,22 @@ def drawn(data, tables):
     block = np.arange(level.weight.size, dtype=np.int32) % n_blocks
     groups = data.draw(st.lists(st.integers(0, 2), min_size=n_blocks, max_size=n_blocks))
     groups = np.unique(groups, return_inverse=True)[1].astype(np.int32)
-    weight = np.array(weight, dtype=np.int32)
+    weight = read_only(np.array(weight, dtype=np.int32))
     return Drawn(table, weight, level, cluster, block, n_blocks, groups)
 
 
-def points_of(weight, written=None):
-    """As the search has them; kernels are compiled for each kind of array."""
-    for array in (weight, written):
-        if array is not None:
-            array.flags.writeable = False
-    return Points(weight, written)
-
-
-def schedule(cap, temperature=0.5, pull=0.2, colour=0.0, end=9, total=6, seed=1):
+def schedule(cap, temperature=0.5, pull=0.2, end=9, total=6, seed=1):
     heat, pulls = (float(temperature), 0.0), (float(pull), 0.0)
     return AnnealingSchedule(
         0, end, total, cap, 0 * cap, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), 0.3, 0.2, 0.3,
-        float(colour), (4.0, 0.5), 0.5, seed,
+        0.5, seed,
     )  # fmt: skip
 
 
-def anneal(level, points, metric, block, groups, plan):
+def anneal(level, weight, metric, block, groups, plan):
     """Anneal all groups; by how much the loads fell."""
     grouping = Grouping.of(block, groups)
-    own, pressure = (level, points, metric, block, grouping), np.zeros(groups.size)
+    own, pressure = (level, weight, metric, block, grouping), np.zeros(groups.size)
     shares = [(*own, share, plan, pressure) for share in grouping.shares()]
     return sum(each(anneal_groups, shares))
 
@@ -131,45 +116,31 @@ def anneal(level, points, metric, block, groups, plan):
     data=st.data(),
     temperature=st.sampled_from([0.0, 0.4, 3.0]),
     pull=st.sampled_from([0.0, 0.5]),
-    colour=st.sampled_from([0.0, 1.5]),
 )
-def test_what_annealing_says_it_gained_is_what_the_objective_lost(
-    data, temperature, pull, colour, tables
-):
+def test_what_annealing_says_it_gained_is_what_the_objective_lost(data, temperature, pull, tables):
     case = drawn(data, tables)
-    count = len(case.weight)
-    written = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
-    points = points_of(case.weight, written if colour else None)
     extra = data.draw(st.lists(st.integers(2, 9), min_size=case.n_blocks, max_size=case.n_blocks))
     cap, start = -(-len(case.table) // case.n_blocks) + np.array(extra), case.block.copy()
     first = case.sizes
     metric = np.random.default_rng(3).random((case.n_blocks, 6)) * [1, 1, 1, 0, 0, 0]
-    plan = schedule(cap, temperature, pull, colour)
-    gained = anneal(case.level, points, metric, case.block, case.groups, plan)
+    plan = schedule(cap, temperature, pull)
+    gained = anneal(case.level, case.weight, metric, case.block, case.groups, plan)
     before = objective(case.table, case.weight, start[case.cluster])
     assert gained == before - objective(case.table, case.weight, case.block[case.cluster])
     assert (case.groups[case.block] == case.groups[start]).all()
     assert (case.sizes <= np.maximum(first, cap + (0.1 * cap).astype(int))).all()
     assert ((case.sizes > 0) == (first > 0)).all()
-    if temperature == pull == colour == 0.0 and (first <= cap).all():
+    if temperature == pull == 0.0 and (first <= cap).all():
         assert gained >= -0.3 * len(case.table)
 
 
 @kernel
-def _moved(level, points, group, block, number, written, moves, plan):
+def _moved(level, weight, group, block, number, moves, plan):
     pressure, (clusters, targets) = np.zeros(group.blocks.size), moves
-    state, kept = _extract(level, points, group, block, number, plan, pressure)
-    own = np.zeros(state.lists.size, np.bool_)
-    for k in range(kept.size):
-        own[state.begin[k]] = written[kept[k]]
+    state = _extract(level, weight, group, block, number, plan, pressure)
     count_blocks(state)
-    degrees = count_degrees(state, own)
-    soften(degrees, 0.5)
-    risen = 0.0
     for k in range(clusters.size):
         if state.block[clusters[k]] != targets[k]:
-            risen += colours_changed(degrees, state, clusters[k], targets[k], 0.5)
-            count_move(degrees, state, clusters[k], targets[k])
             move(state, clusters[k], targets[k])
     fresh_state = Counts(
         state.point_offset,
@@ -189,24 +160,7 @@ def _moved(level, points, group, block, number, written, moves, plan):
     for p in state.begin:
         fresh_state.lists[p + WEIGHT], fresh_state.lists[p + USED] = state.lists[p + WEIGHT], 0
     count_blocks(fresh_state)
-    fresh_degrees = count_degrees(fresh_state, own)
-    soften(fresh_degrees, 0.5)
-    return state, degrees, fresh_state, fresh_degrees, risen
-
-
-def _smooth_degrees(case, grouping, written):
-    """Half the logarithm of 1 and exp(2 degree) for each written point of several clusters."""
-    total = np.ones(case.n_blocks)
-    for p in np.flatnonzero(written):
-        at = [c for c in range(case.level.weight.size) if p in _points(case.level, c)]
-        if len(at) > 1:
-            degree = np.bincount(case.block[at], minlength=case.n_blocks)
-            total += np.where(degree > 0, np.exp(2.0 * degree), 0.0)
-    return 0.5 * np.log(total).sum()
-
-
-def _points(level, cluster):
-    return level.points[level.point_offset[cluster] : level.point_offset[cluster + 1]]
+    return state, fresh_state
 
 
 @ROUND
@@ -221,12 +175,9 @@ def test_counts_after_moves_are_those_counted_afresh(data, tables):
     targets = np.array([b for _, b in moves if n], dtype=np.int32)
     grouping = Grouping.of(case.block, np.zeros(case.n_blocks, np.int32))
     number = np.full(len(case.weight), -1, np.int32)
-    written = np.array(
-        data.draw(st.lists(st.booleans(), min_size=number.size, max_size=number.size))
-    )
-    state, degrees, fresh, fresh_degrees, risen = _moved(
-        case.level, points_of(case.weight), grouping.group(0), case.block, number, written,
-        (clusters, targets), schedule(np.full(case.n_blocks, 10)),
+    state, fresh = _moved(
+        case.level, case.weight, grouping.group(0), case.block, number, (clusters, targets),
+        schedule(np.full(case.n_blocks, 10)),
     )  # fmt: skip
     assert (number == -1).all()
     assert (state.size == fresh.size).all()
@@ -238,13 +189,6 @@ def test_counts_after_moves_are_those_counted_afresh(data, tables):
         # entries that are not in use name no block, so that they may be read as well
         assert (found[FIRST + found[USED] :] == case.n_blocks << COUNT_BITS).all()
         assert sorted(found[FIRST:]) == sorted(wanted[FIRST:])
-    assert (degrees.degree_count[:, 1:] == fresh_degrees.degree_count[:, 1:]).all()
-    assert (degrees.total == fresh_degrees.total).all()
-    counted = degrees.degree_count[:, 1:] @ np.exp(np.arange(1, MAX_DEGREE + 1) / 0.5)
-    assert degrees.total == pytest.approx(1 + counted)
-    before = _smooth_degrees(case, grouping, written)
-    after = 0.5 * np.log(degrees.total).sum()
-    assert risen == pytest.approx(after - before, abs=1e-9)
 
 
 def test_a_pull_is_nearness_in_radii():
@@ -346,7 +290,7 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
     level = element_level(table, facet_graph(table, n_points), where)
     start = (np.arange(len(table)) // 60).astype(np.int32)
     groups = (np.arange(start.max() + 1) // 8).astype(np.int32)
-    points = points_of(np.ones(n_points, dtype=np.int32))
+    weight = read_only(np.ones(n_points, dtype=np.int32))
     found = []
     threads = get_num_threads()
     for count in (threads, 1):
@@ -354,7 +298,7 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
         block = start.copy()
         metric = np.zeros((groups.size, 6))
         plan = schedule(np.full(groups.size, 62), 0.4, 0.0, end=20, total=15, seed=5)
-        anneal(level, points, metric, block, groups, plan)
+        anneal(level, weight, metric, block, groups, plan)
         found.append(block)
     set_num_threads(threads)
     assert (found[0] == found[1]).all()
@@ -366,13 +310,13 @@ def test_elements_of_full_blocks_change_places(quad_edges):
     level = element_level(table, facet_graph(table, n_points), where)
     start = (np.arange(len(table)) // 60).astype(np.int32)
     sizes = np.bincount(start)
-    points, block = points_of(np.ones(n_points, dtype=np.int32)), start.copy()
+    weight, block = read_only(np.ones(n_points, dtype=np.int32)), start.copy()
     plan = schedule(sizes, 0.4, 0.2, end=20, total=15, seed=5)._replace(excess=(0.0, 0.0))
     metric, one_group = np.zeros((sizes.size, 6)), np.zeros(sizes.size, np.int32)
-    gained = anneal(level, points, metric, block, one_group, plan)
+    gained = anneal(level, weight, metric, block, one_group, plan)
     # no block has room for one more: single moves leave everything where it is
     assert (np.bincount(block) == sizes).all()
-    assert gained > 0.05 * weighted_loads_of(table, points.weight, start, sizes.size)
+    assert gained > 0.05 * weighted_loads_of(table, weight, start, sizes.size)
 
 
 @ROUND

@@ -21,12 +21,12 @@ ROUND = settings(deadline=None, max_examples=60)
 
 
 def geometry_of(table, n_points, where):
-    weight, written = np.ones(n_points, dtype=np.int32), np.ones(n_points, dtype=bool)
+    weight = np.ones(n_points, dtype=np.int32)
     rows = distinct_rows(table)
     if where is None:
         where = stand_in_places(facet_graph(rows, n_points))
-        return Geometry.of(rows, weight, written, where, known=False)
-    return Geometry.of(rows, weight, written, where)
+        return Geometry.of(rows, weight, where, known=False)
+    return Geometry.of(rows, weight, where)
 
 
 def loads_of(table, part):

@@ -26,7 +26,7 @@ def lattice(shape, kept=None):
 
 def geometry_of(table, n_points, place):
     ones = np.ones(n_points, np.int32)
-    return Geometry.of(table, ones, ones > 0, place.astype(float))
+    return Geometry.of(table, ones, place.astype(float))
 
 
 def slow_loads(table, block):

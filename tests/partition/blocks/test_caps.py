@@ -22,7 +22,7 @@ def slow_bytes(table, weight, block, n_blocks):
 
 def geometry(table, weight, seed=0):
     where = np.random.default_rng(seed).random((len(table), 2))
-    return Geometry.of(table, weight, weight > 0, where)
+    return Geometry.of(table, weight, where)
 
 
 @settings(deadline=None, max_examples=40)
@@ -53,7 +53,7 @@ def test_blocks_are_halved_until_they_stage_little(data, tables):
 def test_room_is_left_alone_where_blocks_stage_little(quad_edges):
     table, n_points, where = quad_edges(40, 40)
     weight = np.full(n_points, 8, np.int32)
-    known = Geometry.of(table, weight, weight > 0, where)
+    known = Geometry.of(table, weight, where)
     assert room_for_bytes(known, 128, 8 * n_points) == 128
     assert 16 < room_for_bytes(known, 128, 8 * 40) < 128
 
@@ -62,7 +62,7 @@ def test_an_element_that_stages_too_much_is_named(quad_edges):
     table, n_points, where = quad_edges(10, 10)
     weight = np.full(n_points, 8, np.int32)
     with pytest.raises(MeshprepError, match="element 0 alone needs 16 bytes"):
-        room_for_bytes(Geometry.of(table, weight, weight > 0, where), 64, 15)
+        room_for_bytes(Geometry.of(table, weight, where), 64, 15)
 
 
 @pytest.mark.parametrize("coordinates", [True, False])
@@ -84,7 +84,7 @@ def test_room_is_found_past_full_blocks_and_no_block_behind_it_changes():
     sizes[[0, 9]] = cap + 1, cap - 1
     block = np.repeat(np.arange(40, dtype=np.int32), sizes)
     weight = np.ones(n + 1, np.int32)
-    known = Geometry.of(table, weight, weight > 0, np.arange(n, dtype=np.float64)[:, None])
+    known = Geometry.of(table, weight, np.arange(n, dtype=np.float64)[:, None])
     start = block.copy()
     assert within_cap(known, facet_graph(table, n + 1), block, 40, cap)
     assert (np.bincount(block) == cap).all()

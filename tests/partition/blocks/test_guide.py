@@ -8,7 +8,6 @@ import pytest
 from scipy.spatial import ConvexHull, Delaunay
 
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks.groups import Points
 from meshprep.partition.blocks.guide import misled
 from meshprep.partition.blocks.partitioner import geometry_of
 from meshprep.partition.blocks.search import Search
@@ -55,7 +54,7 @@ def trial(table, n_points, where, folded):
     rows = distinct_rows(table)
     graph = facet_graph(rows, n_points)
     ones = np.ones(n_points, np.int32)
-    geometry = geometry_of(rows, ones, ones > 0, where, graph).placed()
+    geometry = geometry_of(rows, ones, where, graph).placed()
     search = Search(geometry, graph, -(-len(table) // 64), 64, 0, 1.0)
     todo, labels, blocks = search._begin(0.0)
     (level, phase), block = todo[1], blocks[0][labels[-1]]
@@ -67,8 +66,8 @@ def trial(table, n_points, where, folded):
         np.arange(search.n_blocks, dtype=np.int32) // (search.n_blocks // 2 + 1),
         block.copy(),
     )
-    points, schedule = Points(geometry.weight, None), search._schedule(phase, 20, False)
-    found = misled(level, points, metric, block, groups, schedule, pressure)
+    schedule = search._schedule(phase, 20, False)
+    found = misled(level, geometry.weight, metric, block, groups, schedule, pressure)
     assert (block == before).all()
     assert not pressure.any()
     return found

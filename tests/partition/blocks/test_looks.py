@@ -21,7 +21,7 @@ new_looks, draw_looks = from_python(new_looks), from_python(draw_looks)
 forget_neighbours = from_python(forget_neighbours)
 
 N, HOLDS = RUN + 100, 8
-SWEEP = Sweep(0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 1.0)
+SWEEP = Sweep(0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 1.0)
 
 
 def ring():

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
-from meshprep.colour import colour_threads
 from meshprep.io.generate import generate
 from meshprep.mesh.incidence import stack
 from meshprep.partition import BlockProblem, blocks_of, loads, partition
@@ -53,8 +52,7 @@ def test_no_region_of_widening_triangles_fills_far_over_the_cap():
     points = np.exp(5 * x)[:, None] * np.column_stack([np.cos(5 * y), np.sin(5 * y)])
     table, cap = distinct_rows(mesh.map("cells->nodes").table), 128
     graph, n, n_points = facet_graph(table, len(x)), len(table), len(x)
-    weight, written = np.ones(n_points, np.int32), np.ones(n_points, bool)
-    geometry = Geometry.of(table, weight, written, points[table].mean(axis=1))
+    geometry = Geometry.of(table, np.ones(n_points, np.int32), points[table].mean(axis=1))
     over = 0
     for seed in range(3):
         found = Search(geometry, graph, block_count(n, cap), cap, seed, 1.0).multilevel(JITTER)
@@ -95,18 +93,6 @@ def test_places_that_tell_little_give_way_to_distances(check_blocks):
     assert bent > 0.98 * even
     # distances have three coordinates, but the mesh is a plane and is annealed as one
     assert round_.notes["sweeps"] == AFTER_DISTANCES * flat.notes["sweeps"]
-
-
-@pytest.mark.parametrize(("price", "most", "least"), [(4, 19, 9.0), (16, 11, 5.5), (64, 7, 3.5)])
-def test_the_price_of_colours_thins_out_tetrahedra(price, most, least, check_blocks):
-    table, points = tetrahedra(8000)
-    blocks = partition(BlockProblem(table, len(points), 256), "blocks", {"colour_weight": price})
-    check_blocks(blocks, len(table), 256)
-    rows = np.ascontiguousarray(table[blocks.new_to_old])
-    counts = colour_threads(rows, len(points), blocks.block_offset).count
-    # without a price 34 colours at a reuse of 13.9
-    assert counts.mean() < most
-    assert reuse(table, len(points), blocks) > least
 
 
 def test_tetrahedra_without_coordinates_are_ahead_of_metis(check_blocks):

@@ -15,9 +15,7 @@ def test_the_sample_is_what_is_nearest_to_the_middle_element(count, step):
     n = CHUNK + 1234
     where = np.random.default_rng(count).integers(0, 10**6, (n, 2)) // step * step + 0.5
     table = np.arange(n, dtype=np.int32)[:, None]
-    sample = _around_the_centre(
-        Geometry.of(table, np.ones(n, np.int32), np.ones(n, np.bool_), where), count
-    )
+    sample = _around_the_centre(Geometry.of(table, np.ones(n, np.int32), where), count)
     far = ((where - where[n // 2]) ** 2).sum(axis=1)
     expected = np.flatnonzero(far <= np.sort(far)[count])[: 2 * count]
     assert len(expected) > count

@@ -106,6 +106,13 @@ def test_numpy_values_in_json(airfoil, path):
     assert loaded.metrics.other == loaded.options
 
 
+def test_options_that_were_removed_stay_in_plans_that_have_them(airfoil, path):
+    options = {"partition": "blocks", "partition_options": {"colour_weight": 2.0}}
+    replace(airfoil, options=options).save(path)
+    assert Plan.load(path).options == options
+    assert Plan.load(path).verify() == []
+
+
 def test_text_of_any_script_and_length(airfoil, path):
     options = {"Flügel ✈": "x" * 300_000}
     variant = replace(airfoil["res_calc"].variant(), partitioner="größe" * 20_000)

@@ -1,22 +1,18 @@
-"""Plates and sticks: found in any numbering and shape, within the cap, with few colours."""
+"""Lines of grids: found in any numbering and shape; meshes that are none are told."""
 
 import numpy as np
 import pytest
 
-from meshprep.colour import colour_threads
 from meshprep.io.generate import generate
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks import grids, layers
-from meshprep.partition.blocks.geometry import Geometry
+from meshprep.partition.blocks import grids
 from meshprep.partition.blocks.grids import (
     GridPlaces,
     _ragged_ends,
     grid_places,
     opposite_neighbours,
 )
-from meshprep.partition.blocks.layers import layered_blocks
 from meshprep.partition.neighbourhood import facet_graph
-from meshprep.topology import derive
 
 
 def hexes(m):
@@ -26,40 +22,6 @@ def hexes(m):
     x, y, z = next(d.values for d in mesh.dats if d.set == "nodes").T
     bent = np.stack([(1 + x) * np.cos(y), (1 + x) * np.sin(y), z], axis=1)
     return table, mesh.size("nodes"), bent[table].mean(axis=1)
-
-
-def quads(m):
-    mesh = generate("box", nx=m, ny=m, nz=0, type="quad", shuffle=True)
-    table = mesh.map("cells->nodes").table
-    where = next(d.values for d in mesh.dats if d.set == "nodes")
-    return table, mesh.size("nodes"), where[table].mean(axis=1)
-
-
-def geometry_of(table, n_points, where):
-    ones = np.ones(n_points, dtype=np.int32)
-    return Geometry.of(table, ones, ones > 0, where)
-
-
-def shapes(case, cap):
-    table, n_points, where = case
-    return list(
-        layered_blocks(geometry_of(table, n_points, where), facet_graph(table, n_points), cap)
-    )
-
-
-@pytest.mark.parametrize(("make", "cap", "colours"), [(hexes, 64, [4, 2]), (quads, 64, [2])])
-def test_layers_have_few_elements_at_a_point_and_keep_the_cap(make, cap, colours):
-    case = make(16)
-    table, n_points, _ = case
-    found = shapes(case, cap)
-    assert len(found) == len(colours)
-    for (block, n_blocks), most in zip(found, colours, strict=True):
-        sizes = np.bincount(block, minlength=n_blocks)
-        assert sizes.max() <= cap
-        assert sizes.min() >= 1
-        assert n_blocks <= 1.08 * len(table) / cap + 8
-        at_a_point = np.bincount((block[:, None] * n_points + table).ravel())
-        assert at_a_point.max() == most
 
 
 def test_opposite_neighbours_share_no_point_and_name_each_other():
@@ -78,74 +40,6 @@ def test_opposite_neighbours_share_no_point_and_name_each_other():
             assert across[j, s ^ 1] == i
             if row[s ^ 1] >= 0:
                 assert not points[j] & points[row[s ^ 1]]
-
-
-def test_wedges_have_plates_and_columns():
-    mesh = generate("box", nx=14, ny=14, nz=16, type="wedge", shuffle=True)
-    table, n_points = mesh.map("cells->nodes").table, mesh.size("nodes")
-    where = mesh.dat("coordinates", "nodes").values[table].mean(axis=1)
-    # a layer of 392 fills seven blocks
-    plates, columns = shapes((table, n_points, where), 58)
-    for (block, n_blocks), most in ((plates, 6), (columns, 2)):
-        assert np.bincount(block, minlength=n_blocks).max() <= 58
-        at_a_point = np.bincount((block[:, None] * n_points + table).ravel())
-        assert at_a_point.max() <= most
-    height = np.round(where[:, 2] * 16 - 0.5)
-    assert all(np.unique(height[plates[0] == b]).size == 1 for b in range(plates[1]))
-
-
-def test_tetrahedra_and_triangles_have_no_layers():
-    for kind in ("delaunay2d", "delaunay3d"):
-        mesh = generate(kind, cells=2000)
-        table, n_points = mesh.map("cells->nodes").table, mesh.size("nodes")
-        where = np.random.default_rng(0).normal(size=(len(table), 2))
-        assert shapes((table, n_points, where), 64) == []
-
-
-@pytest.mark.parametrize(
-    ("price", "colours", "least"), [(0, 8, 4.7), (60, 4, 3.0), (2000, 2, 1.85)]
-)
-def test_the_price_of_colours_leads_from_bricks_to_plates_to_sticks(price, colours, least):
-    table, n_points, where = hexes(24)
-    problem = BlockProblem(table, n_points, 256, coordinates=where)
-    blocks = partition(problem, "blocks", {"colour_weight": price})
-    rows = np.ascontiguousarray(table[blocks.new_to_old])
-    counts = colour_threads(rows, n_points, blocks.block_offset).count
-    # a block with one colour more costs less than what its moves gain
-    assert np.median(counts) == colours
-    assert counts.mean() < colours + 0.1
-    assert table.size / blocks.notes["loads"] > least
-
-
-def test_without_time_plates_stay_as_they_were_found(check_blocks):
-    table, n_points, where = hexes(24)
-    problem = BlockProblem(table, n_points, 256, coordinates=where)
-    blocks = partition(problem, "blocks", {"colour_weight": 60, "time_limit": 0})
-    check_blocks(blocks, len(table), 256)
-    rows = np.ascontiguousarray(table[blocks.new_to_old])
-    assert np.median(colour_threads(rows, n_points, blocks.block_offset).count) == 4
-    assert blocks.notes["sweeps"] == 0
-    assert blocks.notes["loads"] == blocks.notes["loads_at_start"]
-
-
-@pytest.mark.parametrize(
-    ("price", "most", "share"), [(64, 3.8, 0.93), (256, 3.8, 0.75), (1024, 2.1, 0.42)]
-)
-def test_faces_of_hexahedra_go_apart_by_their_direction(price, most, share):
-    """Faces along one axis need 2 colours, those along two 4, and all 6."""
-    mesh = derive(generate("box", nx=16, ny=16, nz=16, type="hexahedron"), ["faces->cells"])
-    table, n_points = mesh.map("faces->cells").table, mesh.size("cells")
-    where = next(d.values for d in mesh.dats if d.set == "nodes")
-    where = where[mesh.map("cells->nodes").table].mean(axis=1)[table].mean(axis=1)
-    problem = BlockProblem(table, n_points, 384, coordinates=where)
-    cost = []
-    for given in (0, price):
-        blocks = partition(problem, "blocks", {"colour_weight": given})
-        rows = np.ascontiguousarray(table[blocks.new_to_old])
-        counts = colour_threads(rows, n_points, blocks.block_offset).count
-        cost.append(blocks.notes["loads"] + price * counts.sum())
-    assert counts.mean() < most
-    assert cost[1] < share * cost[0]
 
 
 def test_grids_without_coordinates_are_cut_as_those_with(check_blocks):
@@ -169,15 +63,6 @@ def test_long_grids_stand_beside_each_other(nx, ny):
     twice = np.concatenate([table, table + n_points]).astype(np.int32)
     place = grid_places(twice, facet_graph(twice, 2 * n_points), 2 * n_points).steps
     assert len(np.unique(place, axis=0)) == len(twice)
-
-
-def test_rows_are_ordered_from_one_end_to_the_other():
-    """A row 1, 0, 2, and a ring of 3, 4, 5."""
-    offset = np.array([0, 2, 3, 4, 6, 8, 10])
-    neighbours = np.array([1, 2, 0, 0, 4, 5, 3, 5, 3, 4], np.int32)
-    layer, count, order = layers._layers(offset, neighbours)
-    assert (layer.tolist(), count) == ([0, 0, 0, 1, 1, 1], 2)
-    assert order[:3].tolist() == [1, 0, 2]
 
 
 def test_triangles_are_no_grid():
