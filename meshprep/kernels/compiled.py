@@ -184,7 +184,7 @@ class _Compiling(event.Listener):
     def on_start(self, event: Any) -> None:
         if self._depth == 0:
             self._begun = time.perf_counter()
-            if (kernel := self.told.get(event.data["dispatcher"])) is not None:
+            if (kernel := self.told.get((event.data or {}).get("dispatcher"))) is not None:
                 kernel.lock()
         self._depth += 1
 
