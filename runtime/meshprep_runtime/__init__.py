@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .program.loopback import run_ranks
     from .program.program import Program
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     **dict.fromkeys(

@@ -87,7 +87,8 @@ class _Met:
 def _describe(value: Any, seen: _Met, names: tuple[str, ...]) -> Hashable:
     function = getattr(value, "py_func", value)
     if _is_known(function):
-        return ("known", function.__module__, function.__name__)
+        # ufuncs of NumPy before 2.2 name no module
+        return ("known", getattr(function, "__module__", "numpy"), function.__name__)
     if isinstance(function, FunctionType):
         return _describe_function(function, _options(value), seen)
     if isinstance(value, ModuleType):
