@@ -16,6 +16,8 @@ from ..loads import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 
 FIRST = 1000
+# Seeds of the frames that are drawn are above this.
+FRAMES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +132,7 @@ def rotated(d: int, rotation: float) -> NDArray[np.float64]:
 
 def frames(d: int, rotation: float, count: int) -> list[NDArray[np.float64]]:
     """A rotated frame, and others at random."""
-    return [rotated(d, rotation), *(random_frame(k, d) for k in range(1, count))]
+    return [rotated(d, rotation), *(random_frame(FRAMES + k, d) for k in range(1, count))]
 
 
 def block_count(n: int, block_size: int) -> int:
