@@ -11,13 +11,13 @@ from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.atomic import together
+from meshprep_runtime.plan.inputs import check_input, reason
 
 from ..mesh import Mesh
 from . import graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
 from .notes import notes
 from .outputs import check_targets
-from .paths import check_input, reason
 from .registry import Format, find
 
 _ALL = (
@@ -236,5 +236,8 @@ def named(path: Path) -> Iterator[None]:
         raise type(error)(f"{path}: {text}") from error.__cause__
     except OSError as error:
         raise MeshprepError(f"{path}: {reason(error)}") from None
+    except UnicodeEncodeError as error:
+        letter = f"U+{ord(error.object[error.start]):04X}"
+        raise MeshprepError(f"{path}: no text holds the letter {letter} of a name") from None
     except MemoryError:
         raise MeshprepError(f"{path}: there is not enough memory") from None

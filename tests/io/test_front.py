@@ -236,3 +236,10 @@ def test_losses_are_those_of_the_version_that_is_written(mesh, tmp_path):
     lost = io.write(full, tmp_path / "b.msh", version="2.2", drop=True)
     assert "boxes, boundaries and own groups of entities (MSH 2.2)" in lost
     assert io.write(full, tmp_path / "c.msh", version="4.1", binary=False) == []
+
+
+def test_a_name_that_no_text_can_hold(mesh, tmp_path):
+    ids = np.ones(mesh.size("triangle"), np.int64)
+    named = mesh.with_(tags=[Tag.from_ids("su2:tag", "triangle", ids, {1: "a\ud800"})])
+    with pytest.raises(MeshprepError, match=r"a.su2: no text holds the letter U\+D800 of a name"):
+        io.write(named, tmp_path / "a.su2")

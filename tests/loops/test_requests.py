@@ -1,3 +1,4 @@
+import os
 import tomllib
 
 import numpy as np
@@ -5,6 +6,7 @@ import pytest
 
 from meshprep.loops import LoopRequest, default_request, read_requests, resolve, simple_request
 from meshprep.loops.requests import as_requests
+from meshprep.loops.toml_files import LARGEST
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.pipeline.steps import prepare
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
@@ -210,3 +212,17 @@ def test_two_loops_of_one_name():
 def test_a_loops_file_that_is_missing(tmp_path):
     with pytest.raises(MeshprepError, match="cannot be read"):
         read_requests(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda p: p.symlink_to("/dev/zero")])
+def test_what_is_no_regular_file_is_refused_unopened(tmp_path, make):
+    make(tmp_path / "loops.toml")
+    with pytest.raises(MeshprepError, match=r"loops.toml: cannot be read: is no regular file"):
+        read_requests(tmp_path / "loops.toml")
+
+
+def test_a_file_that_is_larger_than_any_list_of_loops(tmp_path):
+    path = tmp_path / "loops.toml"
+    path.write_text("#" * (LARGEST + 1))
+    with pytest.raises(MeshprepError, match=r"it has 1,048,577 bytes, more than any list of loops"):
+        read_requests(path)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.inputs import check_input
 
 # Seconds before and after the messages have come; those of waiting are left out.
 BEFORE, AFTER = ("core",), ("boundary", "exec", "other")
@@ -58,7 +59,10 @@ def read_timings(path: Path) -> RankTimes:
     Raises MeshprepError when the file cannot be read, or does not hold the times of loops on ranks.
     """
     try:
+        check_input(path)
         content = json.loads(path.read_text(encoding="utf-8"))
+    except MeshprepError as error:
+        raise MeshprepError(f"cannot read timings {path}: {error}") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not JSON"
         raise MeshprepError(f"cannot read timings {path}: {reason}") from None

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.inputs import check_input
 
-from ..paths import check_input
 from .sizes import check_sizes
 from .table import MEDIT_IGNORED, NASTRAN_READ
 
