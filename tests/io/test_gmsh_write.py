@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import meshio
 import numpy as np
 import pytest
 from gmsh_meshes import KINDS, MSH2, MSH4, binary4, decorated, groups, plate, section
@@ -321,6 +322,20 @@ def test_names_with_quotation_marks_are_no_names_of_gmsh(tmp_path, version, bina
     found = read(tmp_path / "a.msh")
     assert found.tag("physical", "cells").names == {2: "c"}
     assert [d.name for d in found.dats if d.set == "cells"] == []
+
+
+@every
+def test_meshio_reads_files_in_which_some_cells_have_groups(tmp_path, version, binary):
+    points, triangles, lines = plate(2)
+    ids = np.array([4, 4, 0, 0, 0, 9, 0, 4])
+    blocks = [Block("line", lines), Block("triangle", triangles, tags={"physical": ids})]
+    mesh, _ = assemble(points, blocks, tag_names={("physical", 2): {4: "a"}})
+    found = again(mesh, tmp_path, version=version, binary=binary)
+    assert difference(mesh, found) is None
+    theirs = meshio.read(tmp_path / "again.msh")
+    kinds = [block.type for block in theirs.cells]
+    groups = zip(kinds, theirs.cell_data["gmsh:physical"], strict=True)
+    assert np.concatenate([g for kind, g in groups if kind == "triangle"]).tolist() == ids.tolist()
 
 
 @every

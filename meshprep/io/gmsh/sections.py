@@ -93,7 +93,8 @@ def _entity(cursor: GmshCursor, dim: int, parts: bool) -> Entity:
     box = tuple(cursor.doubles(3 if dim == 0 else 6, "a bounding box").tolist())
     if not np.isfinite(box).all():
         raise cursor.error(f"the bounding box of entity {tag} is not finite: repair it", start)
-    physical = _numbers(cursor, "physical groups")
+    # 0 stands for no group
+    physical = tuple(filter(None, _numbers(cursor, "physical groups")))
     bounding = _numbers(cursor, "bounding entities") if dim else ()
     return Entity(dim, tag, box, physical, bounding, parent, partitions)
 
