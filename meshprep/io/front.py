@@ -119,7 +119,7 @@ def write(
         When the target cannot be written, something would be lost, or reading back differs.
     """
     path = Path(path)
-    target = _find(path, format, writing=True, of=mesh)
+    target = _find(path, format, writing=True)
     _check_options(target, options, target.options, "option")
     if not drop:
         refuse_losses(mesh, path, target, **options)
@@ -176,14 +176,9 @@ def left_out(mesh: Mesh, target: Format, **options: Any) -> list[str]:
     return lost
 
 
-def _find(path: Path, name: str | None, *, writing: bool = False, of: Mesh | None = None) -> Format:
-    try:
-        found = find(FORMATS, path, name, of=of)
-    except MeshprepError:
-        if name is not None:
-            raise
-        with named(path):
-            return find(FORMATS, path, name, writing=writing, of=of)
+def _find(path: Path, name: str | None, *, writing: bool = False) -> Format:
+    with named(path):
+        found = find(FORMATS, path, name, writing=writing)
     if writing and found.write is None:
         raise MeshprepError(f"{path}: format '{found.name}' can only be read: choose another")
     return found

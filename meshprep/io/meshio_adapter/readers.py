@@ -84,20 +84,16 @@ def _check_width(numbers: Any, characters: int) -> None:
             )
 
 
-def _write_hdf5(name: str, path: str, mesh: Any, **options: Any) -> None:
+def _write_med(path: str, mesh: Any, **options: Any) -> None:
     """Write into memory first: HDF5 prints at exit, or crashes, when the disk is full."""
-    import meshio
-
     buffer = io.BytesIO()
-    write = med.write if name == "med" else meshio._helpers._writer_map[name]
-    write(buffer, mesh, **options)
+    med.write(buffer, mesh, **options)
     Path(path).write_bytes(buffer.getbuffer())
 
 
 # Formats that are not left to meshio alone.
 WRITERS: dict[str, Callable[..., None]] = {
-    **{"abaqus": abaqus.write, "exodus": exodus_write.write},
-    **{name: partial(_write_hdf5, name) for name in ("h5m", "hmf", "med")},
+    **{"abaqus": abaqus.write, "exodus": exodus_write.write, "med": _write_med},
     **{"vtk": vtk.write, "vtu": vtu.write, "xdmf": xdmf.write},
     "nastran": write_nastran,
 }
@@ -144,16 +140,8 @@ def _read_medit(path: str) -> Any:
         return module.read_binary_buffer(file) if binary else module.read_ascii_buffer(file)
 
 
-def _read_dolfin(path: str) -> Any:
-    """The mesh alone: meshio also takes every ``NAME_*.xml`` that happens to lie beside it."""
-    import meshio
-
-    points, cells, _ = meshio.dolfin._dolfin._read_mesh(path)
-    return meshio.Mesh(points, cells)
-
-
 READERS: dict[str, Callable[[Any], Any]] = {
     **{"abaqus": abaqus.read, "exodus": exodus.read, "med": med.read},
-    **{"medit": _read_medit, "dolfin-xml": _read_dolfin, "nastran": _read_nastran},
+    **{"medit": _read_medit, "nastran": _read_nastran},
     **{"vtk": vtk.read, "vtu": vtu.read, "xdmf": xdmf.read},
 }
