@@ -2,12 +2,14 @@
 
 import random
 import signal
+import sys
 import time
 import tracemalloc
 from contextlib import suppress
 from dataclasses import replace
 
 import h5py
+import meshio
 import numpy as np
 import pytest
 from damage import read_spoiled
@@ -311,11 +313,37 @@ def test_meshio_leaves_neither_words_nor_the_interpreter(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_meshio_still_warns_its_own_users(tmp_path, capfd):
-    meshio = harden.load()
-    meshio._common.warn("seen")
-    meshio.vtu._vtu.warn("seen too")
-    assert "seen too" in capfd.readouterr().err
+def of_meshio():
+    """Every name in every module of meshio, by what it stands for, and its tables."""
+    modules = {name: m for name, m in sys.modules.items() if f"{name}.".startswith("meshio.")}
+    return {
+        (module, name): (id(value), repr(value) if isinstance(value, dict | list) else "")
+        for module, m in modules.items()
+        for name, value in vars(m).items()
+        if name != "__builtins__"
+    }
+
+
+@pytest.mark.parametrize("ending", [*GOOD, ".meshb", ".e", ".med", ".xdmf", ".cgns"])
+def test_reading_leaves_meshio_as_it_was(ending, tmp_path):
+    before = of_meshio()
+    path = tmp_path / f"a{ending}"
+    if ending in GOOD:
+        read(GOOD[ending], path)
+        refused(GOOD[ending][:40], path)
+    elif ending == ".cgns":
+        refused("x", path)
+    else:
+        io.write(plain_meshes()["tets with skin"], path)
+        io.read(path)
+    assert of_meshio() == before
+
+
+def test_meshio_still_warns_its_own_users(capfd):
+    own = harden.load()
+    assert own.vtu._vtu is not meshio.vtu._vtu
+    meshio.vtu._vtu.warn("seen")
+    assert "seen" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), MemoryError(), KeyError("a"), RecursionError()])

@@ -99,9 +99,9 @@ def nastran_bulk(path: Path) -> bytes:
 
 def nastran_numbers(bulk: bytes) -> tuple[list[int], list[int]]:
     """The numbers of the nodes and of the elements, as they stand in the file."""
-    from meshio.nastran._nastran import nastran_to_meshio_type
+    from .own import meshio
 
-    kinds = "|".join(nastran_to_meshio_type)
+    kinds = "|".join(meshio.nastran._nastran.nastran_to_meshio_type)
     found = (rb"^(?:%b)\*?[ ,\t]+(\d+)" % name.encode() for name in ("GRID", kinds))
     nodes, elements = (re.findall(pattern, bulk, re.M) for pattern in found)
     return [int(n) for n in nodes], [int(n) for n in elements]
