@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from meshprep_cuda_check import checked
 from meshprep_runtime import MissingPackageError
 from meshprep_runtime.cuda import cubins
-from meshprep_runtime.cuda.check import checked
 from meshprep_runtime.kernel.cache import root
 
 # For what tests of several folders share.
@@ -37,12 +37,21 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Say last what the tests that were skipped need."""
+    from skips import missing
+
+    for line in missing(r.longrepr[2] for r in terminalreporter.stats.get("skipped", ())):
+        terminalreporter.write_line(f"skipped: {line}")
+
+
 def _link_kernels(place):
     usual = root()
     if usual is not None:
         for path in (usual / "kernels", place):
             path.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
+        # not everybody may link on Windows, where each state compiles its own
+        with suppress(FileExistsError if os.name == "posix" else OSError):
             (place / "kernels").symlink_to(usual / "kernels")
 
 
@@ -54,7 +63,8 @@ def _compiled_code(pytestconfig):
     meshprep's own kernels stay where they are.
     """
     digest = hashlib.sha256()
-    sources = (p for part in PARTS for p in (RUNTIME / part).rglob("*.[ph]*"))
+    folders = [*(RUNTIME / part for part in PARTS), Path(checked.__file__).parent]
+    sources = (p for folder in folders for p in folder.rglob("*.[ph]*"))
     for path in sorted(p for p in sources if p.suffix in (".py", ".hpp")):
         digest.update(path.read_bytes())
     place = pytestconfig.rootpath / ".pytest_cache" / f"compiled-{digest.hexdigest()[:16]}"

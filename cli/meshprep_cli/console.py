@@ -16,7 +16,7 @@ import typer
 
 from meshprep_runtime.errors import printable
 
-from .messages import LONGEST_WORD, one_line, shortened
+from .messages import LONGEST_WORD, one_line, shortened, tell
 from .stopping import stop_if_asked
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _lines() -> Iterator[tuple[Report, Compiling]]:
         stop_if_asked()
         # a stage that is under way has its line already
         if done == int(done) and line != told:
-            typer.echo(f"meshprep: {printable(line)}", err=True)
+            tell(f"meshprep: {printable(line)}")
             told = line
 
     yield report, _CompilationTold(lambda: stage)
@@ -146,7 +146,7 @@ def _watched(compiling: Compiling) -> Iterator[None]:
 
 def note(text: str, quiet: bool = False) -> None:
     if not quiet:
-        typer.echo(f"meshprep: {one_line(text)}", err=True)
+        tell(f"meshprep: {one_line(text)}")
 
 
 def show(text: str) -> None:

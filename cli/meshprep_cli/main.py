@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from meshprep_runtime.errors import MeshprepError
 
 from . import mpi
-from .messages import one_line
+from .messages import one_line, tell
 from .output import own_stdout
-from .process import own_process
+from .process import own_process, streams
 from .stopping import asked, stoppable
 
 FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
@@ -28,6 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     trace = "--traceback" in args
     args = [a for a in args if a != "--traceback"] or ["--help"]
+    with streams():
+        return _run(args, trace)
+
+
+def _run(args: Sequence[str], trace: bool) -> int:
     code = 0
     try:
         with stoppable(), mpi.one_voice(), own_stdout():
@@ -58,6 +63,7 @@ def _explain(error: BaseException) -> int:
         # Typer brings its own click or uses the installed one, by version.
         text = error.format_message()  # type: ignore[attr-defined]
         command = getattr(getattr(error, "ctx", None), "command_path", "meshprep")
+        text = _gone(getattr(error, "option_name", "")) or text
         return _fail(f"{text} (see {command} --help)", BAD_INPUT)
     if isinstance(error, MeshprepError):
         return _fail(str(error), BAD_INPUT)
@@ -70,8 +76,16 @@ def _explain(error: BaseException) -> int:
     return _fail(f"{text}: run again with --traceback and report it", INTERNAL)
 
 
+def _gone(flag: str) -> str:
+    """What to do instead of an option that there is no longer; empty for any other."""
+    from meshprep.loops.options import REMOVED
+
+    instead = REMOVED.get(flag.removeprefix("--").replace("-", "_"))
+    return f"{flag} was removed in 0.2: {instead}" if instead else ""
+
+
 def _fail(text: str, code: int) -> int:
-    print(f"meshprep: error: {one_line(text)}", file=sys.stderr)  # noqa: T201
+    tell(f"meshprep: error: {one_line(text)}")
     return code
 
 

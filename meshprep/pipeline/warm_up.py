@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -69,8 +68,7 @@ def all_tasks() -> list[str]:
     """Every method, partitioner and format."""
     from ..partition import PARTITIONERS
 
-    missing = set() if find_spec("mtkahypar") else {"kahypar"}
-    cuts = [f"blocks {name} gpu" for name in PARTITIONERS if name not in missing]
+    cuts = [f"blocks {name} gpu" for name in PARTITIONERS]
     orders = [f"order {name} {target}" for name in _orders() for target in ("gpu", "cpu")]
     files = [f"files {name}" for name in ("gmsh-ascii", *_formats())]
     splits = ["split", "split refined"]
@@ -174,7 +172,8 @@ def _processes(count: int) -> Iterator[list[subprocess.Popen[str]]]:
     """Processes that run tasks; they end with the context."""
     environment = {**os.environ, "NUMBA_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", "from meshprep.pipeline.warm_up import serve; serve()"]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    pipe = subprocess.PIPE
+    pipes: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "encoding": "utf-8"}
     started = [subprocess.Popen(command, env=environment, **pipes) for _ in range(count)]
     try:
         yield started

@@ -70,6 +70,7 @@ def test_paths_that_are_no_files(fails, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["folder.msh", "link.msh", "pipe.msh"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.parametrize("command", ["info", "check", "report", "split --parts 2", "tune"])
 @pytest.mark.parametrize("name", ["a.msh", "a.h5", "a.plan.h5", "a.parts.h5"])
 def test_a_pipe_is_refused_unopened(fails, tmp_path, command, name):
@@ -79,15 +80,14 @@ def test_a_pipe_is_refused_unopened(fails, tmp_path, command, name):
     assert "is no regular file (a pipe, socket or device)" in fails(*command.split(), *where)
 
 
-@pytest.mark.parametrize("options", ["--loops", "--parts 2 --loops", "--parts 2 --weights auto:"])
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("options", ["--loops", "--parts 2 --loops"])
 def test_a_pipe_in_an_option_is_refused_unopened(fails, tmp_path, options):
     path = tmp_path / "square.msh"
     path.write_text(SQUARE)
     os.mkfifo(tmp_path / "pipe")
     command = "split" if "parts" in options else "reorder"
-    *words, last = options.split()
-    end = [f"{last}{tmp_path / 'pipe'}"] if last.endswith(":") else [last, tmp_path / "pipe"]
-    assert "is no regular file" in fails(command, path, *words, *end)
+    assert "is no regular file" in fails(command, path, *options.split(), tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("command", ["reorder", "plan", "sweep", "split --parts 2"])
@@ -116,7 +116,7 @@ def test_words_are_looked_at_before_the_mesh(fails, mesh_file, words, told):
     assert told in fails(*words, mesh_file)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may do everything")
 def test_no_permission(fails, tmp_path, mesh_file):
     mesh_file.chmod(0)
     assert "permission" in fails("reorder", mesh_file)

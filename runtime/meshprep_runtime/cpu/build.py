@@ -77,10 +77,10 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
     # Threads cannot hand on the place of an exception, so bounds are checked on one.
     # A copy, which numba empties.
     parallel: Any = dict(PRANGE) if request.parallel and not request.boundscheck else False
-    run = numba.jit(parallel=parallel, cache=kept is not None, **common)(scope["run"])
-    run.compile(signature)
     # Straight into the machine code: what the arrays are has been checked on binding.
-    entry: Callable[..., None] = run.overloads[signature].entry_point
+    entry: Callable[..., None] = cache.compiled(
+        scope["run"], signature, kept, common | {"parallel": parallel}
+    )
     return entry
 
 
