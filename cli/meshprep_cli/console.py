@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from meshprep_runtime.errors import printable
+
 from .messages import LONGEST_WORD, one_line, shortened, tell
 from .stopping import stop_if_asked
 
@@ -92,7 +94,7 @@ def _lines() -> Iterator[tuple[Report, Compiling]]:
         stop_if_asked()
         # a stage that is under way has its line already
         if done == int(done) and line != told:
-            tell(f"meshprep: {line}")
+            tell(f"meshprep: {printable(line)}")
             told = line
 
     yield report, _CompilationTold(lambda: stage)
@@ -103,7 +105,7 @@ def _bar() -> Iterator[tuple[Report, Compiling]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description:<22}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description:<22}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         stage = "reading"
         task = bars.add_task(stage, total=None)
@@ -112,7 +114,7 @@ def _bar() -> Iterator[tuple[Report, Compiling]]:
             nonlocal stage
             stage = name
             stop_if_asked()
-            bars.update(task, completed=done, total=total, description=name)
+            bars.update(task, completed=done, total=total, description=printable(name))
 
         def compiling(begins: bool) -> None:
             bars.update(task, description=f"{stage}: compiling kernels" if begins else stage)
@@ -148,7 +150,7 @@ def note(text: str, quiet: bool = False) -> None:
 
 
 def show(text: str) -> None:
-    typer.echo(text)
+    typer.echo(printable(text))
 
 
 def show_json(values: Any) -> None:

@@ -1,14 +1,17 @@
-"""Messages of one line."""
+"""Text for a terminal: messages of one line, and names shortened."""
 
 import sys
 from contextlib import suppress
+
+from meshprep_runtime.errors import printable
 
 # Letters of a word of a message, and of a message.
 LONGEST_WORD, LONGEST_MESSAGE = 300, 3000
 
 
 def shortened(text: str, most: int) -> str:
-    """Text of at most so many letters: of longer text the middle is left out."""
+    """Printable text of at most so many letters: of longer text the middle is left out."""
+    text = printable(text)
     if len(text) <= most:
         return text
     left = f"...({len(text):,} letters)..."

@@ -55,14 +55,12 @@ class Capabilities:
     """What a format can carry."""
 
     cell_types: tuple[str, ...]  # cells of the highest dimension and below
-    # Cells below the highest dimension: ``"any"``, ``"facets"`` (one below) or ``"none"``.
+    # Cells below the highest dimension: ``"any"`` or ``"facets"`` (one below).
     lower: str = "any"
-    mixed: bool = True  # several types of the highest dimension
     # The order in which types come back; empty where it is that of the file.
     type_order: tuple[str, ...] = ()
     node_values: Values | None = None
     cell_values: Values | None = None
-    one_namespace: bool = False  # values of nodes and of cells cannot have the same name
     # The name of the one group number that a cell has, where there is only one, without a name of
     # its own in the file; ``"*"``: every tag, as arrays of integers; None: no groups.
     tag: str | None = None

@@ -197,7 +197,8 @@ def _one_tag(text: str, a: Tag, b: Tag, partial: bool) -> Iterator[str]:
     unequal = np.flatnonzero(_group_rows(a) != _group_rows(b, a))
     if unequal.size:
         yield f"{text} changed at element {unequal[0] + 1}"
-    if dict(a.names) != dict(b.names) and not (partial and not b.names):
+    names = b.names.items() <= a.names.items() if partial else a.names == b.names
+    if not names:
         yield f"{text} changed their names"
 
 

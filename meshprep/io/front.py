@@ -11,13 +11,13 @@ from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.atomic import together
+from meshprep_runtime.plan.inputs import check_input, reason
 
 from ..mesh import Mesh
 from . import graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
 from .notes import notes
 from .outputs import check_targets
-from .paths import check_input, reason
 from .registry import Format, find
 
 _ALL = (
@@ -119,7 +119,7 @@ def write(
         When the target cannot be written, something would be lost, or reading back differs.
     """
     path = Path(path)
-    target = _find(path, format, writing=True, of=mesh)
+    target = _find(path, format, writing=True)
     _check_options(target, options, target.options, "option")
     if not drop:
         refuse_losses(mesh, path, target, **options)
@@ -176,14 +176,9 @@ def left_out(mesh: Mesh, target: Format, **options: Any) -> list[str]:
     return lost
 
 
-def _find(path: Path, name: str | None, *, writing: bool = False, of: Mesh | None = None) -> Format:
-    try:
-        found = find(FORMATS, path, name, of=of)
-    except MeshprepError:
-        if name is not None:
-            raise
-        with named(path):
-            return find(FORMATS, path, name, writing=writing, of=of)
+def _find(path: Path, name: str | None, *, writing: bool = False) -> Format:
+    with named(path):
+        found = find(FORMATS, path, name, writing=writing)
     if writing and found.write is None:
         raise MeshprepError(f"{path}: format '{found.name}' can only be read: choose another")
     return found
@@ -236,5 +231,8 @@ def named(path: Path) -> Iterator[None]:
         raise type(error)(f"{path}: {text}") from error.__cause__
     except OSError as error:
         raise MeshprepError(f"{path}: {reason(error)}") from None
+    except UnicodeEncodeError as error:
+        letter = f"U+{ord(error.object[error.start]):04X}"
+        raise MeshprepError(f"{path}: no text holds the letter {letter} of a name") from None
     except MemoryError:
         raise MeshprepError(f"{path}: there is not enough memory") from None

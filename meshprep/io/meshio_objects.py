@@ -68,7 +68,8 @@ def to_meshio(mesh: Mesh, *, drop: bool = False) -> Any:
     MeshprepError
         That names what would be lost, unless ``drop``.
     """
-    from .meshio_adapter.harden import load
+    import meshio
+
     from .meshio_adapter.outgoing import convert
     from .reduce import reduce
 
@@ -85,7 +86,7 @@ def to_meshio(mesh: Mesh, *, drop: bool = False) -> Any:
     kept, lost = reduce(mesh, capabilities)
     if lost and not drop:
         raise MeshprepError(f"meshio has no place for {'; '.join(lost)}: say drop=True to go on")
-    made = convert(kept, capabilities, load())
+    made = convert(kept, capabilities, meshio)
     # for writers of our own: here the names are in field_data
     made.group_names = {}
     made.field_data |= dict(mesh.extras.get(FIELD_DATA, {}))

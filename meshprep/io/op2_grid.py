@@ -148,12 +148,4 @@ def _reduced(mesh: Mesh) -> Mesh:
     return Mesh(sets, [mesh.maps[m] for m in MAPS], dats, extras={DECIMALS: digits})
 
 
-def _sniff(start: bytes) -> bool:
-    """The first line holds four whole numbers and nothing else."""
-    words = start.lstrip().partition(b"\n")[0].split()
-    return len(words) == 4 and all(w.isdigit() for w in words)
-
-
-FORMAT = Format(
-    "op2-grid", (".dat",), _read, _write, _losses, reduce=_reduced, cells=False, sniff=_sniff
-)
+FORMAT = Format("op2-grid", (".dat",), _read, _write, _losses, reduce=_reduced, cells=False)

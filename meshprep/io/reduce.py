@@ -78,18 +78,13 @@ def _cell_sets(
     for s in mesh.cell_sets:
         kind = str(s.cell_type)
         below = dim - shape_of(kind).dim
-        lower = {"any": True, "facets": below == 1, "none": False}[capabilities.lower]
+        lower = capabilities.lower == "any" or below == 1
         if kind in capabilities.cell_types and (below == 0 or lower):
             kept.append(s)
         elif below == 0:
             raise MeshprepError(f"the format has no cells of type '{kind}': use another format")
         else:
             lost.append(f"{s.size} cells of type '{kind}'")
-    if len(top) > 1 and not capabilities.mixed:
-        raise MeshprepError(
-            f"the format holds cells of one type, this mesh has {' and '.join(top)}: "
-            "use another format"
-        )
     if capabilities.type_order and top != sorted(top, key=capabilities.type_order.index):
         lost.append(f"the order of the cell types {', '.join(top)}")
     return tuple(kept)
@@ -126,13 +121,8 @@ def _node_dats(job: _Job) -> list[Dat]:
 def _cell_dats(job: _Job) -> list[Dat]:
     """Dats of cells: one of each name on every set, filled where there is none."""
     found: dict[str, dict[str, Dat]] = {}
-    on_nodes = {d.name for d in job.mesh.dats if d.set == "nodes"}
-    taken = on_nodes if job.capabilities.one_namespace else set()
     for s in job.sets:
         for d in _values_of(job, s.name):
-            if d.name in taken:
-                job.lost.append(f"values '{d.name}' on '{s.name}' (nodes have values of that name)")
-                continue
             kept = _kept(job, d, job.capabilities.cell_values)
             if kept is not None:
                 found.setdefault(d.name, {})[s.name] = kept

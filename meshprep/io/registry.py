@@ -10,6 +10,13 @@ from meshprep_runtime.ordering import Ordering
 
 from ..mesh import Mesh
 
+# By ending: formats of surfaces and of programs that have gone, which meshio converts.
+GONE = {
+    **{".ply": "ply", ".obj": "obj", ".off": "off", ".stl": "stl", ".tec": "tecplot"},
+    **{".h5m": "h5m", ".hmf": "hmf", ".xml": "dolfin-xml", ".avs": "avsucd"},
+    **{".post": "permas", ".dato": "permas", ".f3grid": "flac3d"},
+}
+
 
 @dataclass(frozen=True)
 class Format:
@@ -38,9 +45,6 @@ class Format:
     read_options: Mapping[str, Any] = field(default_factory=dict)
     # ``again(mesh) -> dict``: the options of ``read`` that give back this mesh once written.
     again: Callable[[Mesh], dict[str, Any]] | None = None
-    # ``sniff(start) -> bool``: whether a file that begins with these bytes is of this format; for
-    # formats that share an ending with another.
-    sniff: Callable[[bytes], bool] | None = None
     # ``order(mesh) -> {set name: Ordering}``: the order in which a file has the elements of some
     # sets, whatever that of the mesh. None where the order is that of the mesh.
     order: Callable[[Mesh], Mapping[str, Ordering]] | None = None
@@ -50,43 +54,29 @@ class Format:
 
 
 def find(
-    formats: Mapping[str, Format],
-    path: Path,
-    name: str | None,
-    *,
-    writing: bool = False,
-    of: Mesh | None = None,
+    formats: Mapping[str, Format], path: Path, name: str | None, *, writing: bool = False
 ) -> Format:
-    """The format of that name, or of the file's ending; the error lists what there is.
+    """The format of that name, or of the longest ending that fits; the error lists what there is.
 
-    Where formats share the ending, the beginning of the file tells on reading; on writing it is
-    the format that the mesh ``of`` came from.
+    Raises MeshprepError that says how to convert where it is one of :data:`GONE`.
     """
-    if name is not None:
+    if name is not None and name not in GONE.values():
         check_choice("format", name, sorted(formats))
         return formats[name]
+    endings = {e: f for f in formats.values() for e in f.extensions}
     lower = path.name.lower()
-    able = [f for f in formats.values() if f.write is not None or not writing]
-    endings = [(e, f) for f in able for e in f.extensions if lower.endswith(e)]
-    if not endings:
-        known = " ".join(sorted({e for f in able for e in f.extensions}))
-        how = "name the format" if writing else "name the format by --format (in Python format=)"
+    if name is not None or lower.endswith(tuple(GONE)):
+        gone = name or GONE[next(e for e in GONE if lower.endswith(e))]
+        before, after = ("a.vtu", path.name) if writing else (path.name, "a.vtu")
         raise MeshprepError(
-            f"{path}: cannot tell the format from the name: use one of {known}, or {how}"
+            f"{path}: format '{gone}' is left to meshio: use a.vtu, and  "
+            f"meshio convert {before} {after}"
         )
-    longest = max(len(e) for e, _ in endings)
-    found = [f for e, f in endings if len(e) == longest]
-    own = [f for f in found if _is_own(f, path, of)] if len(found) > 1 else []
-    return (own or found)[0]
-
-
-def _is_own(f: Format, path: Path, of: Mesh | None) -> bool:
-    if of is not None:
-        return any(k.partition(":")[0] == f.name for k in of.extras)
-    if f.sniff is None or not path.is_file():
-        return False
-    try:
-        with open(path, "rb") as file:
-            return f.sniff(file.read(4096))
-    except OSError:
-        return False
+    found = [e for e in endings if lower.endswith(e)]
+    if not found:
+        how = "name the format" if writing else "name the format by --format (in Python format=)"
+        known = sorted(e for e, f in endings.items() if f.write is not None or not writing)
+        raise MeshprepError(
+            f"{path}: cannot tell the format from the name: use one of {' '.join(known)}, or {how}"
+        )
+    return endings[max(found, key=len)]

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.inputs import check_input
 
 from ..mesh import Mesh
 from .front import FORMATS, named, read
-from .paths import check_input
 from .registry import Format, find
 
 

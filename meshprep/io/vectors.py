@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-
-from .paths import check_input, reason
+from meshprep_runtime.plan.inputs import check_input, reason
 
 # The last one holds an array, the others text.
 ENDINGS = (".txt", ".perm", ".part", ".npy")

@@ -93,16 +93,18 @@ class LoopSpec:
 def simple_request(text: str) -> LoopRequest:
     """``"faces->cells"``: one increment of one f8 named ``value`` on every point of the map.
 
-    ``"faces:cells"`` is the same, which needs no quotes in a shell.
+    ``"faces:cells"`` is the same, which needs no quotes in a shell; ``"edges->cells->nodes"`` goes
+    through a map of a map.
     """
-    over, arrow, to = (part.strip() for part in with_arrow(text).partition("->"))
-    if not (over and arrow and to) or "->" in to:
+    over, *to = sets = [part.strip() for part in with_arrow(text).split("->")]
+    if not (to and all(sets)):
         raise MeshprepError(
             f"loop '{text}'{cut_by_shell(text)} must read FROM->TO or FROM:TO, "
             "for example 'faces->cells'"
         )
-    arg = {"dat": "value", "map": f"{over}->{to}", "access": "inc"}
-    return LoopRequest(f"{over}->{to}", {"over": over, "args": [arg]}, f"loop '{over}->{to}'")
+    name = "->".join(sets)
+    arg = {"dat": "value", "map": name, "access": "inc"}
+    return LoopRequest(name, {"over": over, "args": [arg]}, f"loop '{name}'")
 
 
 def default_request(mesh: Mesh) -> LoopRequest:

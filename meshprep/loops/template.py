@@ -1,9 +1,10 @@
 """A loops.toml to start from: a loop over each set, through every map that leads away from it."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, printable
 from meshprep_runtime.plan.atomic import together
 
 from ..io.gmsh.info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC
@@ -45,7 +46,7 @@ def template(mesh: Mesh, name: str) -> str:
     sources = _in_order(mesh, dict.fromkeys(source for _, source, _ in maps.values()))
     blocks = [_loop(mesh, s, [m for m, (_, f, _) in maps.items() if f == s], maps) for s in sources]
     left = [f"# Without {possible}: {why}\n" for possible, why in refused.items()]
-    return "\n".join([HEAD.format(name=name), *left, *_sets(mesh), *blocks])
+    return "\n".join([HEAD.format(name=_quoted(name)[1:-1]), *left, *_sets(mesh), *blocks])
 
 
 def _refused(mesh: Mesh) -> dict[str, str]:
@@ -110,7 +111,7 @@ def _groups(mesh: Mesh, over: str) -> list[str]:
     line = '  { dat = "group", dtype = "i8", access = "read" },'
     # what Gmsh calls an entity is no group of a solver, and has no names
     found = sorted(tags, key=lambda t: not t.names)
-    return [f'{line}  # plan.tags["{over}"]["{t.name}"]' for t in found[:1]]
+    return [f'{line}  # plan.tags["{over}"][{_quoted(t.name)}]' for t in found[:1]]
 
 
 def _is_listed(d: Dat) -> bool:
@@ -120,14 +121,18 @@ def _is_listed(d: Dat) -> bool:
 
 def _arg(d: Dat, through: str = "") -> str:
     dim = d.values.shape[1] if d.values.ndim == 2 else 1
-    name = d.name.replace("\\", "\\\\").replace('"', '\\"')
-    kind = d.values.dtype.str[1:]
-    return f'  {{ dat = "{name}"{through}, dim = {dim}, dtype = "{kind}", access = "read" }},'
+    name, kind = _quoted(d.name), d.values.dtype.str[1:]
+    return f'  {{ dat = {name}{through}, dim = {dim}, dtype = "{kind}", access = "read" }},'
 
 
 def _key(name: str) -> str:
     bare = name.replace("_", "").replace("-", "")
-    return name if bare.isascii() and bare.isalnum() else f'"{name}"'
+    return name if bare.isascii() and bare.isalnum() else _quoted(name)
+
+
+def _quoted(name: str) -> str:
+    """A text of TOML, on one line."""
+    return printable(json.dumps(name, ensure_ascii=False))
 
 
 def _sets(mesh: Mesh) -> Iterator[str]:

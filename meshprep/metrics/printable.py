@@ -1,7 +1,8 @@
 """Whether what a plan tells of itself can be shown, in text and as JSON again.
 
 The types of ``metrics`` are checked when a plan is read. ``about`` and ``options`` are any JSON,
-and names may be any text: whoever shows them checks them once, with :func:`check_printable`.
+whoever shows them checks them once, with :func:`check_printable`. Texts may be any: what shows
+them makes them printable (:func:`meshprep_runtime.errors.printable`).
 """
 
 import math
@@ -45,7 +46,5 @@ def _check(value: Any, where: str, depth: int) -> None:
     elif isinstance(value, list | tuple):
         for i, inner in enumerate(value):
             _check(inner, f"{where}/{i}", depth + 1)
-    elif isinstance(value, str) and not value.isprintable():
-        raise wrong_figures(f"{where} is no printable text")
     elif isinstance(value, float) and not math.isfinite(value):
         raise wrong_figures(f"{where} is {value}")

@@ -300,14 +300,14 @@ def _fixed(mesh: Mesh, target: Format, path: Path = Path()) -> Mapping[str, Orde
 def _target(job: Job, mesh: Mesh) -> Format:
     """The format to write: asked for, or that of the name, or of the input where it has that name.
 
-    Several formats may share the ending of the input.
+    The input may have another format than its ending says.
     """
     assert job.output is not None
     if job.output_format is None and job.output.suffix == job.source.path.suffix:
         same = job.source.find_format()
         if same.write is not None:
             return same
-    return find(io.FORMATS, job.output, job.output_format, writing=True, of=mesh)
+    return find(io.FORMATS, job.output, job.output_format, writing=True)
 
 
 def _write_vectors(

@@ -1,10 +1,12 @@
-"""HTML and SVG from the templates of this folder; all text that is put in is escaped."""
+"""HTML and SVG from the templates of this folder; all text put in is escaped and printable."""
 
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+
+from meshprep_runtime.errors import printable
 
 
 def render(name: str, **values: Any) -> Markup:
@@ -19,6 +21,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
     )
     made.filters["px"] = pixels
     return made

@@ -12,8 +12,11 @@ class MeshprepError(Exception):
     """Something a user can mend: the message says what is wrong, where, and what to do.
 
     The base of every exception that meshprep raises. Messages are one line, without a trailing full
-    stop, and name the file, line, set or element.
+    stop, and name the file, line, set or element, as :func:`printable` shows it.
     """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class PlanError(MeshprepError):
@@ -51,6 +54,21 @@ def import_package(module: str, message: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise MissingPackageError(message) from error
+
+
+def printable(text: str) -> str:
+    r"""Text that does nothing to a terminal: control characters are shown as ``\u001b``.
+
+    Names of groups and files are any text, and come from others. Line breaks stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+
+
+def _escaped(letter: str) -> str:
+    number = ord(letter)
+    return f"\\u{number:04x}" if number < 1 << 16 else f"\\U{number:08x}"
 
 
 def listed(items: Iterable[object]) -> str:

@@ -16,7 +16,7 @@ $EndComments
 $PhysicalNames
 3
 1 7 "left side"
-2 5 "fluid "inner""
+2 5 "fluid 'inner'"
 2 6 "whole"
 $EndPhysicalNames
 $Nodes
@@ -218,7 +218,7 @@ def decorated(seed=0):
         points,
         blocks,
         node_label=rng.permutation(n) * 2 + 7,
-        tag_names={("physical", 2): {5: "a b", 6: 'c"d', -9: "é"}},
+        tag_names={("physical", 2): {5: "a b", 6: "c'd", -9: "é"}},
         dats=dats,
         lists=[IndexList("gmsh:periodic", "nodes", pairs, attrs)],
     )

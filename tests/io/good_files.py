@@ -27,22 +27,6 @@ Corners
 1
 End
 """
-PLY = """ply
-format ascii 1.0
-element vertex 4
-property double x
-property double y
-property double z
-element face 2
-property list uint8 int32 vertex_indices
-end_header
-0 0 0
-1 0 0
-0 1 0
-0 0 1
-3 0 1 2
-3 0 1 3
-"""
 VTU = """<VTKFile type="UnstructuredGrid" version="0.1"><UnstructuredGrid>
 <Piece NumberOfPoints="3" NumberOfCells="1"><Points>
 <DataArray type="Float64" NumberOfComponents="3" format="ascii">0 0 0 1 0 0 0 1 0</DataArray>
@@ -67,19 +51,6 @@ points
 0 1 0
 endmesh
 """
-TECPLOT = """TITLE = "a"
-VARIABLES = "X", "Y"
-ZONE NODES = 3, ELEMENTS = 1,
-DATAPACKING = BLOCK, ZONETYPE = FETRIANGLE
-0 1 0
-0 0 1
-1 2 3
-"""
-OFF = "OFF\n# a\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
-XML = """<dolfin><mesh celltype="triangle" dim="2"><vertices size="3">
-<vertex index="0" x="0" y="0"/><vertex index="1" x="1" y="0"/><vertex index="2" x="0" y="1"/>
-</vertices><cells size="1"><triangle index="0" v0="0" v1="1" v2="2"/></cells></mesh></dolfin>
-"""
 UGRID = "4 0 0 1 0 0 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n1 2 3 4\n"
 NASTRAN = """BEGIN BULK
 GRID,1,,0.,0.,0.
@@ -102,12 +73,8 @@ ABAQUS = """*HEADING
 GOOD = {
     ".vtk": VTK,
     ".mesh": MEDIT,
-    ".ply": PLY,
     ".vtu": VTU,
     ".vol": NETGEN,
-    ".tec": TECPLOT,
-    ".off": OFF,
-    ".xml": XML,
     ".ugrid": UGRID,
     ".bdf": NASTRAN,
     ".inp": ABAQUS,

@@ -76,11 +76,6 @@ _VTK_READERS = {
     "vtu": ("vtkIOXML", "vtkXMLUnstructuredGridReader"),
     "xdmf": ("vtkIOXdmf2", "vtkXdmfReader"),
     "exodus": ("vtkIOExodus", "vtkExodusIIReader"),
-    "avsucd": ("vtkIOGeometry", "vtkAVSucdReader"),
-    "tecplot": ("vtkIOGeometry", "vtkTecplotReader"),
-    "obj": ("vtkIOGeometry", "vtkOBJReader"),
-    "off": ("vtkIOGeometry", "vtkOFFReader"),
-    "ply": ("vtkIOPLY", "vtkPLYReader"),
 }
 # How VTK sees a linear wedge of a file of its own: the first triangle looks outwards.
 _OUTWARDS = [0, 2, 1, 3, 5, 4]

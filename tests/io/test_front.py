@@ -205,10 +205,9 @@ def test_a_format_that_wants_several_files_is_refused(mesh, tmp_path):
 def test_writing_leaves_the_mesh_as_it_was(mesh, tmp_path):
     rich = decorated(decorated(mesh, "floats"), "lists")
     before = [d.values.copy() for d in rich.dats], [i.index.copy() for i in rich.lists]
-    for name in ("vtu", "vtk", "med", "abaqus", "ply", "netgen", "su2"):
+    for name in ("vtu", "vtk", "med", "abaqus", "netgen", "su2"):
         ending = io.FORMATS[name].extensions[0]
-        if name != "ply":
-            io.write(rich, tmp_path / f"a{ending}", drop=True)
+        io.write(rich, tmp_path / f"a{ending}", drop=True)
     for old, dat in zip(before[0], rich.dats, strict=True):
         assert np.array_equal(old, dat.values)
     for old, found in zip(before[1], rich.lists, strict=True):
@@ -236,3 +235,10 @@ def test_losses_are_those_of_the_version_that_is_written(mesh, tmp_path):
     lost = io.write(full, tmp_path / "b.msh", version="2.2", drop=True)
     assert "boxes, boundaries and own groups of entities (MSH 2.2)" in lost
     assert io.write(full, tmp_path / "c.msh", version="4.1", binary=False) == []
+
+
+def test_a_name_that_no_text_can_hold(mesh, tmp_path):
+    ids = np.ones(mesh.size("triangle"), np.int64)
+    named = mesh.with_(tags=[Tag.from_ids("su2:tag", "triangle", ids, {1: "a\ud800"})])
+    with pytest.raises(MeshprepError, match=r"a.su2: no text holds the letter U\+D800 of a name"):
+        io.write(named, tmp_path / "a.su2")

@@ -7,6 +7,7 @@ import pytest
 from gmsh_meshes import decorated
 
 from meshprep.io.gmsh import losses, read, write
+from meshprep.io.gmsh.layout import UNFIT
 from meshprep.mesh import Dat, IndexList, Mesh, Tag
 from meshprep.mesh.assemble import Block, assemble
 from meshprep_runtime.errors import MeshprepError
@@ -28,11 +29,11 @@ def test_losses_have_names():
     extras = {"gmsh": {"sections": (("Private", b""), ("Comments", b"x\n"))}}
     mesh = Mesh(mesh.sets.values(), mesh.maps.values(), mesh.dats, mesh.tags, lists, extras)
     assert losses(mesh) == [
-        "groups 'bad\nname' on 'nodes' (names that are long or have line breaks)",
+        f"groups 'bad\nname' on 'nodes' (names that {UNFIT})",
         "values 'word' on 'nodes' of type <U1",
         "values 'big' on 'cells' (whole numbers beyond 2^53)",
         "values 'z' on 'cells' of type complex128",
-        "values 'two\nlines' on 'cells' (the name is long or has line breaks)",
+        f"values 'two\nlines' on 'cells' (names that {UNFIT})",
         "attribute 'units' of values 'T'",
         "index list 'fixed'",
         "section $Private",

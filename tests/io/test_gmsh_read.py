@@ -5,7 +5,8 @@ import pytest
 from gmsh_meshes import MSH2, MSH4, binary2, binary4, groups
 
 from meshprep.io.compare import difference
-from meshprep.io.gmsh import read, read4
+from meshprep.io.front import left_out
+from meshprep.io.gmsh import FORMAT, read, read4
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -43,8 +44,23 @@ def test_version_2(load):
     assert groups(mesh, "physical", "line") == [(7,)]
     assert mesh.tag("physical", "vertex") is None
     assert mesh.tag("physical", "line").names == {7: "left side"}
-    assert mesh.tag("physical", "cells").names == {5: 'fluid "inner"', 6: "whole"}
+    assert mesh.tag("physical", "cells").names == {5: "fluid 'inner'", 6: "whole"}
     assert mesh.extras["gmsh"]["sections"] == (("Comments", b"made by hand\n"),)
+
+
+@pytest.mark.parametrize(("text", "name"), [(MSH2, "left side"), (MSH4, "wall")])
+def test_text_behind_a_name_is_named_as_a_loss(load, text, name):
+    """As Gmsh reads it: libMesh's files have such."""
+    mesh = load(text.replace(f'"{name}"', f'"{name}" lower_dimensional_block'))
+    assert mesh.tag("physical", "line").names == {7: name}
+    left = f"'lower_dimensional_block' behind the name '{name}' of a group"
+    assert mesh.extras["unread"] == (left,)
+    assert f"{left} (not read)" in left_out(mesh, FORMAT)
+
+
+def test_a_name_that_is_not_closed(load):
+    with pytest.raises(MeshprepError, match=r"line 9 in .* a quotation mark is not closed"):
+        load(MSH2.replace('"left side"', '"left side'))
 
 
 def test_values_of_version_2(load):

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import meshio
 import numpy as np
 import pytest
 from gmsh_meshes import KINDS, MSH2, MSH4, binary4, decorated, groups, plate, section
 
+from meshprep import io
 from meshprep.io.compare import difference
 from meshprep.io.gmsh import FORMAT, emit, losses, read, read4, write
+from meshprep.io.gmsh.layout import UNFIT
 from meshprep.io.gmsh.types import node_count
 from meshprep.io.text import writer
 from meshprep.mesh import Dat, Mesh, Tag
@@ -294,12 +297,45 @@ def test_long_names(tmp_path, version, binary):
     block = Block("triangle", triangles, tags={"physical": np.arange(8) % 2})
     for size, lost in (
         (200, []),
-        (201, ["names of groups 'physical' that are long or have line breaks"]),
+        (201, [f"names of groups 'physical' that {UNFIT}"]),
     ):
         mesh, _ = assemble(points, [block], tag_names={("physical", 2): {1: "x" * size}})
         assert losses(mesh, version=version) == lost
         found = again(mesh, tmp_path, version=version, binary=binary)
         assert difference(mesh, found, partial=bool(lost)) is None
+
+
+@every
+def test_names_with_quotation_marks_are_no_names_of_gmsh(tmp_path, version, binary):
+    """Gmsh would read an empty name, and meshio none at all."""
+    points, triangles, _ = plate(2)
+    ids = np.arange(8) % 2 + 1
+    block = Block("triangle", triangles, tags={"physical": ids}, data={'"q': np.ones(8)})
+    names = {("physical", 2): {1: '"a" b', 2: "c"}}
+    mesh, _ = assemble(points, [block], tag_names=names)
+    lost = [
+        f"values '\"q' on 'cells' (names that {UNFIT})",
+        f"names of groups 'physical' that {UNFIT}",
+    ]
+    assert losses(mesh, version=version) == lost
+    io.write(mesh, tmp_path / "a.msh", version=version, binary=binary, drop=True)
+    found = read(tmp_path / "a.msh")
+    assert found.tag("physical", "cells").names == {2: "c"}
+    assert [d.name for d in found.dats if d.set == "cells"] == []
+
+
+@every
+def test_meshio_reads_files_in_which_some_cells_have_groups(tmp_path, version, binary):
+    points, triangles, lines = plate(2)
+    ids = np.array([4, 4, 0, 0, 0, 9, 0, 4])
+    blocks = [Block("line", lines), Block("triangle", triangles, tags={"physical": ids})]
+    mesh, _ = assemble(points, blocks, tag_names={("physical", 2): {4: "a"}})
+    found = again(mesh, tmp_path, version=version, binary=binary)
+    assert difference(mesh, found) is None
+    theirs = meshio.read(tmp_path / "again.msh")
+    kinds = [block.type for block in theirs.cells]
+    groups = zip(kinds, theirs.cell_data["gmsh:physical"], strict=True)
+    assert np.concatenate([g for kind, g in groups if kind == "triangle"]).tolist() == ids.tolist()
 
 
 @every

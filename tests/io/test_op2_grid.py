@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from io_meshes import plain_meshes
 from op2_files import c_mesh, shuffles, write_text
 from texts import read
 
@@ -71,11 +70,3 @@ def test_damaged_text_grids(tmp_path, change, message):
     path.write_text(change(path.read_text()))
     with pytest.raises(MeshprepError, match=message):
         io.read(path, format="op2-grid")
-
-
-def test_other_dat_files_are_tecplot(tmp_path):
-    io.write(plain_meshes()["triangles"], tmp_path / "a.dat")
-    assert (tmp_path / "a.dat").read_text().lstrip().startswith(("TITLE", "VARIABLES"))
-    assert io.read(tmp_path / "a.dat").size("cells") == plain_meshes()["triangles"].size("cells")
-    with pytest.raises(MeshprepError, match="has no option for reading 'sets'"):
-        io.read(tmp_path / "a.dat", sets={"a": "b"})

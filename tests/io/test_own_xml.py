@@ -70,9 +70,13 @@ def test_every_kind_of_vtu_is_read(tmp_path, options):
     assert np.array_equal(io.read(path).coordinates, mesh.points)
 
 
+HAS_NO_BLOCKS = ("triangle7", "pyramid13", "wedge12", "wedge15", "hexahedron24")
+
+
 @pytest.mark.parametrize(
     ("name", "ending"),
-    [(name, "vtu") for name in plain_meshes()]
+    # meshio makes no blocks of these types
+    [(name, "vtu") for name in plain_meshes() if name not in HAS_NO_BLOCKS]
     + [("tets with skin", "xdmf"), ("mixed solid", "xdmf")],
 )
 def test_meshio_reads_what_is_written(tmp_path, name, ending):

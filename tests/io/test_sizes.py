@@ -4,7 +4,7 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
-from good_files import ABAQUS, MEDIT, NASTRAN, NETGEN, OFF, PLY, TECPLOT, UGRID, VTK, VTU, XML
+from good_files import ABAQUS, MEDIT, NASTRAN, NETGEN, UGRID, VTK, VTU
 from io_meshes import plain_meshes
 from texts import read, refusal, refused
 
@@ -157,16 +157,6 @@ def test_points_among_the_cells_of_xdmf(tmp_path):
     assert mesh.cell_map("tetra10").table.tolist() == [list(range(10))]
 
 
-AVS = """# a comment
-4 2 0 0 0
-1 0 0 0
-2 1 0 0
-3 0 1 0
-4 0 0 1
-1 1 tet 1 2 3 4
-2 1 tri 1 2 3
-"""
-FLAC3D = "* a comment\nG 1 0 0 0\nG 2 1 0 0\nG 3 0 1 0\nG 4 0 0 1\nZ T4 1 1 2 3 4\n"
 NETGEN3D = """mesh3d
 dimension
 3
@@ -181,31 +171,16 @@ points
 0 0 1
 endmesh
 """
-PERMAS = "$ENTER COMPONENT NAME=C\n$STRUCTURE\n$COOR\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 0 0 1\n"
-PERMAS += "!\n$ELEMENT TYPE=TET4\n1 1 2 3 4\n$END STRUCTURE\n"
 UGRID3D = "4 1 0 1 0 0 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n1 2 3\n7\n1 2 3 4\n"
 
 # Good file, what to write otherwise, and what is said of it.
 WRONG = [
-    (".avs", AVS, "tet 1 2 3 4", "tet 1 2 3 4 1 2", "cell 1 is of type 'tetra', which has 4 nodes"),
-    (".avs", AVS, "tri 1 2 3", "tri 1 2", "cell 2 is of type 'triangle', which has 3 nodes, but"),
-    (".f3grid", FLAC3D, "T4 1 1 2 3 4", "T4 1 1 2 3", "cell 1 is of type 'tetra', which has 4"),
-    (".f3grid", FLAC3D, "Z T4 1 1", "Z B8 1 1", "cell 1 is of type 'hexahedron', which has 8"),
     (".mesh", MEDIT, "1 2 3 4 7", "1 2 3 7", "cell 1 is of type 'tetra', which has 4 nodes, but"),
     (".mesh", MEDIT, "1 2 3 4 7", "1 2 3 4 1 7", "cell 1 is of type 'tetra', which has 4 nodes"),
     (".vol", NETGEN3D, "1 4 1 2 3 4", "1 4 1 2 3 4 1", "cell 1 is of type 'tetra', which has 4"),
     (".vol", NETGEN, "3 1 2 3", "4 1 2 3", "index"),
-    (".ply", PLY, "3 0 1 3", "3 0 1", "cell 2 is of type 'triangle', which has 3 nodes, but has 2"),
-    (".ply", PLY, "3 0 1 2", "3 0 1 2 3", "cell 1 is of type 'triangle', which has 3 nodes"),
-    (".tec", TECPLOT, "\n1 2 3", "\n1 2 3 1", "cell 1 is of type 'triangle', which has 3 nodes"),
-    (".tec", TECPLOT, "FETRIANGLE", "FEQUADRILATERAL", "cell 1 is of type 'quad', which has 4"),
-    (".dato", PERMAS, "1 1 2 3 4", "1 1 2 3", "cell 1 of set 'cells' is of type 'tetra', which"),
-    (".dato", PERMAS, "TET4", "TET10", "elements of type TET10, the order of whose nodes"),
     (".ugrid", UGRID3D, "\n1 2 3 4\n", "\n1 2 3 4 1\n", "cell 2 is of type 'tetra', which has 4"),
     (".ugrid", UGRID, "\n1 2 3 4\n", "\n1 2 3\n", "cell 1 is of type 'tetra', which has 4 nodes"),
-    (".xml", XML, 'v2="2"', 'v2="2" v3="1"', "cell 1 is of type 'triangle', which has 3 nodes"),
-    (".xml", XML, 'celltype="triangle"', 'celltype="tetrahedron"', "of type 'tetra', which has 4"),
-    (".off", OFF, "3 0 1 2", "4 0 1 2 0", "Can only read triangular faces"),
     (".bdf", NASTRAN, "5,1,2,3\n", "5,1,2,3,1\n", "cell 1 is of type 'triangle', which has 3"),
     (".bdf", NASTRAN, "CTRIA3,1", "CTETRA,1", "cell 1 is of type 'tetra', which has 4 nodes"),
     (".bdf", NASTRAN, "CTRIA3,1,5,1,2,3", "CTRIA3*,1,5,1,2,3", "CTRIA3* in large fields"),
@@ -306,18 +281,6 @@ def widened(path, name):
         del file[name]
         wide = np.hstack([table, table[:, :1]]) if table.ndim == 2 else table
         file.create_dataset(name, data=wide).attrs.update(attrs)
-
-
-@pytest.mark.parametrize(
-    ("ending", "name"),
-    [(".h5m", "tstt/elements/Tet4/connectivity"), (".hmf", "domain/grid/Topology0")],
-)
-def test_tables_of_hdf5(ending, name, tmp_path):
-    path = tmp_path / f"a{ending}"
-    io.write(plain_meshes()["tets"], path)
-    widened(path, name)
-    told = "cell 1 of set 'cells' is of type 'tetra', which has 4 nodes, but has 5 in the file"
-    assert told in refusal(path)
 
 
 def test_med(tmp_path):

@@ -126,6 +126,30 @@ def test_groups_of_another_format_become_markers(tmp_path):
     assert sorted(tag.first_ids().tolist()) == [1, 1, 2, 2]
 
 
+def with_markers(names):
+    mesh = decorated(plain_meshes()["with border"], "border groups")
+    tags = [Tag.from_ids("su2:tag", t.set, t.first_ids(), names) for t in mesh.tags]
+    return Mesh(mesh.sets.values(), mesh.maps.values(), [mesh.dat("coordinates", "nodes")], tags)
+
+
+@pytest.mark.parametrize("names", [{1: "a", 2: "a"}, {1: "2"}])
+def test_groups_that_would_be_one_marker_are_told(tmp_path, names):
+    mesh = with_markers(names)
+    told = f"that 2 groups have the marker '{names[1]}'"
+    assert io.losses(mesh, io.FORMATS["su2"])[-1] == told
+    io.write(mesh, tmp_path / "a.su2", drop=True)
+    assert np.unique(io.read(tmp_path / "a.su2").tag("su2:tag", "line").first_ids()).size == 1
+
+
+@pytest.mark.parametrize("name", ["a\tb", "a\x1b[2Jb", "a\0b", "a=b"])
+def test_names_that_no_marker_has_are_told(tmp_path, name):
+    mesh = with_markers({1: name, 2: 'a "b"; c'})
+    assert io.losses(mesh, io.FORMATS["su2"])[-1] == f"the marker name '{name}'"
+    io.write(mesh, tmp_path / "a.su2", drop=True)
+    names = io.read(tmp_path / "a.su2").tag("su2:tag", "line").names
+    assert dict(names) == {1: "a_b" if "[" not in name else "a_[2Jb", 2: 'a "b"; c'}
+
+
 def test_a_border_without_groups_is_told(tmp_path):
     mesh = plain_meshes()["with border"]
     with pytest.raises(MeshprepError, match="4 boundary cells in no group"):

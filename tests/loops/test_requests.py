@@ -1,12 +1,16 @@
+import os
 import tomllib
 
 import numpy as np
 import pytest
 
+from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest, default_request, read_requests, resolve, simple_request
 from meshprep.loops.requests import as_requests
+from meshprep.loops.toml_files import LARGEST
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.pipeline.steps import prepare
+from meshprep.topology import derive
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.errors import check_choice
 
@@ -74,6 +78,18 @@ def test_a_colon_stands_for_the_arrow(tmp_path):
     # Of several maps between two sets, OP2 files have one with a name.
     assert simple_request("edges->nodes:pedge").name == "edges->nodes:pedge"
     assert simple_request("edges:nodes:pedge").name == "edges->nodes:pedge"
+
+
+def test_a_map_of_a_map_as_a_loop():
+    """As in loops.toml: all nodes of both cells of an edge."""
+    box = generate("box", nx=3, ny=2, type="triangle")
+    plan = prepare(box, ["edges->cells->nodes"], keep_order=True).plan
+    (loop,) = plan.loops.values()
+    assert (loop.loop.over, loop.loop.maps) == ("edges", ("edges->cells->nodes",))
+    cells = derive(box, ["edges->cells"]).map("edges->cells").table
+    nodes = box.map("cells->nodes").table[cells].reshape(-1, 6)
+    row = plan.ordering["edges"].new_to_old
+    assert np.array_equal(plan.maps["edges->cells->nodes"].table, nodes[row])
 
 
 def test_what_the_shell_leaves_of_a_loop_is_explained():
@@ -165,7 +181,7 @@ def test_what_does_not_fit_the_mesh_is_said(tmp_path, before, after, message):
     assert "loops.toml" in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["edges", "->nodes", "a->b->c", ""])
+@pytest.mark.parametrize("text", ["edges", "->nodes", "a->->c", "a->b->", ""])
 def test_no_loop(text):
     with pytest.raises(MeshprepError, match="FROM->TO"):
         simple_request(text)
@@ -210,3 +226,18 @@ def test_two_loops_of_one_name():
 def test_a_loops_file_that_is_missing(tmp_path):
     with pytest.raises(MeshprepError, match="cannot be read"):
         read_requests(tmp_path / "none.toml")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("make", [lambda p: os.mkfifo(p), lambda p: p.symlink_to("/dev/zero")])
+def test_what_is_no_regular_file_is_refused_unopened(tmp_path, make):
+    make(tmp_path / "loops.toml")
+    with pytest.raises(MeshprepError, match=r"loops.toml: cannot be read: is no regular file"):
+        read_requests(tmp_path / "loops.toml")
+
+
+def test_a_file_that_is_larger_than_any_list_of_loops(tmp_path):
+    path = tmp_path / "loops.toml"
+    path.write_text("#" * (LARGEST + 1))
+    with pytest.raises(MeshprepError, match=r"it has 1,048,577 bytes, more than any list of loops"):
+        read_requests(path)

@@ -26,7 +26,7 @@ KINDS = {
 NEW = ("label", "original_id")
 # Formats that carry original_id, on nodes and on cells.
 WITH_IDS = dict.fromkeys(("vtu", "vtk", "xdmf", "med", "exo", "msh"), 2)
-WITH_IDS |= dict.fromkeys(("ply", "tec", "avs", "h5m", "hmf"), 1)
+WITH_IDS |= {"nodes alone": 1}
 
 
 def cells_of(mesh):
@@ -119,7 +119,7 @@ def test_gmsh(tmp_path, kind, options):
     order_on_disk(before, after, plan)
     # meshio reads no values on cells of several types in MSH 2.2.
     alone = options["version"] == "4.1" or len(after.cell_sets) == 1
-    ids_on_disk(after, plan, "msh" if alone else "ply")
+    ids_on_disk(after, plan, "msh" if alone else "nodes alone")
     first = (tmp_path / "a-reordered.msh").read_bytes()[:30]
     assert (
         first[: first.index(b"\n", 13)]
@@ -133,7 +133,7 @@ def test_gmsh(tmp_path, kind, options):
 )
 @pytest.mark.parametrize(
     "ending",
-    ["vtu", "vtk", "xdmf", "su2", "mesh", "exo", "inp", "med", "ply", "tec", "avs", "h5m", "hmf"],
+    ["vtu", "vtk", "xdmf", "su2", "mesh", "exo", "inp", "med"],
 )
 def test_other_formats(tmp_path, kind, ending):
     """Whatever a format can carry survives; what it cannot is refused by name."""
@@ -143,7 +143,7 @@ def test_other_formats(tmp_path, kind, ending):
     path = tmp_path / f"a.{ending}"
     refusal = write_or_why_not(bare, path)
     if refusal:
-        assert re.search("cannot carry|has no cells of type|holds cells of one type", refusal)
+        assert re.search("cannot carry|has no cells of type", refusal)
         assert not path.exists()
         return
     loop = "cells->nodes" if len(bare.sets["cells"].parts) == 0 else None

@@ -235,7 +235,8 @@ class TestScikitFem:
         assert mesh.is_valid()
         assert mesh.t.shape == (8, 12)
         names = {n for t in generate("box", nx=2, ny=3, nz=2).tags for n in t.names.values()}
-        assert set(mesh.boundaries) == names
+        assert set(mesh.boundaries) == names - {"domain"}
+        assert {n: rows.size for n, rows in mesh.subdomains.items()} == {"domain": 12}
         together = np.sort(np.concatenate(list(mesh.boundaries.values())))
         assert np.array_equal(together, mesh.boundary_facets())
 

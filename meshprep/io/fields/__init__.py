@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.inputs import check_input
 
-from ..paths import check_input
 from . import hdf5, meshes, numpy_files
 from .permute import FieldFormat, PermutedField, Permuter
 

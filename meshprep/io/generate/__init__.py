@@ -73,7 +73,7 @@ def generate(name: str, **options: Any) -> Mesh:
     Returns
     -------
     Mesh
-        Boundary cells below the others, in the groups of the tag ``physical``, with names.
+        Boundary cells below the others; all are in groups of the tag ``physical``, with names.
     """
     if name not in GENERATORS:
         raise MeshprepError(f"there is no mesh '{name}': choose {', '.join(GENERATORS)}")

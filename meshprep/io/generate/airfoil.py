@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from ...kernels.arithmetic import cosine_and_sine
 from ...mesh import Mesh
 from ...mesh.assemble import Block, assemble
-from .common import check_count, shuffled
+from .common import check_count, shuffled, whole
 
 WALL, FARFIELD = 1, 2
+FLUID = {3: "fluid"}
 # Half-width and height of the mesh, and the point inside the nose that the mesh wraps around,
 # in the plane where the square root has unfolded it.
 _EXTENT = 3.0
@@ -38,8 +39,11 @@ def airfoil(cells: int, i: int, j: int, shuffle: bool, seed: int) -> Mesh:
     corners = (node[:-1, :-1], node[:-1, 1:], node[1:, 1:], node[1:, :-1])
     quads = np.column_stack([c.reshape(-1) for c in corners])
     lines, bound = _boundary(node, i)
-    blocks = [Block("line", lines, tags={"physical": bound}), Block("quad", quads)]
-    names = {("physical", 1): {WALL: "wall", FARFIELD: "farfield"}}
+    blocks = [
+        Block("line", lines, tags={"physical": bound}),
+        Block("quad", quads, tags=whole(len(quads), FLUID)),
+    ]
+    names = {("physical", 1): {WALL: "wall", FARFIELD: "farfield"}, ("physical", 2): FLUID}
     # The copies of the wake's nodes come last in the first row.
     kept = np.concatenate([point[0, : 2 * i], point[1:].reshape(-1, 2)])
     mesh = assemble(kept, blocks, tag_names=names)[0]

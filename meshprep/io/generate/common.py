@@ -18,24 +18,36 @@ SIDES = {
     2: ("left", "right", "bottom", "top"),
     3: ("left", "right", "front", "back", "bottom", "top"),
 }
+# The group of all cells, which programs want that know cells by their groups; behind the sides.
+DOMAIN = {2: {5: "domain"}, 3: {7: "domain"}}
 _FACET_TYPES = {2: "line", 3: "triangle", 4: "quad"}
 
 Tables = Mapping[str, NDArray[np.integer]]
 
 
 def box_mesh(points: NDArray[np.float64], tables: Tables) -> Mesh:
-    """A mesh that fills a box, with the cells of its sides below, tagged ``physical``.
+    """A mesh that fills a box, with the cells of its sides below, all in groups of ``physical``.
 
     Nodes on a side have exactly the side's coordinate.
     """
-    cells = [Block(t, np.asarray(rows, np.int32)) for t, rows in tables.items() if len(rows)]
+    dim = points.shape[1]
+    cells = [
+        Block(t, np.asarray(rows, np.int32), tags=whole(len(rows), DOMAIN[dim]))
+        for t, rows in tables.items()
+        if len(rows)
+    ]
     mesh = assemble(points, cells)[0]
     wanted = [n for n in derivable(mesh) if n.startswith("boundary_") and n.endswith("->nodes")]
     closed = derive(mesh, wanted)
     boundary = [_tagged(points, closed.map(n).table) for n in wanted]
-    dim = points.shape[1]
-    names = dict(enumerate(SIDES[dim], start=1))
-    return assemble(points, [*boundary, *cells], tag_names={("physical", dim - 1): names})[0]
+    sides = dict(enumerate(SIDES[dim], start=1))
+    names = {("physical", dim - 1): sides, ("physical", dim): DOMAIN[dim]}
+    return assemble(points, [*boundary, *cells], tag_names=names)[0]
+
+
+def whole(n: int, named: Mapping[int, str]) -> dict[str, NDArray[np.int64]]:
+    """The tag that puts ``n`` cells into the one group of a table of names."""
+    return {"physical": np.full(n, next(iter(named)))}
 
 
 def _tagged(points: NDArray[np.float64], facets: NDArray[np.int32]) -> Block:

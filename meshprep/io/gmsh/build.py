@@ -53,7 +53,8 @@ def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
             tag_names={(notes.physical, dim): table for dim, table in raw.names.items()},
             dats=[*dats, *values],
             lists=[_periodic(link, nodes) for link in raw.periodic],
-            extras={"gmsh": _extras(raw, cells, notes, cursor)},
+            extras={"gmsh": _extras(raw, cells, notes, cursor)}
+            | ({"unread": tuple(cursor.unread)} if cursor.unread else {}),
         )
         return mesh.with_(tags=tags) if tags else mesh
     except MeshprepError as error:

@@ -7,7 +7,7 @@ notes which entity a new one was made from, so that reading it gives the mesh as
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -217,15 +217,16 @@ def _list_entities(
     tables = {k: assignment.parts if k.parts else assignment.entities for k in number}
     listed = all((k.dim, number[k]) in table for k, table in tables.items())
     boxes = {} if listed else _cell_boxes(mesh, layout, assignment)
+    # MSH's number of no group: meshio reads no file in which only some cells have one
+    none = (0,) if any(k.groups for k in number) else ()
     for k, table in tables.items():
         new = number[k]
-        key = (k.dim, new)
+        key, groups = (k.dim, new), k.groups or none
         if key in table:
-            e = table[key]
-            table[key] = Entity(k.dim, new, e.box, k.groups, e.bounding, e.parent, e.partitions)
+            table[key] = replace(table[key], physical=groups)
             continue
         parent = _parent(k, assignment, boxes[key], fresh) if k.parts else None
-        table[key] = Entity(k.dim, new, boxes[key], k.groups, (), parent, k.parts)
+        table[key] = Entity(k.dim, new, boxes[key], groups, (), parent, k.parts)
     if layout.node_entity is not None:
         _list_node_entities(mesh, layout.node_entity, assignment)
 

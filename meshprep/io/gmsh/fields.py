@@ -6,7 +6,7 @@ from ...kernels import Float64s, Int64s, UInt8s, kernel
 from ..text.tokens import ASCII, Mode, next_int, skip_tokens, take_doubles
 from .raw import RawField
 from .scan import GmshCursor
-from .sections import decode, unquote
+from .sections import quoted
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -45,7 +45,7 @@ def _few(cursor: GmshCursor, what: str) -> int:
 def _strings(cursor: GmshCursor) -> tuple[str, ...]:
     n = _few(cursor, "string tags")
     cursor.end_line()
-    return tuple(unquote(decode(cursor.line().strip())) for _ in range(n))
+    return tuple(quoted(cursor)[0] for _ in range(n))
 
 
 def _element_nodes(cursor: GmshCursor, n: int, components: int) -> tuple[Int64s, Float64s, Int64s]:

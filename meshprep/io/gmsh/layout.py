@@ -1,5 +1,6 @@
 """What a Gmsh file can store of a mesh, and in which section; imports no numba."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,8 @@ NUMBER_LIMIT = 10**18 - 1
 EXACT_LIMIT = 2**53
 # Gmsh reads a line of names into 256 bytes.
 TEXT_LIMIT = 200
+UNFIT = "have quotation marks or control characters, or more than 200 bytes"
+_NO_TEXT = re.compile(r'["\x00-\x1f\x7f]')
 # (n,) each: dimension and number of the entity of each node.
 NodeEntity = tuple[NDArray[np.integer], NDArray[np.integer]]
 
@@ -88,12 +91,12 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     lost += [p for t in tags for p in _tag_problems(t, held)]
     lost += [p for d in dats for p in (*_dat_problems(d, held), *_attribute_problems(d))]
     lost += [
-        f"names of groups '{t.name}' that are long or have line breaks"
+        f"names of groups '{t.name}' that {UNFIT}"
         for t in physical.values()
         if not all(is_text(n) for n in t.names.values())
     ]
     unused = [n for table in source(mesh).get("names", {}).values() for n in table.values()]
-    lost += ["names of groups without cells that are long"] if not all(map(is_text, unused)) else []
+    lost += [f"names of groups without cells that {UNFIT}"] if not all(map(is_text, unused)) else []
     lost += [f"index list '{i.name}'" for i in mesh.lists if not is_periodic(i)]
     lost += _section_losses(mesh, version, binary)
     return FileLayout(
@@ -113,9 +116,9 @@ def _refuse_highest(mesh: Mesh, written: Sequence[ElementSet]) -> None:
 
 
 def is_text(text: str) -> bool:
-    """Whether a line of a file can hold this text."""
+    """Whether a line of a file can hold this text between quotation marks."""
     try:
-        return not set("\n\r") & set(text) and len(text.encode()) <= TEXT_LIMIT
+        return not _NO_TEXT.search(text) and len(text.encode()) <= TEXT_LIMIT
     except UnicodeEncodeError:
         return False
 
@@ -187,7 +190,7 @@ def _tag_problems(t: Tag, held: set[str]) -> Iterator[str]:
         if t.values.size:
             yield f"groups '{t.name}' on '{t.set}'"
     elif not all(is_text(text) for text in (t.name, *t.names.values())):
-        yield f"groups '{t.name}' on '{t.set}' (names that are long or have line breaks)"
+        yield f"groups '{t.name}' on '{t.set}' (names that {UNFIT})"
 
 
 def _dat_problems(d: Dat, held: set[str]) -> Iterator[str]:
@@ -197,7 +200,7 @@ def _dat_problems(d: Dat, held: set[str]) -> Iterator[str]:
     elif d.values.dtype.kind not in "biuf" or d.values.dtype.itemsize > 8:
         yield f"{what} of type {d.values.dtype}"
     elif not is_text(d.name):
-        yield f"{what} (the name is long or has line breaks)"
+        yield f"{what} (names that {UNFIT})"
     elif d.values.dtype.kind in "iu" and d.values.dtype.itemsize == 8 and d.values.size:
         if int(d.values.max()) > EXACT_LIMIT or int(d.values.min()) < -EXACT_LIMIT:
             yield f"{what} (whole numbers beyond 2^53)"

@@ -22,12 +22,13 @@ DOLLAR = ord("$")
 
 
 class GmshCursor(Cursor):
-    """A position in a Gmsh file; ``nodes`` are those read so far."""
+    """A position in a Gmsh file; ``nodes`` are those read so far, ``unread`` what was left out."""
 
     def __init__(self, path: Path, data: UInt8s) -> None:
         super().__init__(path, data)
         self.version, self.exact_version = "", ""
         self.nodes: Lookup | None = None
+        self.unread: list[str] = []
 
     def next_section(self) -> str | None:
         """Enter the next section and return its name, or None at the end of the file."""

@@ -32,10 +32,11 @@ def read_names(cursor: GmshCursor) -> dict[int, dict[int, str]]:
     for _ in range(n):
         start = cursor.pos
         dim, number = cursor.text_int("a dimension"), cursor.text_int("a physical group")
-        text = decode(cursor.line().strip())
+        name, rest = quoted(cursor)
         if not 0 <= dim <= 3:
             raise cursor.error(f"dimension {dim} is none of 0 to 3: repair the name", start)
-        name = unquote(text)
+        if rest:
+            cursor.unread.append(f"'{rest}' behind the name '{name}' of a group")
         if names.setdefault(dim, {}).setdefault(number, name) != name:
             raise cursor.error(
                 f"group {number} of dimension {dim} has two names: remove one", start
@@ -43,9 +44,19 @@ def read_names(cursor: GmshCursor) -> dict[int, dict[int, str]]:
     return names
 
 
-def unquote(text: str) -> str:
-    """What stands between the first and the last quotation mark, where there are two."""
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
+def quoted(cursor: GmshCursor) -> tuple[str, str]:
+    """The text between quotation marks on the rest of a line, and what stands behind it.
+
+    As Gmsh reads it, the second mark ends the text; without marks all of the line is the text.
+    """
+    start = cursor.pos
+    text = decode(cursor.line().strip())
+    if not text.startswith('"'):
+        return text, ""
+    name, mark, rest = text[1:].partition('"')
+    if not mark:
+        raise cursor.error("a quotation mark is not closed: repair the text", start)
+    return name, rest.strip()
 
 
 def read_entities(cursor: GmshCursor) -> tuple[Entity, ...]:
@@ -82,7 +93,8 @@ def _entity(cursor: GmshCursor, dim: int, parts: bool) -> Entity:
     box = tuple(cursor.doubles(3 if dim == 0 else 6, "a bounding box").tolist())
     if not np.isfinite(box).all():
         raise cursor.error(f"the bounding box of entity {tag} is not finite: repair it", start)
-    physical = _numbers(cursor, "physical groups")
+    # 0 stands for no group
+    physical = tuple(filter(None, _numbers(cursor, "physical groups")))
     bounding = _numbers(cursor, "bounding entities") if dim else ()
     return Entity(dim, tag, box, physical, bounding, parent, partitions)
 
@@ -163,7 +175,7 @@ def read_notes(cursor: GmshCursor) -> tuple[tuple[str, ...], ...]:
         if words[0] == "entity":
             words = (words[0], *words[-1].split())
         elif len(words) > 1:
-            words = (words[0], unquote(words[1]))
+            words = (words[0], words[1].strip('"'))
         whole = all(w.lstrip("-").isdecimal() for w in words[1:]) or words[0] != "entity"
         if len(words) != sizes.get(words[0]) or not whole:
             raise cursor.error(f"the note '{words[0][:20]}' is damaged: delete this section")

@@ -9,15 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-import meshio
 import numpy as np
-from meshio.abaqus._abaqus import abaqus_to_meshio_type
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.cells import check_node_count, node_count
 from .numbers import NUMBERS, taken_numbers
+from .own import meshio
+
+abaqus_to_meshio_type = meshio.abaqus._abaqus.abaqus_to_meshio_type
 
 TYPE = "abaqus:type"
 # Written where cells have no type of their own: in a plane, and in space.

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.inputs import check_input
 
-from ..paths import check_input
 from .sizes import check_sizes
 from .table import MEDIT_IGNORED, NASTRAN_READ
 
 # Keywords of Abaqus by which a deck has other nodes and elements than it lists.
 _GENERATING = {"NGEN", "NFILL", "NCOPY", "NMAP", "SYSTEM", "ELGEN", "ELCOPY"}
-_HDF5 = ("cgns", "exodus", "h5m", "hmf", "med")
+_HDF5 = ("cgns", "exodus", "med")
 
 
 def check_before(name: str, path: Path) -> list[str]:
@@ -64,35 +64,6 @@ def _xdmf(path: Path) -> list[str]:
     return []
 
 
-def _ply(path: Path) -> list[str]:
-    with path.open("rb") as file:
-        header = file.read(65536).partition(b"end_header")[0]
-    size = path.stat().st_size
-    for kind, count in re.findall(rb"element[ \t]+(\w+)[ \t]+(-?\d+)", header):
-        if not 0 <= int(count) <= size:
-            raise MeshprepError(
-                f"declares {int(count)} times '{kind.decode()}' in {size} bytes: "
-                "the file is truncated or damaged"
-            )
-    faces = header.partition(b"element face")[2]
-    if b"format binary" in header and len(re.findall(rb"^property", faces, re.M)) > 1:
-        raise MeshprepError("its faces have values, which binary files mix with nodes: use text")
-    return []
-
-
-def _dolfin(path: Path) -> list[str]:
-    data = path.read_bytes()
-    for what, item in ((rb"vertices", rb"vertex"), (rb"cells", rb"(?:triangle|tetrahedron)")):
-        declared = re.search(rb"<" + what + rb"\s[^>]*?size\s*=\s*[\"'](-?\d+)", data)
-        indices = [int(i) for i in re.findall(rb"<" + item + rb"\s[^>]*?index=[\"'](\d+)", data)]
-        if declared and sorted(indices) != list(range(int(declared[1]) if indices else 0)):
-            raise MeshprepError(
-                f"declares {int(declared[1])} {what.decode()}, but {len(indices)} are there or "
-                "their numbers have gaps"
-            )
-    return []
-
-
 def _medit(path: Path) -> list[str]:
     data = path.read_bytes()
     words = re.findall(rb"^[ \t]*([A-Za-z]+)[ \t]*$", data, re.M) if data[:1] > b"\x1f" else []
@@ -128,9 +99,9 @@ def nastran_bulk(path: Path) -> bytes:
 
 def nastran_numbers(bulk: bytes) -> tuple[list[int], list[int]]:
     """The numbers of the nodes and of the elements, as they stand in the file."""
-    from meshio.nastran._nastran import nastran_to_meshio_type
+    from .own import meshio
 
-    kinds = "|".join(nastran_to_meshio_type)
+    kinds = "|".join(meshio.nastran._nastran.nastran_to_meshio_type)
     found = (rb"^(?:%b)\*?[ ,\t]+(\d+)" % name.encode() for name in ("GRID", kinds))
     nodes, elements = (re.findall(pattern, bulk, re.M) for pattern in found)
     return [int(n) for n in nodes], [int(n) for n in elements]
@@ -170,32 +141,6 @@ def _nastran_left_out(path: Path, bulk: bytes) -> list[str]:
     return out + (["CD, PS and SEID of nodes"] if framed else [])
 
 
-def _permas(path: Path) -> list[str]:
-    from meshio.permas._permas import permas_to_meshio_type
-
-    data = path.read_bytes()
-    for word in re.findall(rb"^\$ELEMENT[ \t]+TYPE[ \t]*=[ \t]*(\w+)", data, re.M | re.I):
-        if permas_to_meshio_type.get(word.decode(), "")[-1:].isdecimal():
-            raise MeshprepError(
-                f"holds elements of type {word.decode()}, the order of whose nodes is not known "
-                "here: use elements of first order"
-            )
-    words = re.findall(rb"^\$(\w+)", data, re.M)
-    return sorted({w.decode().upper() for w in words} & {"NSET", "ESET"})
-
-
-def _obj(path: Path) -> list[str]:
-    words = set(re.findall(rb"^[ \t]*(l|p|curv|surf)[ \t]", path.read_bytes(), re.M))
-    return sorted(f"elements '{w.decode()}'" for w in words)
-
-
-def _tecplot(path: Path) -> list[str]:
-    zones = len(re.findall(rb"^[ \t]*ZONE\b", path.read_bytes(), re.M | re.I))
-    if zones > 1:
-        raise MeshprepError(f"has {zones} zones: write one file a zone")
-    return []
-
-
 def _netgen(path: Path) -> list[str]:
     data = path.read_bytes()
     for word, count in re.findall(rb"^([a-z]\w*)[ \t]*\r?\n[ \t]*(\d+)[ \t]*\r?$", data, re.M):
@@ -216,14 +161,9 @@ def _tetgen(path: Path) -> list[str]:
 _CHECKS: dict[str, Callable[[Path], list[str]]] = {
     "vtk": _vtk,
     "xdmf": _xdmf,
-    "ply": _ply,
-    "dolfin-xml": _dolfin,
     "medit": _medit,
     "abaqus": _abaqus,
     "nastran": _nastran,
-    "permas": _permas,
-    "obj": _obj,
-    "tecplot": _tecplot,
     "netgen": _netgen,
     "tetgen": _tetgen,
 }

@@ -33,8 +33,9 @@ def read(path: str) -> Any:
 
     Values are those of the first time step; ``left_out`` lists the rest in words.
     """
-    import meshio
     import netCDF4
+
+    from .own import meshio
 
     with netCDF4.Dataset(path) as file:
         file.set_auto_mask(False)

@@ -2,17 +2,18 @@
 
 Its readers allocate what a header declares, loop for ever at the end of a file, and print where
 data are skipped. Three remedies, all inside this process, since a child process would cost every
-read about half a second: a NumPy that refuses to read more than the file holds, files that end
-loops at their end, and warnings that become findings.
+read about half a second, and in a meshio of our own (:mod:`.own`): a NumPy that refuses to read
+more than the file holds, files that end loops at their end, and warnings that become findings.
 """
 
 import io
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from ctypes import c_double
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +27,7 @@ from ...mesh.cells import node_count, shape_of
 
 # Reads at the end of a file before a reader is taken to be in an endless loop.
 _PATIENCE = 1000
-_findings: ContextVar[list[str] | None] = ContextVar("meshio_findings", default=None)
+_findings: ContextVar[list[str]] = ContextVar("meshio_findings")
 
 
 class _BoundedNumpy(ModuleType):
@@ -100,48 +101,30 @@ def opened(path: Path, mode: str) -> Iterator[Any]:
 
 @cache
 def load() -> ModuleType:
-    """Import meshio and give its modules the bounded NumPy and the collecting warnings.
-
-    Outside of :func:`guarded` meshio behaves as before, except that a read past the end of a file
-    raises where it gave a short array, and that it knows more types of cells and numbers.
-    """
-    import meshio
-
-    from . import vtk, xdmf
+    """Our own meshio, whose modules have the bounded NumPy and the collecting warnings."""
+    # the last two replace functions of it when they are imported
+    from . import own, vtk, xdmf  # noqa: F401
 
     for cell_type in _FORGOTTEN:
-        meshio._mesh.topological_dimension[cell_type] = shape_of(cell_type).dim
-        meshio._common.num_nodes_per_cell[cell_type] = node_count(cell_type)
-    for module in (vtk, xdmf):
-        module.patch(lambda: _findings.get() is not None)
+        own.meshio._mesh.topological_dimension[cell_type] = shape_of(cell_type).dim
+        own.meshio._common.num_nodes_per_cell[cell_type] = node_count(cell_type)
+    own.meshio.medit._medit.c_float = c_double  # texts have the digits that they have
     bounded = _BoundedNumpy("numpy")
     for name, module in list(sys.modules.items()):
-        if not name.startswith("meshio."):
-            continue
-        for function in ("warn", "info"):
-            original = getattr(module, function, None)
-            if callable(original) and original.__module__ == "meshio._common":
-                setattr(module, function, _collecting(original))
-        if getattr(module, "np", None) is np and name.split(".")[1] in _FROMFILE:
-            module.np = bounded  # type: ignore[attr-defined]
-    return meshio
+        if name.startswith(f"{own.NAME}."):
+            for function in {"warn", "info"} & vars(module).keys():
+                setattr(module, function, _collect)
+            if getattr(module, "np", None) is np:
+                module.np = bounded  # type: ignore[attr-defined]
+    return own.meshio
 
 
 # Types that meshio has in its tables of some formats, but cannot make a block of.
 _FORGOTTEN = ("triangle7", "pyramid13", "wedge12", "wedge15", "hexahedron24")
-_FROMFILE = {"medit", "off", "stl", "tetgen", "ugrid", "vtk", "xdmf"}
 
 
-def _collecting(original: Callable[..., None]) -> Callable[..., None]:
-    def tell(text: str, *args: Any, **kwargs: Any) -> None:
-        findings = _findings.get()
-        if findings is None:
-            original(text, *args, **kwargs)
-        else:
-            findings.append(" ".join(str(text).split()))
-
-    tell.__module__ = __name__
-    return tell
+def _collect(text: str, *_args: Any, **_kwargs: Any) -> None:
+    _findings.get().append(" ".join(str(text).split()))
 
 
 @contextmanager

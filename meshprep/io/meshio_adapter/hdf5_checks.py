@@ -39,27 +39,6 @@ def _exodus(path: Path) -> list[str]:
     return check_hdf5(path) if h5py.is_hdf5(path) else []
 
 
-def _hmf(path: Path) -> list[str]:
-    """meshio keeps one table of cells of each type."""
-    check_hdf5(path)
-    with h5py.File(path, "r") as file:
-        items = file["domain/grid"].items() if "domain/grid" in file else ()
-        types = [v.attrs.get("TopologyType") for k, v in items if k.startswith("Topology")]
-    if len(set(types)) < len(types):
-        raise MeshprepError("holds cells of one type in several places: write them in one")
-    return []
-
-
-def _h5m(path: Path) -> list[str]:
-    check_hdf5(path)
-    with h5py.File(path, "r") as file:
-        nodes = file.get("tstt/nodes/coordinates")
-        start = 1 if nodes is None else int(nodes.attrs.get("start_id", 1))
-        if start != 1:
-            raise MeshprepError(f"its nodes are counted from {start}, not from 1: number them so")
-        return ["sets"] if "tstt/sets/list" in file else []
-
-
 def _cgns(path: Path) -> list[str]:
     """meshio takes one section of tetrahedra, whatever it is, and leaves the others."""
     check_hdf5(path)
@@ -88,7 +67,5 @@ def _label(item: object) -> str:
 CHECKS: dict[str, Callable[[Path], list[str]]] = {
     "cgns": _cgns,
     "exodus": _exodus,
-    "h5m": _h5m,
-    "hmf": _hmf,
     "med": check_hdf5,
 }

@@ -13,9 +13,7 @@ from io import BytesIO
 from typing import Any
 
 import h5py
-import meshio
 import numpy as np
-from meshio.med import _med
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
@@ -23,6 +21,9 @@ from meshprep_runtime.errors import MeshprepError
 from ...mesh.cells import shape_of
 from .med_fields import read_fields, read_numbers, values_on, write_fields, write_numbers
 from .numbers import BETWEEN, taken_numbers
+from .own import meshio
+
+_med = meshio.med._med
 
 # Corners of a volume in memory, in the order of MED; twice is the order again.
 _CORNERS = {

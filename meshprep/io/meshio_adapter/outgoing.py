@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mesh import Mesh
+from ...mesh.cells import shape_of
 from ..capabilities import (
     FIELD_DATA,
     MED_FIELDS,
@@ -24,7 +25,7 @@ def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
     The mesh is reduced to what the format carries; ``module`` is the module ``meshio``.
     """
     sets = mesh.cell_sets
-    cells = [(str(s.cell_type), mesh.cell_map(s.name).table.copy()) for s in sets]
+    cells = [_block(module, str(s.cell_type), mesh.cell_map(s.name).table.copy()) for s in sets]
     names = [s.name for s in sets]
     points = np.array(mesh.coordinates)
     made = module.Mesh(
@@ -47,6 +48,14 @@ def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
     made.arrays = mesh.extras.get(VTU_ARRAYS, {})
     made.set_numbers = {i.name: i.attrs["number"] for i in mesh.lists if "number" in i.attrs}
     return made
+
+
+def _block(module: Any, cell_type: str, table: NDArray) -> Any:
+    """A block of cells, of a type that meshio has in tables of formats alone, too."""
+    known = cell_type in module._mesh.topological_dimension
+    block = module.CellBlock(cell_type if known else "vertex", table)
+    block.type, block.dim = cell_type, shape_of(cell_type).dim
+    return block
 
 
 def _fitting(points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,8 +116,6 @@ def _cell_sets(mesh: Mesh, names: list[str]) -> dict[str, list[NDArray]]:
 
 def _add_names(mesh: Mesh, made: Any) -> None:
     """Names of groups where meshio looks for them: ``field_data``, and MED's families."""
-    from ...mesh.cells import shape_of
-
     families: dict[int, list[str]] = {}
     for t in mesh.tags:
         split = {number: name.split(", ") for number, name in t.names.items()}

@@ -13,6 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 from . import abaqus, exodus, exodus_write, med, vtk, vtu, xdmf
 from .checks import NASTRAN_START, nastran_bulk, nastran_numbers
 from .numbers import NUMBERS
+from .own import meshio
 
 # Characters of a field in Nastran's cards of cells, and in the large ones of nodes.
 _SMALL, _LARGE = 8, 16
@@ -35,8 +36,6 @@ class _Bulk:
 
 
 def _read_nastran(file: Any) -> Any:
-    import meshio
-
     told = NASTRAN_START in Path(file.name).read_bytes()
     try:
         mesh = meshio.nastran.read(file if told else _Bulk(file))
@@ -64,8 +63,6 @@ def _read_nastran(file: Any) -> Any:
 
 def write_nastran(path: str, mesh: Any) -> None:
     """Lines as rods: the bars that meshio makes of them lack what tells how they lie."""
-    import meshio
-
     for ids in mesh.cell_data.get("nastran:ref", ()):
         _check_width(ids, _SMALL)
     _check_width(mesh.point_data.get("nastran:ref", ()), _LARGE)
@@ -84,20 +81,16 @@ def _check_width(numbers: Any, characters: int) -> None:
             )
 
 
-def _write_hdf5(name: str, path: str, mesh: Any, **options: Any) -> None:
+def _write_med(path: str, mesh: Any, **options: Any) -> None:
     """Write into memory first: HDF5 prints at exit, or crashes, when the disk is full."""
-    import meshio
-
     buffer = io.BytesIO()
-    write = med.write if name == "med" else meshio._helpers._writer_map[name]
-    write(buffer, mesh, **options)
+    med.write(buffer, mesh, **options)
     Path(path).write_bytes(buffer.getbuffer())
 
 
 # Formats that are not left to meshio alone.
 WRITERS: dict[str, Callable[..., None]] = {
-    **{"abaqus": abaqus.write, "exodus": exodus_write.write},
-    **{name: partial(_write_hdf5, name) for name in ("h5m", "hmf", "med")},
+    **{"abaqus": abaqus.write, "exodus": exodus_write.write, "med": _write_med},
     **{"vtk": vtk.write, "vtu": vtu.write, "xdmf": xdmf.write},
     "nastran": write_nastran,
 }
@@ -105,8 +98,6 @@ WRITERS: dict[str, Callable[..., None]] = {
 
 def reader_of(name: str, path: Path) -> Callable[[Any], Any]:
     """The function that reads this format, from a path or an open file as its entry says."""
-    import meshio
-
     if name == "ugrid":
         return partial(_read_ugrid, path)
     return READERS.get(name) or meshio._helpers.reader_map[name]
@@ -114,8 +105,6 @@ def reader_of(name: str, path: Path) -> Callable[[Any], Any]:
 
 def _read_ugrid(path: Path, file: Any) -> Any:
     """With the digits that a text has: meshio takes them in single precision."""
-    import meshio
-
     kind = meshio.ugrid._ugrid.determine_file_type(str(path))
     text = kind["type"] == "ascii"
     kind = kind | {"float_type": "f8", "int_type": "i8"} if text else kind
@@ -126,34 +115,18 @@ def _read_ugrid(path: Path, file: Any) -> Any:
 
 
 def _read_medit(path: str) -> Any:
-    """The binary kind shows in its first bytes, not in the name alone.
-
-    Texts have the digits that they have, whatever precision they are meant for.
-    """
-    from ctypes import c_double
-
-    import meshio
-
+    """The binary kind shows in its first bytes, not in the name alone."""
     from .harden import opened
 
     with open(path, "rb") as file:
         binary = int.from_bytes(file.read(4), "little") in (1, 16777216)
     module = meshio.medit._medit
-    module.c_float = c_double
     with opened(Path(path), "rb" if binary else "r") as file:
         return module.read_binary_buffer(file) if binary else module.read_ascii_buffer(file)
 
 
-def _read_dolfin(path: str) -> Any:
-    """The mesh alone: meshio also takes every ``NAME_*.xml`` that happens to lie beside it."""
-    import meshio
-
-    points, cells, _ = meshio.dolfin._dolfin._read_mesh(path)
-    return meshio.Mesh(points, cells)
-
-
 READERS: dict[str, Callable[[Any], Any]] = {
     **{"abaqus": abaqus.read, "exodus": exodus.read, "med": med.read},
-    **{"medit": _read_medit, "dolfin-xml": _read_dolfin, "nastran": _read_nastran},
+    **{"medit": _read_medit, "nastran": _read_nastran},
     **{"vtk": vtk.read, "vtu": vtu.read, "xdmf": xdmf.read},
 }

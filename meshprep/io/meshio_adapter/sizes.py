@@ -4,19 +4,14 @@ meshio takes a number of words for each cell, from the front of its line or from
 next, and leaves the others.
 """
 
-import re
 from collections.abc import Callable, Iterator
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 
 from ...mesh.cells import check_node_count, node_count
 
 # The type of each cell, and how many nodes the file gives it.
 Sizes = Iterator[tuple[str, int]]
-_AVS = {"pt": "vertex", "tri": "triangle", "tet": "tetra", "pyr": "pyramid", "prism": "wedge"}
-_AVS |= {"line": "line", "quad": "quad", "hex": "hexahedron"}
-_FLAC3D = {"T3": "triangle", "Q4": "quad", "T4": "tetra", "P5": "pyramid", "W6": "wedge"}
-_FLAC3D |= {"B8": "hexahedron"}
 _MEDIT = {"Edges": "line", "Triangles": "triangle", "Quadrilaterals": "quad"}
 _MEDIT |= {"Tetrahedra": "tetra", "Pyramids": "pyramid", "Prisms": "wedge"}
 _MEDIT |= {"Hexahedra": "hexahedron", "Hexaedra": "hexahedron"}
@@ -32,9 +27,6 @@ _NASTRAN: dict[str, tuple[str, ...]] = {
 }
 _NETGEN = {"4": "tetra", "5": "pyramid", "6": "wedge", "8": "hexahedron"}
 _NETGEN |= {"10": "tetra10", "13": "pyramid13", "15": "wedge15", "20": "hexahedron20"}
-_PLY = {"1": "vertex", "2": "line", "3": "triangle", "4": "quad"}
-_TECPLOT = {"LINESEG": "line", "TRIANGLE": "triangle", "QUADRILATERAL": "quad"}
-_TECPLOT |= {"TETRAHEDRON": "tetra", "BRICK": "hexahedron"}
 _UGRID = ("triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
 
 
@@ -50,46 +42,16 @@ def check_sizes(name: str, path: Path) -> None:
             check_node_count(f"cell {number}", cell_type, found)
 
 
-def _rows(path: Path, comment: str = "#") -> Iterator[list[str]]:
+def _rows(path: Path) -> Iterator[list[str]]:
     """The words of each line that has some."""
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
-            if line.strip() and not line.lstrip().startswith(comment):
+            if line.strip() and not line.lstrip().startswith("#"):
                 yield line.split()
 
 
 def _count(words: list[str]) -> int:
     return int(words[0]) if words and words[0].isdecimal() else 0
-
-
-def _avsucd(path: Path) -> Sizes:
-    rows = _rows(path)
-    head = next(rows, [])
-    if len(head) < 2:
-        return
-    body = islice(rows, _count(head), _count(head) + _count(head[1:]))
-    for words in body:
-        if len(words) > 2 and words[2] in _AVS:
-            yield _AVS[words[2]], len(words) - 3
-
-
-def _dolfin(path: Path) -> Sizes:
-    data = path.read_bytes()
-    kind = re.search(rb"celltype\s*=\s*[\"'](\w+)", data)
-    cell_type = {b"triangle": "triangle", b"tetrahedron": "tetra"}.get(kind[1] if kind else b"")
-    if cell_type is None:
-        return
-    for found in re.finditer(rb"<(?:triangle|tetrahedron)\s([^>]*)>", data):
-        yield cell_type, len(re.findall(rb"\bv\d+\s*=", found[1]))
-
-
-def _flac3d(path: Path) -> Sizes:
-    with path.open("rb") as file:
-        if b"\0" in file.read(8):
-            return
-    for words in _rows(path):
-        if words[0] in ("Z", "F") and len(words) > 2 and words[1] in _FLAC3D:
-            yield _FLAC3D[words[1]], len(words) - 3
 
 
 def _medit(path: Path) -> Sizes:
@@ -138,36 +100,6 @@ def _netgen(path: Path) -> Sizes:
                     yield _NETGEN[cell[1]], len(cell) - 2
 
 
-def _ply(path: Path) -> Sizes:
-    rows = _rows(path, "comment")
-    head = []
-    for words in rows:
-        head.append(words)
-        if words == ["end_header"]:
-            break
-    elements = {w[1]: int(w[2]) for w in head if w[0] == "element" and w[2].isdecimal()}
-    ascii_text = ["format", "ascii", "1.0"] in head
-    lists = [i for i, w in enumerate(head) if w[:2] == ["property", "list"]]
-    # A further value of each face stands in its line as well.
-    alone = [w[0] for w in head[lists[0] - 1 : lists[0] + 2]] if lists else []
-    if not ascii_text or alone != ["element", "property", "end_header"]:
-        return
-    start = elements.get("vertex", 0)
-    for words in islice(rows, start, start + elements.get("face", 0)):
-        if words[0] in _PLY:
-            yield _PLY[words[0]], len(words) - 1
-
-
-def _tecplot(path: Path) -> Sizes:
-    rows = list(_rows(path))
-    head = takewhile(lambda words: not re.match(r"[-+.\d]", words[0]), rows)
-    text = " ".join(" ".join(words) for words in head).upper()
-    kind = re.search(r"\b(?:ET|ZONETYPE)\s*=\s*(?:FE)?(\w+)", text)
-    count = re.search(r"\b(?:E|ELEMENTS)\s*=\s*(\d+)", text)
-    if kind and count and kind[1] in _TECPLOT and 0 < int(count[1]) < len(rows):
-        yield from ((_TECPLOT[kind[1]], len(words)) for words in rows[-int(count[1]) :])
-
-
 def _tetgen(path: Path) -> Sizes:
     rows = _rows(path.with_suffix(".ele"))
     head = next(rows, [])
@@ -188,14 +120,9 @@ def _ugrid(path: Path) -> Sizes:
 
 
 _SIZES: dict[str, Callable[[Path], Sizes]] = {
-    "avsucd": _avsucd,
-    "dolfin-xml": _dolfin,
-    "flac3d": _flac3d,
     "medit": _medit,
     "nastran": _nastran,
     "netgen": _netgen,
-    "ply": _ply,
-    "tecplot": _tecplot,
     "tetgen": _tetgen,
     "ugrid": _ugrid,
 }

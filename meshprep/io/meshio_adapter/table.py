@@ -25,7 +25,6 @@ _VTK = (
     *(f"VTK_LAGRANGE_{s}" for s in ("CURVE", "TRIANGLE", "QUADRILATERAL", "TETRAHEDRON")),
     *(f"VTK_LAGRANGE_{s}" for s in ("HEXAHEDRON", "WEDGE", "PYRAMID")),
 )
-_SIMPLE = r"[A-Za-z_][\w:.-]*"
 _XDMF_CAST = (
     *((name, "int64") for name in ("int8", "int16", "uint8", "uint16", "uint32")),
     ("float32", "float64"),
@@ -46,9 +45,6 @@ _EXODUS_VALUES = Values(
 # Names of fields are those of groups in HDF5, where one or two dots stand for a place.
 _MED_VALUES = Values(kinds="f", name=r"(?!\.{1,2}$)[^/\x00-\x1f]{1,64}", numbers=True)
 _XDMF_VALUES = Values(widths=(1, 2, 3, 6, 9), cast=_XDMF_CAST)
-_TECPLOT_VALUES = Values(
-    kinds="f", widths=(1,), name=rf"(?![xyzXYZ]$){_SIMPLE}", cast=(("float32", "float64"),)
-)
 
 # HDF5 gives the groups of a MED file in the order of their names: H20, HE8, P13, ..., TR6.
 _MED_ORDER = (
@@ -190,24 +186,6 @@ ENTRIES: tuple[Entry, ...] = (
         ),
     ),
     Entry(
-        "ply",
-        (".ply",),
-        Capabilities(
-            ("vertex", *_FLAT),
-            node_values=Values(
-                widths=(1,), name=_SIMPLE, cast=(("int16", "int32"), ("uint16", "int32"))
-            ),
-        ),
-        mode="rb",
-    ),
-    Entry("obj", (".obj",), Capabilities(_FLAT[1:]), mode="r"),
-    Entry("off", (".off",), Capabilities(("triangle",)), mode="r"),
-    Entry(
-        "dolfin-xml",
-        (".xml",),
-        Capabilities(("triangle", "tetra"), lower="none", mixed=False, plane=True),
-    ),
-    Entry(
         "netgen",
         (".vol",),
         Capabilities(
@@ -218,42 +196,7 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         mode="r",
     ),
-    Entry(
-        "h5m",
-        (".h5m",),
-        Capabilities(("line", "triangle", "tetra"), node_values=Values(name=r"[^/\x00-\x1f.]+")),
-        options={"add_global_ids": False},
-    ),
-    Entry(
-        "tecplot",
-        (".tec", ".dat"),
-        Capabilities(
-            ("line", "triangle", "quad", "tetra", "hexahedron"),
-            lower="none",
-            mixed=False,
-            node_values=_TECPLOT_VALUES,
-            cell_values=_TECPLOT_VALUES,
-            one_namespace=True,
-            plane=True,
-        ),
-        mode="r",
-    ),
-    Entry("permas", (".post", ".dato"), Capabilities(LINEAR), mode="r"),
-    Entry(
-        "hmf",
-        (".hmf",),
-        Capabilities((*_FLAT, *_SOLID), node_values=Values(name=r"[^/\x00-\x1f.]+"), plane=True),
-    ),
-    Entry(
-        "avsucd",
-        (".avs",),
-        Capabilities(LINEAR, node_values=Values(kinds="f", name=_SIMPLE), tag="avsucd:material"),
-        mode="r",
-        digits=15,
-    ),
-    Entry("flac3d", (".f3grid",), why="meshio turns some cells round"),
     Entry("tetgen", (".node", ".ele"), why="it takes two files"),
     Entry("ugrid", (".ugrid",), mode="r", why="meshio cannot write its groups"),
-    Entry("stl", (".stl",), why="it has no nodes, only corners of triangles"),
     Entry("cgns", (".cgns",), why="meshio writes no valid CGNS"),
 )

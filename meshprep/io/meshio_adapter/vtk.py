@@ -6,19 +6,20 @@ writes, and takes names as they stand, where VTK writes a blank as ``%20``.
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
 
-import meshio
 import numpy as np
-from meshio._vtk_common import vtk_to_meshio_type
-from meshio.vtk import _main, _vtk_42, _vtk_51
-from meshio.vtu import _vtu
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.cells import check_node_count, node_count
+from .own import meshio
+
+_main, _vtk_42, _vtk_51 = meshio.vtk._main, meshio.vtk._vtk_42, meshio.vtk._vtk_51
+vtk_to_meshio_type = meshio._vtk_common.vtk_to_meshio_type
 
 # VTK's types of numbers; its identifiers go to the file as 32 bits.
 TYPES = {
@@ -66,19 +67,6 @@ def _quoted(data: Mapping[str, Any]) -> dict[str, Any]:
     return {quote(name, safe=_PLAIN): values for name, values in data.items()}
 
 
-def patch(active: Callable[[], bool]) -> None:
-    """Let meshio read the types that VTK writes, and check the sizes of cells while ``active``."""
-    for module in (_vtk_42, _vtk_51):
-        module.vtk_to_numpy_dtype_name.update(TYPES)
-        module.Info = _once(module.Info, active)
-        module._read_fields = _all_fields(module._read_fields, active)
-        module._read_section = _telling(module, module._read_section, active)
-        module._skip_meta = _telling_names(module, module._skip_meta, active)
-    _vtk_42.translate_cells = _checking(_vtk_42.translate_cells, _check_counted, active)
-    _vtk_51.vtk_cells_from_data = _checking(_vtk_51.vtk_cells_from_data, _check_offsets, active)
-    _vtu.vtk_cells_from_data = _checking(_vtu.vtk_cells_from_data, _check_offsets, active)
-
-
 class _Once(dict[str, Any]):
     """Arrays by name, none of which takes the place of another."""
 
@@ -89,35 +77,32 @@ class _Once(dict[str, Any]):
         super().update(more)
 
 
-def _once(info: type, active: Callable[[], bool]) -> Callable[[], Any]:
+def _once(info: type) -> Callable[[], Any]:
     """What meshio keeps a file's arrays in, so that it refuses names that stand twice."""
 
     def made() -> Any:
         out = info()
-        if active():
-            out.point_data, out.cell_data_raw, out.field_data = _Once(), _Once(), _Once()
+        out.point_data, out.cell_data_raw, out.field_data = _Once(), _Once(), _Once()
         return out
 
     return made
 
 
-def _all_fields(original: Callable[..., Any], active: Callable[[], bool]) -> Callable[..., Any]:
+def _all_fields(original: Callable[..., Any]) -> Callable[..., Any]:
     def read(file: Any, count: int, is_ascii: bool) -> Any:
         found = original(file, count, is_ascii)
-        if active() and len(found) < count:
+        if len(found) < count:
             raise MeshprepError(_TWICE)
         return found
 
     return read
 
 
-def _telling(
-    module: Any, original: Callable[..., None], active: Callable[[], bool]
-) -> Callable[..., None]:
+def _telling(module: Any, original: Callable[..., None]) -> Callable[..., None]:
     """Tell of colours, which meshio leaves out, and misreads in every second kind of file."""
 
     def read(file: Any, info: Any) -> None:
-        if not active() or info.section not in _COLOURS:
+        if info.section not in _COLOURS:
             original(file, info)
             return
         rows, width = int(info.split[2]), 4
@@ -130,29 +115,15 @@ def _telling(
     return read
 
 
-def _telling_names(
-    module: Any, original: Callable[..., None], active: Callable[[], bool]
-) -> Callable[..., None]:
+def _tell_names(module: Any, file: Any) -> None:
     """Tell of names of components, which stand in notes that meshio passes over."""
-
-    def skip(file: Any) -> None:
-        if not active():
-            original(file)
-            return
-        for line in iter(lambda: file.readline().strip(), b""):
-            if line == b"COMPONENT_NAMES":
-                module.warn("names of components")
-
-    return skip
+    for line in iter(lambda: file.readline().strip(), b""):
+        if line == b"COMPONENT_NAMES":
+            module.warn("names of components")
 
 
-def _checking(
-    original: Callable[..., Any], check: Callable[..., tuple], active: Callable[[], bool]
-) -> Callable[..., Any]:
-    def checked(*args: Any) -> Any:
-        return original(*check(*args)) if active() else original(*args)
-
-    return checked
+def _checking(original: Callable[..., Any], check: Callable[..., tuple]) -> Callable[..., Any]:
+    return lambda *args: original(*check(*args))
 
 
 def _wanted() -> NDArray[np.int64]:
@@ -230,3 +201,15 @@ def _check_data(n: int, data: Mapping[str, NDArray]) -> None:
                 f"values '{name}' are {len(values)}, but there are {n} cells: "
                 "the file is truncated or damaged"
             )
+
+
+# What it takes for meshio to read the types that VTK writes, and to look at the sizes of cells.
+for _module in (_vtk_42, _vtk_51):
+    _module.vtk_to_numpy_dtype_name.update(TYPES)
+    _module.Info = _once(_module.Info)
+    _module._read_fields = _all_fields(_module._read_fields)
+    _module._read_section = _telling(_module, _module._read_section)
+    _module._skip_meta = partial(_tell_names, _module)
+_vtk_42.translate_cells = _checking(_vtk_42.translate_cells, _check_counted)
+for _module in (_vtk_51, meshio.vtu._vtu):
+    _module.vtk_cells_from_data = _checking(_module.vtk_cells_from_data, _check_offsets)

@@ -15,17 +15,16 @@ from tempfile import NamedTemporaryFile
 from typing import Any, BinaryIO
 from xml.sax.saxutils import quoteattr
 
-import meshio
 import numpy as np
-from meshio._common import raw_from_cell_data
-from meshio._vtk_common import meshio_to_vtk_order, meshio_to_vtk_type
-from meshio.vtu._vtu import VtuReader, numpy_to_vtu_type, vtu_to_numpy_type
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
 from ...kernels.parallel import each, pieces
+from .own import meshio
 from .vtu_arrays import PlaceArrays, read_arrays
+
+_vtu = meshio.vtu._vtu
 
 BLOCK = 1 << 15
 # Meshes pack to nearly the same size at every level; this one takes half the time of the usual.
@@ -92,7 +91,7 @@ def _check_names(found: "_VtuReader") -> None:
         raise MeshprepError(f"has several arrays '{name}' of one kind: rename them")
 
 
-class _VtuReader(VtuReader):
+class _VtuReader(meshio.vtu._vtu.VtuReader):
     """meshio's reader, with its slowest part on all cores.
 
     ``names`` counts the arrays of each name.
@@ -112,7 +111,7 @@ class _VtuReader(VtuReader):
         found = None
         if self.compression == "vtkZLibDataCompressor":
             big = self.byte_order == "BigEndian"
-            kind = np.dtype(vtu_to_numpy_type[self.header_type])
+            kind = np.dtype(_vtu.vtu_to_numpy_type[self.header_type])
             found = _unpack(data, kind.newbyteorder(">" if big else "<"))
         if found is None:
             return super().read_compressed_binary(data, dtype)
@@ -202,34 +201,34 @@ def _groups(mesh: meshio.Mesh) -> Iterator[tuple[str, dict[str, NDArray]]]:
     if mesh.point_data:
         yield "PointData", mesh.point_data
     if mesh.cell_data:
-        yield "CellData", raw_from_cell_data(mesh.cell_data)
+        yield "CellData", meshio._common.raw_from_cell_data(mesh.cell_data)
 
 
 def _cell_arrays(mesh: meshio.Mesh) -> Iterator[tuple[str, NDArray]]:
     tables = []
     for block in mesh.cells:
-        order = meshio_to_vtk_order(block.type)
+        order = meshio._vtk_common.meshio_to_vtk_order(block.type)
         tables.append(block.data if order is None else block.data[:, order])
     yield "connectivity", np.concatenate([table.reshape(-1) for table in tables])
     counts = [len(table) for table in tables]
     offsets = np.cumsum(np.repeat([table.shape[1] for table in tables], counts))
     small = offsets[-1] <= np.iinfo(np.int32).max
     yield "offsets", offsets.astype(np.int32 if small else np.int64)
-    kinds = [meshio_to_vtk_type[block.type] for block in mesh.cells]
+    kinds = [meshio._vtk_common.meshio_to_vtk_type[block.type] for block in mesh.cells]
     yield "types", np.repeat(np.array(kinds, dtype=np.uint8), counts)
 
 
 def _write_array(file: BinaryIO, name: str, values: NDArray, header_type: str, names: str) -> None:
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     width = f' NumberOfComponents="{values.shape[1]}"{names}' if values.ndim == 2 else names
-    kind = numpy_to_vtu_type[values.dtype]
+    kind = _vtu.numpy_to_vtu_type[values.dtype]
     _put(file, f'<DataArray type="{kind}" Name={quoteattr(name)}{width} format="binary">')
     data = values.reshape(-1).view(np.uint8).data
     count = -(-len(data) // BLOCK)
     parts = each(_packed, [(data, a, b) for a, b in pieces(count, _MANY)])
     packed = [block for part in parts for block in part]
     header = [count, BLOCK, len(data) - (count - 1) * BLOCK, *map(len, packed)]
-    head = np.array(header, dtype=vtu_to_numpy_type[header_type])
+    head = np.array(header, dtype=_vtu.vtu_to_numpy_type[header_type])
     file.write(binascii.b2a_base64(head.data, newline=False))
     file.write(binascii.b2a_base64(b"".join(packed), newline=False))
     _put(file, "</DataArray>\n")

@@ -3,18 +3,14 @@
 But for cells of several types, where meshio takes the number of nodes of a point for its node.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-import meshio
 import numpy as np
-from meshio.xdmf import main
-from meshio.xdmf.common import xdmf_idx_to_meshio_type, xdmf_to_numpy_type
-from meshio.xdmf.main import XdmfReader, XdmfWriter
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
@@ -25,7 +21,10 @@ from ...mesh.cells import check_node_count, node_count
 from ..text.cursor import Cursor
 from ..text.tokens import ASCII, BREAK, skip_blank
 from ..text.writer import NumberWriter
+from .own import meshio
 from .vtk import in_rows
+
+_main, _common = meshio.xdmf.main, meshio.xdmf.common
 
 # Bytes within which a line is to end.
 LINE = 1 << 16
@@ -58,12 +57,6 @@ def _signed(values: NDArray) -> NDArray:
     return values.astype(np.int64) if fits else values
 
 
-def patch(active: Callable[[], bool]) -> None:
-    """Let meshio take apart cells of several types as XDMF has them while ``active``."""
-    original = main.translate_mixed_cells
-    main.translate_mixed_cells = lambda data: (_mixed if active() else original)(data)
-
-
 def _mixed(data: NDArray) -> list[meshio.CellBlock]:
     """Blocks from (type, nodes) one after the other; points and lines say how many they have."""
     words, at = data.reshape(-1).tolist(), 0
@@ -71,7 +64,7 @@ def _mixed(data: NDArray) -> list[meshio.CellBlock]:
     cells = 0
     while at < len(words):
         cells += 1
-        cell_type = xdmf_idx_to_meshio_type.get(words[at])
+        cell_type = _common.xdmf_idx_to_meshio_type.get(words[at])
         if cell_type is None:
             raise MeshprepError(f"cell {cells} is of XDMF's type {words[at]}, which is not known")
         at += 1
@@ -85,6 +78,9 @@ def _mixed(data: NDArray) -> list[meshio.CellBlock]:
             blocks.append((cell_type, []))
         blocks[-1][1].append(nodes)
     return [meshio.CellBlock(cell_type, np.array(rows)) for cell_type, rows in blocks]
+
+
+_main.translate_mixed_cells = _mixed
 
 
 def refuse_unknown(root: Element) -> None:
@@ -111,7 +107,7 @@ def check_dimensions(item: Element, shape: Sequence[int]) -> None:
         )
 
 
-class _XdmfReader(XdmfReader):
+class _XdmfReader(meshio.xdmf.main.XdmfReader):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.left_out: list[str] = []
@@ -157,14 +153,14 @@ def _parse(item: Element) -> NDArray | None:
     names = [item.get("DataType"), item.get("NumberType")]
     kind = (names[0] or names[1] or "Float", item.get("Precision", "4"))
     dims = [int(d) for d in item.get("Dimensions", "").split()]
-    if None not in names or kind not in xdmf_to_numpy_type or min(dims, default=-1) < 0:
+    if None not in names or kind not in _common.xdmf_to_numpy_type or min(dims, default=-1) < 0:
         return None
     # A copy, since kernels are compiled anew for arrays that refuse writing.
     text = np.array(np.frombuffer((item.text or "").encode(), dtype=np.uint8))
     n = int(np.prod(dims, dtype=object))
     if 2 * n > text.size + 1:
         raise ValueError(f"declares {n} numbers in {text.size} bytes")
-    dtype = np.dtype(xdmf_to_numpy_type[kind])
+    dtype = np.dtype(_common.xdmf_to_numpy_type[kind])
     shares = _pieces(text, dims)
     found = each(_numbers, [(*share, dtype) for share in shares])
     if len(shares) > 1 and any(values is None for values in found):
@@ -206,7 +202,7 @@ def _fits(values: NDArray, dtype: np.dtype) -> bool:
     return not values.size or (int(values.min()) >= limits.min and int(values.max()) <= limits.max)
 
 
-class _Writer(XdmfWriter):
+class _Writer(meshio.xdmf.main.XdmfWriter):
     def numpy_to_xml_string(self, data: NDArray) -> str:
         kind = data.dtype
         if self.data_format != "XML" or kind.kind not in "if" or kind.itemsize not in (4, 8):

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.inputs import check_input
 
 from ..declared import declared
 from ..front import FORMATS, named
-from ..paths import check_input
 from ..registry import find
 from .model import SlicedMesh
 

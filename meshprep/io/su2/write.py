@@ -1,6 +1,7 @@
 """Writing SU2 mesh files, and what they cannot hold."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from .read import (
 UNMARKED = "none"
 _ROWS_AT_ONCE = 65536
 # Marker names that would not read back as they are.
-_BAD = re.compile(r"[%=\r\n]|^\s|\s$|^$")
+_BAD = re.compile(r"[%=\x00-\x1f\x7f]|^\s|\s$|^$")
 
 CAPABILITIES = Capabilities(
     cell_types=tuple(VTK_NUMBER),
@@ -114,6 +115,8 @@ def losses(mesh: Mesh, **_options: object) -> list[str]:
     names = list(_names(kept).values())
     bad = {n for n in names if _BAD.search(n)}
     lost += [f"the marker name '{n}'" for n in sorted(bad)]
+    shared = Counter(_markers(kept).values())
+    lost += [f"that {n} groups have the marker '{m}'" for m, n in shared.items() if n > 1]
     return lost
 
 
@@ -175,17 +178,24 @@ def _in_file_order(
 
 def _marker_tags(mesh: Mesh) -> tuple[Tag, ...]:
     """The tags with the numbers that reading gives to markers of these names."""
-    names = _names(mesh)
     ids = {s: _ids(mesh, s) for s in _lower(mesh)}
-    groups = _in_file_order(mesh, ids, names)
-    markers = {g: _clean({0: UNMARKED, **names}.get(g, str(g))) for g in groups}
+    markers = _markers(mesh)
     numbers = group_numbers([*markers.values()])
     named = {numbers[m]: m for m in markers.values() if str(numbers[m]) != m}
-    known = np.sort(np.asarray(groups, dtype=np.int64))
+    known = np.sort(np.asarray([*markers], dtype=np.int64))
     new = np.asarray([numbers[markers[g]] for g in known.tolist()], dtype=np.int64)
     found = ((s, new[np.searchsorted(known, i)]) for s, i in ids.items())
     return tuple(Tag.from_ids(TAG, s, marker, named) for s, marker in found)
 
 
+def _markers(mesh: Mesh) -> dict[int, str]:
+    """The marker of each group of boundary cells, in the order of the file."""
+    names = _names(mesh)
+    groups = _in_file_order(mesh, {s: _ids(mesh, s) for s in _lower(mesh)}, names)
+    return {g: _clean({0: UNMARKED, **names}.get(g, str(g))) for g in groups}
+
+
 def _clean(name: str) -> str:
-    return re.sub(r"[%=\s]+", "_", name.strip()) or UNMARKED if _BAD.search(name) else name
+    if not _BAD.search(name):
+        return name
+    return re.sub(r"[%=\s\x00-\x1f\x7f]+", "_", name.strip()) or UNMARKED

@@ -11,7 +11,7 @@ T = TypeVar("T")
 class UnknownNameError(PlanError, KeyError):
     """A name that there is not; the message lists those there are."""
 
-    __str__ = Exception.__str__
+    __str__ = PlanError.__str__
 
 
 class Named(dict[str, T]):

@@ -5,7 +5,9 @@ unseen, HDF5's own metadata and unused bytes included, and damage is found befor
 """
 
 import hashlib
+import os
 import re
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -120,6 +122,9 @@ def is_plan(path: Path) -> bool:
 
 
 def _begins(path: Path, text: str) -> bool:
+    # a pipe is never opened: it would wait for a writer
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        return False
     with open(path, "rb") as file:
         return file.read(len(text)) == text.encode()
 

@@ -1,12 +1,11 @@
 """Plan files: written whole or not at all, and believed only when every byte is accounted for."""
 
-import os
-import stat
 from pathlib import Path
 from types import ModuleType
 
 from ..errors import MeshprepError, MissingPackageError, PlanError
 from .atomic import new_file
+from .inputs import check_input
 from .model import PlanContent
 from .schema import from_tree, to_tree
 from .seal import check_seal
@@ -84,16 +83,9 @@ def hdf5_module() -> ModuleType:
 def size_of_file(path: Path) -> int:
     """Bytes of a readable regular file; a pipe is never opened."""
     try:
-        status = os.stat(path)
-        if stat.S_ISDIR(status.st_mode):
-            raise PlanError(f"{path} is a directory: give a plan file")
-        if not stat.S_ISREG(status.st_mode):
-            raise PlanError(f"{path} is a device or a pipe: give a plan file")
-        with open(path, "rb"):
-            return status.st_size
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise PlanError(f"cannot read plan {path}: {reason}") from error
+        return check_input(path)
+    except MeshprepError as error:
+        raise PlanError(f"cannot read plan {path}: {error}") from error
 
 
 def _line(error: BaseException) -> str:

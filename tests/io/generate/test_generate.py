@@ -2,9 +2,12 @@
 
 from itertools import pairwise
 
+import meshio
 import numpy as np
 import pytest
+from gmsh_meshes import KINDS
 
+from meshprep.io import write
 from meshprep.io.generate import GENERATORS, generate
 from meshprep.io.generate.delaunay import delaunay3d
 from meshprep.mesh.cells import SHAPES
@@ -80,6 +83,25 @@ def test_the_box_is_filled_and_its_boundary_tagged(name, options, shuffle):
     assert set(tag.first_ids()) == set(range(1, 2 * dim + 1))
     used = np.concatenate([mesh.cell_map(s.name).table.reshape(-1) for s in top_sets(mesh)])
     assert np.unique(used).size == mesh.size("nodes")
+
+
+@pytest.mark.parametrize(("name", "options"), [*BOXES, ("airfoil", SMALL["airfoil"])])
+@pytest.mark.parametrize(("version", "binary"), KINDS)
+def test_meshio_reads_every_mesh_and_the_group_of_its_cells(
+    tmp_path, name, options, version, binary
+):
+    mesh = generate(name, **options, shuffle=True)
+    write(mesh, tmp_path / "a.msh", version=version, binary=binary)
+    theirs = meshio.read(tmp_path / "a.msh")
+    group, dim = theirs.field_data["fluid" if name == "airfoil" else "domain"]
+    assert dim == mesh.coordinates.shape[1]
+    for s in mesh.cell_sets:
+        mine = [k for k, block in enumerate(theirs.cells) if block.type == s.cell_type]
+        table = np.concatenate([theirs.cells[k].data for k in mine])
+        assert np.array_equal(table, mesh.cell_map(s.name).table)
+        groups = np.concatenate([theirs.cell_data["gmsh:physical"][k] for k in mine])
+        assert np.array_equal(groups, mesh.tag("physical", s.name).first_ids())
+        assert (groups == group).all() == (s in top_sets(mesh))
 
 
 def test_the_names_of_the_sides():

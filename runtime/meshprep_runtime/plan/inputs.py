@@ -1,15 +1,15 @@
-"""Whether a path can be read, said before anything is opened."""
+"""Whether a file of the user can be read, said before it is opened: every reader asks here."""
 
 import errno
 import os
 import stat
 from pathlib import Path
 
-from meshprep_runtime.errors import MeshprepError
+from ..errors import MeshprepError
 
 
-def check_input(path: Path) -> None:
-    """Raise MeshprepError unless this is a regular file with something in it that can be read.
+def check_input(path: Path) -> int:
+    """Bytes of a regular file that has some and can be read; raises MeshprepError for all else.
 
     The message is without the path. Pipes and devices are refused unopened, so nothing can hang.
     """
@@ -22,6 +22,8 @@ def check_input(path: Path) -> None:
         if error.errno == errno.ELOOP:
             raise MeshprepError("is a link that leads to itself: check the name") from None
         raise MeshprepError(f"cannot be opened: {reason(error)}") from None
+    except ValueError as error:
+        raise MeshprepError(f"cannot be opened: {error}") from None
     if stat.S_ISDIR(mode.st_mode):
         raise MeshprepError("is a directory: name a file in it")
     if not stat.S_ISREG(mode.st_mode):
@@ -30,6 +32,7 @@ def check_input(path: Path) -> None:
         raise MeshprepError("no permission to read it")
     if mode.st_size == 0:
         raise MeshprepError("is empty")
+    return mode.st_size
 
 
 def reason(error: OSError) -> str:
