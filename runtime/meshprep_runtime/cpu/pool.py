@@ -1,0 +1,184 @@
+"""Threads that sleep until there is work, and how many of them a loop takes.
+
+Work is offered: the calling thread begins at once, and takes back what nobody has begun when it is
+done. So nobody waits for a thread that the system lets run late, as it does on a busy machine, and
+nobody spins for work. One thread or several give the same bits, so that each call may take what was
+faster in the calls before.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .cores import thread_count
+from .source import COUNTER_ROOM
+
+# Seconds of work for which a thread is woken, which takes some ten microseconds.
+WORTH = 20e-6
+# Calls that are remembered of either way, those that are tried first, and how often what was slower
+# is tried again.
+RECENT, FIRST, AGAIN = 9, 4, 64
+# What several threads must take at most of the time of one.
+GAIN = 0.95
+
+Work = Callable[[int], Any]
+
+
+class _Helper:
+    """A thread that sleeps on a lock."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.job: Work | None = None
+        self.running: Work | None = None
+        self.wake, self.busy = threading.Lock(), threading.Lock()
+        self.wake.acquire()
+        threading.Thread(target=self._serve, name="meshprep helper", daemon=True).start()
+
+    def _serve(self) -> None:
+        while self.wake.acquire():
+            with self.busy:
+                self.running, self.job = self.job, None
+                if self.running is not None:
+                    self.running(self.number)
+                # a sleeper keeps nobody's arrays alive
+                self.running = None
+
+
+class _Pool:
+    """The helpers of a process."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """A forked process has none of its parent's threads, and perhaps a lock that is taken."""
+        self._offering = threading.Lock()
+        self.turn = threading.Lock()
+        self._helpers: list[_Helper] = []
+
+    def some(self, count: int) -> list[_Helper]:
+        """So many helpers; fewer where the system gives no more threads."""
+        with self._offering:
+            try:
+                while len(self._helpers) < count:
+                    self._helpers.append(_Helper(len(self._helpers) + 1))
+            except RuntimeError:  # the interpreter ends, or a limit: the caller does it alone
+                pass
+            return self._helpers[:count]
+
+    def offer(self, helpers: Sequence[_Helper], work: Work) -> None:
+        """Wake helpers; work that was offered before and not begun is dropped."""
+        with self._offering:
+            for helper in helpers:
+                helper.job = work
+                if helper.wake.locked():
+                    helper.wake.release()
+
+
+_pool = _Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.forget)
+
+
+def share(
+    work: Work, threads: int, stop: Callable[[], None] = lambda: None, *, waits: bool = True
+) -> None:
+    """Run ``work(0)`` here and, beside it, ``work(1)``, ``work(2)``, ... on threads that are free.
+
+    However many begin, each takes pieces of one heap until it is empty. Those that began have ended
+    when this returns or raises what ``work(0)`` raises, an interrupt, too, after which ``stop`` is
+    called; the others must not raise. With ``waits=False`` they may still be about to find that
+    nothing is left, unless something is raised.
+    """
+    helpers = _pool.some(threads - 1)
+    try:
+        _pool.offer(helpers, work)
+        work(0)
+    except BaseException:
+        stop()
+        waits = True
+        raise
+    finally:
+        for helper in helpers:
+            if helper.job is work:
+                helper.job = None
+        for helper in helpers if waits else ():
+            if helper.running is work:
+                with helper.busy:
+                    pass
+
+
+class Team:
+    """The threads that call after call of one loop is given: one, or as many as there are.
+
+    Calls are timed, and medians compared. A thread is given at least 20 microseconds of work, so
+    that small loops run on one.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._several = False
+        self._again = False
+        self._calls = 0
+        self._count = 0
+        # Seconds a range, by one thread and by several.
+        self._took: tuple[deque[float], deque[float]] = deque(maxlen=RECENT), deque(maxlen=RECENT)
+
+    def run(self, ranges: int, steps: Sequence[Callable[..., Any]]) -> None:
+        """Run ``step(counters, who)`` for each step in turn, on one thread or on several.
+
+        Of several threads one has the number 0; a step takes its ranges off the counters. Calls
+        from several threads take turns, as they may have arrays in common.
+        """
+        with _pool.turn:
+            self._run(ranges, steps)
+
+    def _run(self, ranges: int, steps: Sequence[Callable[..., Any]]) -> None:
+        threads = self._threads(ranges)
+        start = time.perf_counter()
+        for step in steps:
+            counters = np.zeros(COUNTER_ROOM, np.int64)
+            if threads == 1:
+                step(counters, 0)
+            else:
+                share(partial(step, counters), threads, waits=False)
+        if ranges > 1 and self._most != 1:
+            self._note(threads > 1, (time.perf_counter() - start) / ranges)
+
+    def _threads(self, ranges: int) -> int:
+        """How many threads the next call takes."""
+        one, several = self._took
+        worth = int(min(one) * ranges / WORTH) if one else 1
+        if worth < 2 or self._most == 1:
+            return 1
+        count = thread_count()
+        if count != self._count:
+            self._count = count
+            several.clear()
+        self._calls += 1
+        if min(len(one), len(several)) < FIRST:
+            take = len(several) < len(one)
+        else:
+            take = self._several != (self._again or self._calls % AGAIN == 0)
+        most = min(count, ranges, worth) if take else 1
+        return most if self._most is None else min(most, self._most)
+
+    def _note(self, on_several: bool, seconds: float) -> None:
+        one, several = self._took
+        # What is better than usual is tried at once again, until it is usual.
+        usual = self._took[self._several]
+        self._again = on_several != self._several and bool(usual) and seconds < _median(usual)
+        self._took[on_several].append(seconds)
+        if one and several:
+            self._several = _median(several) < GAIN * _median(one)
+
+
+def _median(values: deque[float]) -> float:
+    return sorted(values)[len(values) // 2]
