@@ -307,21 +307,23 @@ struct Partials {
 // Blocks in the order of their colours: those of the plan, or pieces of a loop that needs none.
 struct Schedule {
   Schedule(const mp_loop* blocks, std::int64_t n)
-      : blocks(blocks), n(n), colours(blocks ? blocks->n_block_colours : 1),
-        n_blocks(blocks ? blocks->n_blocks : (n + piece - 1) / piece) {}
-  std::int64_t first(std::int64_t colour) const {
-    return blocks ? blocks->block_colour_offset[colour] : colour * n_blocks;
+      : blocks(blocks), n(n), n_blocks(blocks ? blocks->n_blocks : (n + piece - 1) / piece) {}
+  // Where the colour of the block at place k begins.
+  std::int64_t before(std::int64_t k) const {
+    if (!blocks) return 0;
+    const auto* offset = blocks->block_colour_offset;
+    return *(std::upper_bound(offset, offset + blocks->n_block_colours + 1, k) - 1);
   }
   std::int64_t block(std::int64_t k) const { return blocks ? blocks->block_order[k] : k; }
   std::int64_t begin(std::int64_t block) const {
     return blocks ? blocks->block_offset[block] : std::min(n, block * piece);
   }
   const mp_loop* blocks;
-  std::int64_t n, colours, n_blocks;
+  std::int64_t n, n_blocks;
 };
 
 template <bool Parallel, bool Listed, class Kernel, class... Args>
-void run_schedule(const Schedule& s, const Kernel& kernel, Partials<Args>&... partials,
+void run_schedule(const Schedule& s, Team& team, const Kernel& kernel, Partials<Args>&... partials,
                   const Args&... args) {
   const Places<Listed> places{Listed ? s.blocks->elements : nullptr};
   const auto one = [&](std::int64_t k) {
@@ -329,20 +331,17 @@ void run_schedule(const Schedule& s, const Kernel& kernel, Partials<Args>&... pa
     run_block<Listed, Kernel, Args...>(places, s.begin(b), s.begin(b + 1), kernel, args...,
                                        partials.of(b)...);
   };
-  for (std::int64_t colour = 0; colour < s.colours; ++colour) {
-    const std::int64_t first = s.first(colour), last = s.first(colour + 1);
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic) if (Parallel)
-#endif
-    for (std::int64_t k = first; k < last; ++k) one(k);
-  }
+  if constexpr (Parallel)
+    run_in_order(team, s.n_blocks, one, [&](std::int64_t k) { return s.before(k); });
+  else
+    for (std::int64_t k = 0; k < s.n_blocks; ++k) one(k);
 }
 
 template <class... Args, bool Parallel, bool Listed, class Kernel>
-void run_with_partials(const Schedule& s, std::bool_constant<Parallel>,
+void run_with_partials(const Schedule& s, Team& team, std::bool_constant<Parallel>,
                        std::bool_constant<Listed>, const Kernel& kernel, const Args&... args) {
   const auto run = [&](auto&&... partials) {
-    run_schedule<Parallel, Listed, Kernel, Args...>(s, kernel, partials..., args...);
+    run_schedule<Parallel, Listed, Kernel, Args...>(s, team, kernel, partials..., args...);
     (partials.finish(args), ...);
   };
   run(Partials<Args>(args, s.n_blocks)...);
@@ -355,9 +354,9 @@ void run_on_host(const Loop& loop, std::int64_t n, const Kernel& kernel, const A
   const Schedule s(in_blocks ? loop.blocks.get() : nullptr, n);
   constexpr std::bool_constant<Parallel> parallel;
   if (s.blocks && s.blocks->elements)
-    run_with_partials<Args...>(s, parallel, std::true_type(), kernel, args...);
+    run_with_partials<Args...>(s, loop.team, parallel, std::true_type(), kernel, args...);
   else
-    run_with_partials<Args...>(s, parallel, std::false_type(), kernel, args...);
+    run_with_partials<Args...>(s, loop.team, parallel, std::false_type(), kernel, args...);
 }
 
 }  // namespace meshprep

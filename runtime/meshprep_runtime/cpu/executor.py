@@ -122,11 +122,9 @@ class Executor:
 
         def run(given: Sequence[NDArray[Any]], ranges: Ranges | None) -> None:
             some = whole if ranges is None else ranges
-            all_of = (*some, *fixed, *given, *_parts(globals_, given, n_ranges))
-            steps = [lambda counters, who: call(who, counters, *all_of)]
-            for add, s in then:
-                last = (*s.arrays, given[s.slot])
-                steps.append(lambda counters, who, a=add, given=last: a(who, counters, *given))
+            parts = _parts(globals_, given, n_ranges)
+            steps = [(call, (*some, *fixed, *given, *parts))]
+            steps += [(add, (*s.arrays, given[s.slot])) for add, s in then]
             team.run(some[2].size, steps)
 
         return run

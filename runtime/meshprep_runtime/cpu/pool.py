@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .cores import thread_count
 from .source import COUNTER_ROOM
@@ -28,6 +29,8 @@ RECENT, FIRST, AGAIN = 9, 4, 64
 GAIN = 0.95
 
 Work = Callable[[int], Any]
+# A function and its arguments.
+Step = tuple[Callable[..., Any], Sequence[Any]]
 
 
 class _Helper:
@@ -127,30 +130,27 @@ class Team:
         self._several = False
         self._again = False
         self._calls = 0
-        self._count = 0
         # Seconds a range, by one thread and by several.
         self._took: tuple[deque[float], deque[float]] = deque(maxlen=RECENT), deque(maxlen=RECENT)
 
-    def run(self, ranges: int, steps: Sequence[Callable[..., Any]]) -> None:
-        """Run ``step(counters, who)`` for each step in turn, on one thread or on several.
+    def run(self, ranges: int, steps: Sequence[Step]) -> None:
+        """Run the steps one after the other, each on one thread or on several.
 
-        Of several threads one has the number 0; a step takes its ranges off the counters. Calls
-        from several threads take turns, as they may have arrays in common.
+        ``function(who, counters, *arguments)`` takes its ranges off the counters; ``who`` is 0 for
+        one of its threads. Calls from several threads take turns, as they may have arrays in
+        common.
         """
         with _pool.turn:
-            self._run(ranges, steps)
-
-    def _run(self, ranges: int, steps: Sequence[Callable[..., Any]]) -> None:
-        threads = self._threads(ranges)
-        start = time.perf_counter()
-        for step in steps:
-            counters = np.zeros(COUNTER_ROOM, np.int64)
-            if threads == 1:
-                step(counters, 0)
-            else:
-                share(partial(step, counters), threads, waits=False)
-        if ranges > 1 and self._most != 1:
-            self._note(threads > 1, (time.perf_counter() - start) / ranges)
+            start = time.perf_counter()
+            threads = self._threads(ranges)
+            for step in steps:
+                counters = np.zeros(COUNTER_ROOM, np.int64)
+                if threads == 1:
+                    _take(step, counters, 0)
+                else:
+                    share(partial(_take, step, counters), threads, waits=False)
+            if ranges > 1 and self._most != 1:
+                self._note(threads > 1, (time.perf_counter() - start) / ranges)
 
     def _threads(self, ranges: int) -> int:
         """How many threads the next call takes."""
@@ -158,26 +158,28 @@ class Team:
         worth = int(min(one) * ranges / WORTH) if one else 1
         if worth < 2 or self._most == 1:
             return 1
-        count = thread_count()
-        if count != self._count:
-            self._count = count
-            several.clear()
         self._calls += 1
         if min(len(one), len(several)) < FIRST:
             take = len(several) < len(one)
         else:
             take = self._several != (self._again or self._calls % AGAIN == 0)
-        most = min(count, ranges, worth) if take else 1
-        return most if self._most is None else min(most, self._most)
+        # numba takes some time to tell the number
+        return min(self._most or ranges, ranges, worth, thread_count()) if take else 1
 
     def _note(self, on_several: bool, seconds: float) -> None:
         one, several = self._took
+        self._took[on_several].append(seconds)
+        if not several or (on_several == self._several and self._calls % RECENT):
+            return
         # What is better than usual is tried at once again, until it is usual.
         usual = self._took[self._several]
         self._again = on_several != self._several and bool(usual) and seconds < _median(usual)
-        self._took[on_several].append(seconds)
-        if one and several:
-            self._several = _median(several) < GAIN * _median(one)
+        self._several = _median(several) < GAIN * _median(one)
+
+
+def _take(step: Step, counters: NDArray[np.int64], who: int) -> None:
+    function, arguments = step
+    function(who, counters, *arguments)
 
 
 def _median(values: deque[float]) -> float:

@@ -81,8 +81,7 @@ class MatrixCode:
                 run = self._compiled([np.zeros(COUNTER_ROOM, np.int64), *given])
 
                 def call(team: Team, ranges: Ranges, x: Vector, y: Vector) -> None:
-                    step = lambda counters, who: run(who, counters, *ranges, *fixed, x, y)
-                    team.run(ranges[2].size, [step])
+                    team.run(ranges[2].size, [(run, (*ranges, *fixed, x, y))])
 
             else:
                 run = self._compiled(given)
