@@ -193,6 +193,8 @@ def _described(done: Tuning) -> dict[str, Any]:
 
 
 def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
+    from meshprep_runtime.plan.noise import timing_of
+
     tuned = done.tuned
     best = tuned.best
     rows = [_row(t, best) for t in tuned.trials[:SHOWN]]
@@ -218,7 +220,10 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
             "with more --runs, another may come first"
         )
     if done.before is not None:
-        before = f"in the input order, on one thread, it takes {_ms(done.before.seconds)} ms"
+        before = (
+            f"in the input order, on one thread, it takes {_ms(done.before.seconds)} ms: "
+            f"{console.times_as_fast(timing_of(best), timing_of(done.before))}"
+        )
         times = f"{_ms(done.before.seconds)}:{_ms(best.seconds)}"
         console.show(f"{before}; with such times of every loop, report says when the plan pays:")
         console.show(f'  meshprep report {plan} --measured "{done.loop}={times}"')
@@ -242,8 +247,16 @@ def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
         " ".join(trial.soa) or "-",
         _ms(trial.seconds) if trial.runs else _range(trial),
         *(runs if trial.runs else ()),
-        f"{_ranked_by(trial) / _ranked_by(best):.2f}",
+        _times_the_best(trial, best),
     )
+
+
+def _times_the_best(trial: Trial, best: Trial) -> str:
+    from meshprep_runtime.plan.noise import timing_of
+
+    if not trial.runs or trial is best:
+        return f"{_ranked_by(trial) / _ranked_by(best):.2f}"
+    return console.slower(timing_of(trial), timing_of(best))
 
 
 def _range(trial: Trial) -> str:

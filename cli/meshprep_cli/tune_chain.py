@@ -56,15 +56,17 @@ def run(path: Path, chosen: ChainOptions, dry_run: bool, as_json: bool, quiet: b
 
 
 def _show(done: "ChainTuning", path: Path, dry_run: bool) -> None:
+    from meshprep_runtime.plan.noise import timing_of
+
     tuned = done.tuned
-    least = tuned.trials[0].seconds
+    best = tuned.trials[0]
     rows = [
         (
             str(t),
             f"{1e3 * t.seconds:.3f}",
             f"{1e3 * t.median:.3f}",
             console.difference(t.spread),
-            f"{t.seconds / least:.2f}",
+            "1.00" if t is best else console.slower(timing_of(t), timing_of(best)),
         )
         for t in tuned.trials
     ]

@@ -131,7 +131,7 @@ class Team {
   static constexpr double worth = 20e-6;
   // Calls that are remembered of either way, those that are tried first, and how often what was
   // slower is tried again.
-  static constexpr std::size_t recent = 9, first = 4;
+  static constexpr std::size_t recent = 9, first = 3;
   static constexpr std::int64_t again = 64;
   // What several threads must take at most of the time of one.
   static constexpr double gain = 0.95;

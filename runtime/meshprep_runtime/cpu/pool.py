@@ -24,7 +24,9 @@ from .source import COUNTER_ROOM
 WORTH = 20e-6
 # Calls that are remembered of either way, those that are tried first, and how often what was slower
 # is tried again.
-RECENT, FIRST, AGAIN = 9, 4, 64
+RECENT, FIRST, AGAIN = 9, 3, 64
+# Calls after which a loop has found out.
+SETTLED = 2 * FIRST
 # What several threads must take at most of the time of one.
 GAIN = 0.95
 

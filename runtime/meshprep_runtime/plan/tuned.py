@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from .noise import timing_of
 from .records import LEFT_OUT, Record
 
 CPU, GPU = "cpu", "gpu"
@@ -70,9 +71,8 @@ class Tuned(Record):
         ranked, and none that was given up early.
         """
         best = self.best
-        slowest = best.seconds * (1 + best.spread)
         enough = (t for t in self.trials[1:] if self.measured and 2 * t.runs >= best.runs)
-        return tuple(t for t in enough if t.seconds <= slowest)
+        return tuple(t for t in enough if timing_of(best).times_as_fast(timing_of(t)) is None)
 
     def best_for(self, soa: Iterable[str]) -> Trial | None:
         """The fastest that has just these dats component after component."""
