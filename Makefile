@@ -106,7 +106,7 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_tiles.py 720000
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 
-BENCHES := start io topology order target colour pipeline partition split growth tradeoff solvers cpu lists airfoil fem forms chains mpi launch tune model registers threads gpu_tiles report spmv rings
+BENCHES := start busy io topology order target colour pipeline partition split growth tradeoff solvers cpu lists airfoil fem forms chains mpi launch tune model registers threads gpu_tiles report spmv rings
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 

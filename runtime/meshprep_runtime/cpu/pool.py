@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -129,11 +130,14 @@ class Team:
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most
+        # So few ranges are done before another thread has woken; a call of them is not timed.
+        self._small = 1
         self._several = False
         self._again = False
         self._calls = 0
         # Seconds a range, by one thread and by several.
         self._took: tuple[deque[float], deque[float]] = deque(maxlen=RECENT), deque(maxlen=RECENT)
+        self._counters = np.zeros(COUNTER_ROOM, np.int64)
 
     def run(self, ranges: int, steps: Sequence[Step]) -> None:
         """Run the steps one after the other, each on one thread or on several.
@@ -143,40 +147,56 @@ class Team:
         common.
         """
         with _pool.turn:
+            if ranges <= self._small or self._most == 1:
+                self._run_alone(steps)
+                return
+            several = self._takes_several()
             start = time.perf_counter()
-            threads = self._threads(ranges)
-            for step in steps:
-                counters = np.zeros(COUNTER_ROOM, np.int64)
-                if threads == 1:
-                    _take(step, counters, 0)
-                else:
-                    share(partial(_take, step, counters), threads, waits=False)
-            if ranges > 1 and self._most != 1:
-                self._note(threads > 1, (time.perf_counter() - start) / ranges)
+            if several:
+                several = self._run_on_several(ranges, steps)
+            else:
+                self._run_alone(steps)
+            self._note(several, time.perf_counter() - start, ranges)
 
-    def _threads(self, ranges: int) -> int:
-        """How many threads the next call takes."""
+    def _run_alone(self, steps: Sequence[Step]) -> None:
+        for function, arguments in steps:
+            self._counters.fill(0)
+            function(0, self._counters, *arguments)
+
+    def _run_on_several(self, ranges: int, steps: Sequence[Step]) -> bool:
+        """Returns False where there is no more than one thread."""
         one, several = self._took
-        worth = int(min(one) * ranges / WORTH) if one else 1
-        if worth < 2 or self._most == 1:
-            return 1
+        worth = int(min(one) * ranges / WORTH)
+        threads = min(self._most or ranges, ranges, worth, thread_count())
+        if threads < 2:
+            several.append(inf)
+            self._run_alone(steps)
+            return False
+        for step in steps:
+            # a late thread may still look at the counters of an earlier call
+            work = partial(_take, step, np.zeros(COUNTER_ROOM, np.int64))
+            share(work, threads, waits=False)
+        return True
+
+    def _takes_several(self) -> bool:
+        one, several = self._took
         self._calls += 1
-        if min(len(one), len(several)) < FIRST:
-            take = len(several) < len(one)
-        else:
-            take = self._several != (self._again or self._calls % AGAIN == 0)
-        # numba takes some time to tell the number
-        return min(self._most or ranges, ranges, worth, thread_count()) if take else 1
+        if len(one) < FIRST or len(several) < FIRST:
+            return len(one) >= FIRST
+        return self._several != (self._again or self._calls % AGAIN == 0)
 
-    def _note(self, on_several: bool, seconds: float) -> None:
+    def _note(self, on_several: bool, seconds: float, ranges: int) -> None:
         one, several = self._took
-        self._took[on_several].append(seconds)
-        if not several or (on_several == self._several and self._calls % RECENT):
-            return
-        # What is better than usual is tried at once again, until it is usual.
-        usual = self._took[self._several]
-        self._again = on_several != self._several and bool(usual) and seconds < _median(usual)
-        self._several = _median(several) < GAIN * _median(one)
+        self._took[on_several].append(seconds / ranges)
+        if not several:
+            if len(one) == FIRST and min(one) * ranges < 2 * WORTH:
+                self._small = ranges
+                one.clear()
+        elif on_several != self._several or self._calls % RECENT == 0:
+            # What is better than usual is tried at once again, until it is usual.
+            usual = self._took[self._several]
+            self._again = on_several != self._several and seconds / ranges < _median(usual)
+            self._several = _median(several) < GAIN * _median(one)
 
 
 def _take(step: Step, counters: NDArray[np.int64], who: int) -> None:
