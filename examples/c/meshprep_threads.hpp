@@ -152,9 +152,11 @@ class Team {
     if (took.size() == recent) took.erase(took.begin());
     took.push_back(seconds);
     if (took_[1].empty()) return;
-    // What is better than usual is tried at once again, until it is usual.
-    again_ = on_several != several_ && !took_[several_].empty() && seconds < median(took_[several_]);
+    const std::vector<double>& other = took_[!on_several];
+    const bool better = !other.empty() && seconds < median(other);
     several_ = median(took_[1]) < gain * median(took_[0]);
+    // What is better than usual is tried at once again, until it is usual.
+    again_ = better && on_several != several_;
   }
 
  private:

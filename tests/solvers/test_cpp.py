@@ -22,8 +22,7 @@ HOST = [*STRICT, "-std=c++17", "-fopenmp"]
 CHECK = f"-I{ROOT / 'runtime' / 'meshprep_runtime' / 'cuda' / 'check'}"
 # Of the blocks below some have as many elements, some more.
 CHECKED = [*STRICT, "-std=c++20", "-DCHECKED", "-DMESHPREP_THREADS=32", CHECK]
-# In turns on a busy machine, threads that spin wait for those that work.
-THREADS = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
+THREADS = {"OMP_NUM_THREADS": "2"}
 LOOPS = """\
 [loop.mix]
 over = "edges"

@@ -193,10 +193,10 @@ class Team:
                 self._small = ranges
                 one.clear()
         elif on_several != self._several or self._calls % RECENT == 0:
-            # What is better than usual is tried at once again, until it is usual.
-            usual = self._took[self._several]
-            self._again = on_several != self._several and seconds / ranges < _median(usual)
+            better = seconds / ranges < _median(self._took[not on_several])
             self._several = _median(several) < GAIN * _median(one)
+            # What is better than usual is tried at once again, until it is usual.
+            self._again = better and on_several != self._several
 
 
 def _take(step: Step, counters: NDArray[np.int64], who: int) -> None:
