@@ -125,7 +125,7 @@ def machine(monkeypatch, two_threads):
     monkeypatch.setattr(Team, "_takes_several", TAKES_SEVERAL)
     monkeypatch.setattr(pool, "share", on_two)
     monkeypatch.setattr(pool, "time", SimpleNamespace(perf_counter=lambda: found.now))
-    found.step = (on_one, ())
+    found.steps = lambda several: [(on_one, ())]
     return found
 
 
@@ -133,7 +133,7 @@ def taken(machine, team, calls, ranges=50):
     """How many of some calls ran on two threads."""
     machine.ran.clear()
     for _ in range(calls):
-        team.run(ranges, [machine.step])
+        team.run(ranges, machine.steps)
     return machine.ran.count(2)
 
 

@@ -16,7 +16,7 @@ from ..loops import Access
 from ..plan import LoopPlan, Variant
 from .cores import thread_count
 from .elements import ElementCode, can_chunk
-from .pool import Team
+from .pool import Step, Team
 from .schedule import SCHEDULES, Ranges, Schedule
 from .source import COUNTER_ROOM, parallel, reduced, sequential
 from .two_step import PointSums, temporaries
@@ -100,17 +100,18 @@ class Executor:
         if not schedule.parallel:
             call = self._compiled(text, (*whole, *fixed, *arrays))
             return lambda given, ranges: call(0, *(ranges or whole), *fixed, *given)
-        return self._on_threads(text, whole, fixed, sums, arrays)
+        return self._on_threads(text, schedule, fixed, sums, arrays)
 
     def _on_threads(
         self,
         text: str,
-        whole: Ranges,
+        schedule: Schedule,
         fixed: Sequence[NDArray[Any]],
         sums: Sequence[PointSums],
         arrays: Sequence[NDArray[Any]],
     ) -> Callable[..., None]:
         globals_ = reduced(self.slots)
+        whole, alone = schedule.ranges, schedule.ranges_alone
         n_ranges = whole[0].size - 1
         counters = np.zeros(COUNTER_ROOM, np.int64)
         call = self._compiled(
@@ -121,11 +122,14 @@ class Executor:
         team = Team(1 if self.options.boundscheck else None)
 
         def run(given: Sequence[NDArray[Any]], ranges: Ranges | None) -> None:
-            some = whole if ranges is None else ranges
             parts = _parts(globals_, given, n_ranges)
-            steps = [(call, (*some, *fixed, *given, *parts))]
-            steps += [(add, (*s.arrays, given[s.slot])) for add, s in then]
-            team.run(some[2].size, steps)
+
+            def steps(several: bool) -> list[Step]:
+                some = ranges or (whole if several else alone)
+                first = (call, (*some, *fixed, *given, *parts))
+                return [first, *((add, (*s.arrays, given[s.slot])) for add, s in then)]
+
+            team.run((ranges or whole)[2].size, steps)
 
         return run
 

@@ -34,6 +34,7 @@ GAIN = 0.95
 Work = Callable[[int], Any]
 # A function and its arguments.
 Step = tuple[Callable[..., Any], Sequence[Any]]
+Steps = Callable[[bool], Sequence[Step]]
 
 
 class _Helper:
@@ -43,18 +44,29 @@ class _Helper:
         self.number = number
         self.job: Work | None = None
         self.running: Work | None = None
-        self.wake, self.busy = threading.Lock(), threading.Lock()
+        self.wake, self.claim, self.busy = (threading.Lock() for _ in range(3))
         self.wake.acquire()
         threading.Thread(target=self._serve, name="meshprep helper", daemon=True).start()
 
     def _serve(self) -> None:
         while self.wake.acquire():
             with self.busy:
-                self.running, self.job = self.job, None
+                with self.claim:
+                    self.running, self.job = self.job, None
                 if self.running is not None:
                     self.running(self.number)
                 # a sleeper keeps nobody's arrays alive
                 self.running = None
+
+    def take_back(self, work: Work) -> None:
+        """Wait for work that has begun; what has not, never begins."""
+        with self.claim:
+            begun = self.running is work
+            if self.job is work:
+                self.job = None
+        if begun:
+            with self.busy:
+                pass
 
 
 class _Pool:
@@ -113,12 +125,10 @@ def share(
         raise
     finally:
         for helper in helpers:
-            if helper.job is work:
+            if waits:
+                helper.take_back(work)
+            elif helper.job is work:
                 helper.job = None
-        for helper in helpers if waits else ():
-            if helper.running is work:
-                with helper.busy:
-                    pass
 
 
 class Team:
@@ -139,12 +149,12 @@ class Team:
         self._took: tuple[deque[float], deque[float]] = deque(maxlen=RECENT), deque(maxlen=RECENT)
         self._counters = np.zeros(COUNTER_ROOM, np.int64)
 
-    def run(self, ranges: int, steps: Sequence[Step]) -> None:
-        """Run the steps one after the other, each on one thread or on several.
+    def run(self, ranges: int, steps: Steps) -> None:
+        """Run steps one after the other, each on one thread or on several.
 
-        ``function(who, counters, *arguments)`` takes its ranges off the counters; ``who`` is 0 for
-        one of its threads. Calls from several threads take turns, as they may have arrays in
-        common.
+        ``steps(several)`` gives them. ``function(who, counters, *arguments)`` takes its ranges off
+        the counters; ``who`` is 0 for one of its threads. Calls from several threads take turns, as
+        they may have arrays in common.
         """
         with _pool.turn:
             if ranges <= self._small or self._most == 1:
@@ -158,12 +168,12 @@ class Team:
                 self._run_alone(steps)
             self._note(several, time.perf_counter() - start, ranges)
 
-    def _run_alone(self, steps: Sequence[Step]) -> None:
-        for function, arguments in steps:
+    def _run_alone(self, steps: Steps) -> None:
+        for function, arguments in steps(False):
             self._counters.fill(0)
             function(0, self._counters, *arguments)
 
-    def _run_on_several(self, ranges: int, steps: Sequence[Step]) -> bool:
+    def _run_on_several(self, ranges: int, steps: Steps) -> bool:
         """Returns False where there is no more than one thread."""
         one, several = self._took
         worth = int(min(one) * ranges / WORTH)
@@ -172,7 +182,7 @@ class Team:
             several.append(inf)
             self._run_alone(steps)
             return False
-        for step in steps:
+        for step in steps(True):
             # a late thread may still look at the counters of an earlier call
             work = partial(_take, step, np.zeros(COUNTER_ROOM, np.int64))
             share(work, threads, waits=False)

@@ -81,7 +81,7 @@ class MatrixCode:
                 run = self._compiled([np.zeros(COUNTER_ROOM, np.int64), *given])
 
                 def call(team: Team, ranges: Ranges, x: Vector, y: Vector) -> None:
-                    team.run(ranges[2].size, [(run, (*ranges, *fixed, x, y))])
+                    team.run(ranges[2].size, lambda several: [(run, (*ranges, *fixed, x, y))])
 
             else:
                 run = self._compiled(given)

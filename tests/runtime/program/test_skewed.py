@@ -1,7 +1,5 @@
 """Skewed tiles: what loops give, whatever the order of tiles of one colour."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -112,8 +110,7 @@ def test_tiles_do_not_depend_on_threads(monkeypatch):
     chain = number(random_loops(rng, ["areas", "flux", "spread", "update"] * 2), sizes, maps)
     part, found = owners(chain, rng, 9, chain.sizes), []
     for many in (1, 5):
-        numba = SimpleNamespace(get_num_threads=lambda many=many: many)
-        monkeypatch.setattr(threads, "import_numba", lambda numba=numba: numba)
+        monkeypatch.setattr(threads, "thread_count", lambda many=many: many)
         assert len(threads.pieces(144)) == many
         ahead, beside = skewed(chain, part), overlapped(chain, part)
         lists = [run.elements for run in ahead.runs] + [s.elements for s in beside.sets.values()]
