@@ -107,25 +107,16 @@ def order_alone(plan: LoopPlan, variant: Variant) -> NDArray[np.int32]:
 def _shared_points(
     plan: LoopPlan, variant: Variant
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Points that are written to through maps, and the blocks that do: pairs, and how many points.
+    """Points of sets that are written to, and blocks that reach them: pairs; how many points.
 
-    Points of one block alone may be left out.
+    Points that one block alone reaches are left out.
     """
     points, blocks, begin = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
-    written = plan.loop.conflict_columns
-    for to_set in dict.fromkeys(plan.maps[name].to_set for name in written):
-        if to_set in variant.staging:
-            staged = variant.staging[to_set]
-            block = np.repeat(np.arange(variant.n_blocks), np.diff(staged.point_offset))
-            found = [(staged.points[~staged.exclusive], block[~staged.exclusive])]
-        else:
-            maps = {n: c for n, c in written.items() if plan.maps[n].to_set == to_set}
-            block = variant.block_of_place().astype(np.int64)
-            tables = ((variant.by_place(plan.maps[n].table), c) for n, c in maps.items())
-            found = [(table[:, column], block) for table, c in tables for column in c]
-        for point, block in found:
-            points.append(point.astype(np.int64) + begin)
-            blocks.append(block)
+    for to_set in dict.fromkeys(plan.maps[name].to_set for name in plan.loop.conflict_columns):
+        staged = variant.staging[to_set]
+        block = np.repeat(np.arange(variant.n_blocks), np.diff(staged.point_offset))
+        points.append(staged.points[~staged.exclusive].astype(np.int64) + begin)
+        blocks.append(block[~staged.exclusive])
         begin += plan.rows_of(to_set)
     return np.concatenate(points), np.concatenate(blocks), begin
 
