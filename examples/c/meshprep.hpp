@@ -81,6 +81,7 @@ struct Loop {
   std::vector<Described> arguments;
   std::unique_ptr<mp_loop, decltype(&mp_free_loop)> blocks{nullptr, mp_free_loop};
   mutable Team team;
+  mutable std::vector<std::int64_t> alone;  // places of the blocks in the order of one thread
 };
 
 std::vector<Described> described(const std::string& json);

@@ -171,14 +171,16 @@ class Team {
 };
 
 // Runs one(0) .. one(n - 1) on threads. Before one(k) all of those before barrier(k) are done: k are
-// taken in order, so that whatever a thread waits for is being run by another one.
-template <class One, class Barrier>
-void run_in_order(Team& team, std::int64_t n, const One& one, const Barrier& barrier) {
+// taken in order, so that whatever a thread waits for is being run by another one. One thread takes
+// them in the order of alone(k).
+template <class One, class Barrier, class Alone>
+void run_in_order(Team& team, std::int64_t n, const One& one, const Barrier& barrier,
+                  const Alone& alone) {
   const std::unique_lock<std::mutex> mine(Pool::of_process().taken, std::try_to_lock);
   const int threads = mine ? team.threads(n) : 1;
   const auto start = std::chrono::steady_clock::now();
   if (threads == 1) {
-    for (std::int64_t k = 0; k < n; ++k) one(k);
+    for (std::int64_t k = 0; k < n; ++k) one(alone(k));
   } else {
     alignas(64) std::atomic<std::int64_t> next{0};
     alignas(64) std::atomic<std::int64_t> done{0};

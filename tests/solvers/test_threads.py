@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
           for (std::int64_t before = 0; before < k / 7 * 7; ++before) missing += ran[before] != 1;
           ++ran[k];
         },
-        [](std::int64_t k) { return k / 7 * 7; });
+        [](std::int64_t k) { return k / 7 * 7; }, [](std::int64_t k) { return k; });
     for (const auto& count : ran) missing += count != 1;
     if (missing) return std::puts("an element ran too early, twice or not at all"), 1;
   }
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
     Team team = after(3, false, 1.0);
     run_in_order(
         team, n, [](std::int64_t k) { if (k == 57) throw std::runtime_error("element 57"); },
-        [](std::int64_t k) { return k; });
+        [](std::int64_t k) { return k; }, [](std::int64_t k) { return k; });
   } catch (const std::runtime_error& error) {
     std::puts(error.what());
   }
