@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.meshprep-installed
-# Both distributions, from the working tree.
+# All distributions, from the working tree.
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Tests of a file share what it prepares, so that one worker runs them all.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -29,11 +29,11 @@ help:
 
 env: $(STAMP)
 
-$(STAMP): pyproject.toml runtime/pyproject.toml
+$(STAMP): pyproject.toml runtime/pyproject.toml cuda-check/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "meshprep needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e ./runtime -e '.[dev]'
+	$(PIP) -e ./runtime -e ./cuda-check -e '.[dev]'
 	@touch $(STAMP)
 
 demo: env
@@ -103,10 +103,9 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_first.py
 	$(BIN)/python benchmarks/bench_gpu.py
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
-	$(BIN)/python benchmarks/bench_gpu_tiles.py 720000
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 
-BENCHES := start busy io topology order target colour pipeline partition split growth tradeoff solvers cpu lists airfoil fem forms chains mpi launch tune model registers threads gpu_tiles report spmv rings
+BENCHES := start busy io topology order target colour pipeline partition split growth tradeoff solvers cpu lists airfoil fem forms chains mpi launch tune model registers threads report spmv
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 

@@ -5,9 +5,8 @@
 Without arguments: every figure of docs/performance.md, on one thread and on two. Times on one
 thread are of processor, not of the clock, and the least of several turns, since tiles and loops
 take turns: waiting and other programs count little. Run it on an idle machine all the same. With
-more threads, times are of the clock, those of the inspector, too. Four chains a size: all dats
-stored; ``qold``, ``adt`` dropped with ``res`` zero; skewed; and skewed on the CPU order, where
-tiles are runs of the numbering.
+more threads, times are of the clock, those of the inspector, too. Two chains a size: all dats
+stored; ``qold``, ``adt`` dropped with ``res`` zero.
 
 Two more figures say what tiles can gain at most and what a schedule costs: the time a cell on
 meshes that lie in cache as a whole, and what a schedule adds to loading a plan.
@@ -29,11 +28,10 @@ from meshprep.loops.chains import ChainCall, ChainRequest
 from meshprep.pipeline.chains import plan_chains
 from meshprep.pipeline.steps import Prepared
 from meshprep_runtime import Plan
-from meshprep_runtime.plan.chains.tiles import Kept
 from meshprep_runtime.program.chains.inspect import with_maps
 from meshprep_runtime.program.chains.numbers import number
 from meshprep_runtime.program.chains.tiling import cut
-from meshprep_runtime.program.chains.traffic import skewed_bytes, tiled_bytes, untiled_bytes
+from meshprep_runtime.program.chains.traffic import tiled_bytes, untiled_bytes
 
 # Cells and threads.
 CASES = ((120_000, 1), (720_000, 1), (720_000, 2))
@@ -44,7 +42,7 @@ TURNS, STEPS = 5, 4
 IN_CACHE = (3_000, 9_000)
 
 
-KINDS = ("tiles", "tiles, lean", "skewed tiles", "skewed tiles, cpu order")
+KINDS = ("tiles", "tiles, lean")
 LOOPS_ALONE = ("loops, cpu order", "loops, gpu order")
 
 
@@ -60,7 +58,7 @@ class Way:
         if size is not None:
             dats = self.flow.program_dats
             kept = {"dropped": [dats[d] for d in DROPPED], "zero": [dats[d] for d in ZERO]}
-            more = {KINDS[0]: {}, KINDS[1]: kept}.get(kind, {"skewed": True})
+            more = kept if kind == KINDS[1] else {}
             self.chain = self.flow.program.chain(LENGTH, tile_size=size, **more)
         self.residuals: list[float] = []
         self.best = float("inf")
@@ -113,11 +111,7 @@ def run_case(
     banded = prepared_airfoil(cells)
     ways = [Way(banded, LOOPS_ALONE[0], None, threads)]
     ways += [Way(prepared, LOOPS_ALONE[1], None, threads)]
-    ways += [
-        Way(banded if kind == KINDS[3] else prepared, kind, size, threads)
-        for size in SIZES
-        for kind in KINDS
-    ]
+    ways += [Way(prepared, kind, size, threads) for size in SIZES for kind in KINDS]
     for _ in range(0, iterations, STEPS):
         for way in ways:
             way.turn(STEPS)
@@ -180,14 +174,12 @@ def _inspector_seconds(way: Way) -> float | None:
         return None
     plan, loops = way.flow.program.plan, way.run.tiles.loops
     numbers = number(loops, plan.sizes, plan.maps)
-    kept = getattr(way.run.tiles, "kept", Kept())
     found = []
     for _ in range(3):
         start = way.clock()
-        skewed = way.kind in KINDS[2:]
-        tiles = cut(numbers, [plan[loop.name] for loop in loops], way.size or 1, kept, skewed)
-        if not skewed:
-            with_maps(tiles, plan.maps, plan.sizes)
+        plans = [plan[loop.name] for loop in loops]
+        tiles = cut(numbers, plans, way.size or 1, way.run.tiles.kept)
+        with_maps(tiles, plan.maps, plan.sizes)
         found.append(way.clock() - start)
     return min(found)
 
@@ -198,18 +190,13 @@ def _row(way: Way, ways: list[Way]) -> dict[str, Any]:
     untiled = min(w.best for w in ways[:2])
     loops = [plan.loops[n].loop for n in (LOOPS[0], *LOOPS[1:], *LOOPS[1:])]
     bytes_moved = untiled_bytes(loops, plan.maps, plan.sizes)
-    overlapped = way.kind in KINDS[:2]
     if run is not None:
-        bytes_moved = (
-            tiled_bytes(run.tiles, plan.maps)
-            if overlapped
-            else skewed_bytes(run.tiles, plan.maps, plan.sizes)
-        )
+        bytes_moved = tiled_bytes(run.tiles, plan.maps)
     return {
         "way": way.kind,
         "tile size": way.size,
         "tiles": None if run is None else run.tiles.n_tiles,
-        "redundancy": run.tiles.redundancy(plan.sizes) if overlapped else 1.0,
+        "redundancy": 1.0 if run is None else run.tiles.redundancy(plan.sizes),
         "bytes a cell": bytes_moved / way.flow.n,
         "inspector, s": inspector,
         "inspector, iterations": None if inspector is None else inspector / untiled,

@@ -30,7 +30,6 @@ MAP = "cells->nodes"
 WAYS = (
     ("coloured", "csr", "hierarchical"),
     ("two-step", "csr", "two-step"),
-    ("lazy ELLPACK", "lazy-ellpack", "hierarchical"),
     ("local", "local", "two-step"),
 )
 # The bars: how many times faster assembly is to be.

@@ -27,9 +27,9 @@ from gpu_cases import CASES, ORDERS, Case, expected, input_maps, mesh_of, plan_o
 from gpu_cases import values_of as values_of_plan
 from gpu_timing import device_or_exit, device_seconds, report_gpu
 
+from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import Access, LoopPlan, MeshprepError, ParLoop, Plan
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, DeviceFunction, program, refusal
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.cubins import compiled
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.protocols import Device

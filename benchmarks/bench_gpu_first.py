@@ -1,14 +1,12 @@
 """What a GPU has to settle first: the rate of f8 atomics, and staged blocks against atomics.
 
-    python benchmarks/bench_gpu_first.py [--cells N] [--only-measured]
+    python benchmarks/bench_gpu_first.py [--cells N]
     python benchmarks/bench_gpu_first.py --emulate     tiny meshes under g++, and no times
 
 The first table has the atomic additions of a nanosecond, on points that are near and far from each
-other, beside the range that predictions assume. The second has Airfoil's
-res_calc in four orders: predicted and measured times of atomics and of every strategy in blocks.
-Sums are compared with those of the first way, to rounding. Launches are replayed as a graph, so
-that Python's part of a call does not count. Predictions of a large mesh take minutes of a
-processor; --only-measured leaves them out.
+other. The second has Airfoil's res_calc in four orders: times of atomics and of every strategy in
+blocks. Sums are compared with those of the first way, to rounding. Launches are replayed as a
+graph, so that Python's part of a call does not count.
 """
 
 import argparse
@@ -19,16 +17,18 @@ from typing import Any
 import numpy as np
 from common import EXAMPLES, table
 from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
-from memory_cases import plan_of
 
-from meshprep.metrics.occupancy import DEVICES
-from meshprep.metrics.ranking import Way, predicted_seconds
+from meshprep import Options, prepare
+from meshprep.io.generate import generate
+from meshprep.loops import read_requests
+from meshprep.pipeline.steps import plan_request_maps
 from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, ParLoop, SetMap
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, refusal
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.protocols import Device
 
+BLOCK_SIZE = 256
 ORDERS = ("blocks", "gps", "input", "shuffled")
 WITHOUT_BLOCKS = ("global-atomics", "global-colouring", "two-step")
 SAMPLES, TOLERANCE = 7, 1e-11
@@ -40,6 +40,23 @@ __device__ void add(double* a, double* b) {
 }
 """,
 )
+
+
+def plan_of(order: str, cells: int) -> LoopPlan:
+    """The loop in our blocks, in the order of GPS, or as generated or shuffled."""
+    mesh = generate("airfoil", cells=cells, shuffle=order == "shuffled")
+    request = next(
+        r for r in read_requests(EXAMPLES / "kernels" / "airfoil.toml") if r.name == "res_calc"
+    )
+    if order in ("blocks", "gps"):
+        target = "gpu" if order == "blocks" else "cpu"
+        options = Options(block_size=BLOCK_SIZE, target=target)
+        return prepare(mesh, [request], options).plan["res_calc"]
+    full, (spec,) = plan_request_maps(mesh, [request])
+    sizes = {name: s.size for name, s in full.sets.items()}
+    maps = {name: full.map(name) for name in spec.loop.maps}
+    variant = baseline_variant(spec.loop, maps, sizes, BLOCK_SIZE)
+    return LoopPlan(spec.loop, sizes, maps, {variant.name: variant}, variant.name)
 
 
 def rate_rows(device: Device, elements: int) -> Iterator[dict[str, Any]]:
@@ -55,13 +72,12 @@ def rate_rows(device: Device, elements: int) -> Iterator[dict[str, Any]]:
         yield {
             "points": name,
             "atomics": 8 * elements,
-            "assumed a ns": "{:g} to {:g}".format(*_limits(device).atomics),
             "us": 1e6 * seconds,
             "a ns": 8 * elements / seconds / 1e9,
         }
 
 
-def order_rows(device: Device, cells: int, predict: bool) -> Iterator[dict[str, Any]]:
+def order_rows(device: Device, cells: int) -> Iterator[dict[str, Any]]:
     """Atomics, colours of the whole set and all strategies in blocks, order by order."""
     text = (EXAMPLES / "kernels" / "airfoil.cu").read_text(encoding="utf-8")
     for order in ORDERS:
@@ -84,15 +100,8 @@ def order_rows(device: Device, cells: int, predict: bool) -> Iterator[dict[str, 
                 "order": order,
                 "strategy": strategy,
                 "commit": commit if STRATEGIES[strategy].blocks else None,
-                "predicted us": _predicted(device, plan, strategy, commit) if predict else None,
                 "us": 1e6 * seconds,
             }
-
-
-def _predicted(device: Device, plan: LoopPlan, strategy: str, commit: str) -> str:
-    way = Way(strategy, plan.variant(), commit)
-    told = predicted_seconds(plan, way, _limits(device)) or (0.0, 0.0)
-    return f"{1e6 * told[0]:.1f} to {1e6 * told[1]:.1f}"
 
 
 def ways(plan: LoopPlan) -> list[tuple[str, str]]:
@@ -111,11 +120,6 @@ def _line(points: np.ndarray) -> LoopPlan:
     return LoopPlan(loop, sizes, maps, {blocks.name: blocks}, blocks.name)
 
 
-def _limits(device: Device) -> Any:
-    """Of the device, where its name has that of one that is known; else of an H100."""
-    return next((found for name, found in DEVICES.items() if name in device.name), DEVICES["H100"])
-
-
 def _time(device: Device, work: Callable[[], None]) -> float:
     """Seconds of a call, the best of several samples; the first call makes the graph."""
     work()
@@ -126,13 +130,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print and save the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cells", type=int, default=720_000)
-    parser.add_argument("--only-measured", action="store_true", help="without predictions")
     parser.add_argument("--emulate", action="store_true", help="under g++, without times")
     given = parser.parse_args(arguments)
     device = device_or_exit(given.emulate)
     with use(device):
         rates = list(rate_rows(device, 2 * given.cells))
-        orders = list(order_rows(device, given.cells, not given.only_measured))
+        orders = list(order_rows(device, given.cells))
     if given.emulate:
         # Times of g++ say nothing.
         table([row | {"us": None, "a ns": None} for row in rates])

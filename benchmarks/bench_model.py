@@ -2,8 +2,7 @@
 
     python benchmarks/bench_model.py [scale [case]]
 
-``scale`` makes the meshes smaller; counts are then put beside the paper's share of elements. First,
-predicted bytes of memory and times stand beside those of a simulator, see memory_cases.py.
+``scale`` makes the meshes smaller; counts are then put beside the paper's share of elements.
 """
 
 import sys
@@ -13,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import memory_cases
 from common import report
 
 from meshprep import Options, prepare
@@ -111,12 +109,7 @@ CASES = (
 
 
 def main(scale: float = 1.0, chosen: str = "") -> None:
-    """Print and save the tables."""
-    simulated = list(memory_cases.rows())
-    times = [[row[name] for row in simulated] for name in ("us", "simulated us")]
-    agreement = memory_cases.rank_correlation(*times)
-    report("memory", simulated, rank_correlation=agreement)
-    print(f"rank correlation of predicted and simulated times: {agreement:.2f}")
+    """Print and save the table."""
     cases = [case for case in CASES if chosen in case.loop]
     report("model", [row for case in cases for row in _rows(case, scale)])
 

@@ -2,13 +2,12 @@
 
 A line of elements has few thread colours and little reuse, a brick much of both; METIS gives what
 it gives. The partitioner ``blocks`` is asked for several prices of a thread colour, where it has
-that option; Mt-KaHyPar joins where it is installed.
+that option.
 """
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -75,8 +74,6 @@ def _ways(case: Case) -> list[tuple[str, Mapping[str, Any]]]:
         ways += [("blocks", {"colour_weight": w}) for w in COLOUR_WEIGHTS]
     else:
         ways.append(("blocks", {}))
-    if find_spec("mtkahypar") is not None:
-        ways.append(("kahypar", {}))
     return ways
 
 

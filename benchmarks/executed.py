@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.cuda.check.checked import TALLY, library_of, run_checked
+from meshprep_cuda_check.checked import TALLY, library_of, run_checked
 from meshprep_runtime.cuda.nvrtc import assembly
 from meshprep_runtime.cuda.programs import CudaProgram
 from meshprep_runtime.cuda.strategies import WARP

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from common import report
 
+from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import current, import_cupy
 from meshprep_runtime.cuda.protocols import Device
 

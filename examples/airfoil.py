@@ -219,7 +219,6 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--block-size", type=int, help="default: 4096 on a CPU, 256 on a GPU")
     parser.add_argument("--tile-size", help="cells of a tile, or 'auto': run iterations in tiles")
-    parser.add_argument("--skewed", action="store_true", help="tiles that run nothing twice")
     parser.add_argument("--checkpoint", type=Path, help="save the flow here, and go on from it")
     parser.add_argument("--every-seconds", type=float, default=600.0, help="between checkpoints")
     parser.add_argument("--timings", type=Path, help="write here what each loop took, as JSON")
@@ -260,7 +259,7 @@ def iterations(flow: Airfoil, given: argparse.Namespace) -> Iterator[float]:
         yield from flow.steps(given.iterations)
         return
     size = "auto" if given.tile_size == "auto" else int(given.tile_size)
-    with flow.program.chain(1 + 2 * len(LOOPS[1:]), tile_size=size, skewed=given.skewed):
+    with flow.program.chain(1 + 2 * len(LOOPS[1:]), tile_size=size):
         yield from flow.steps(given.iterations)
 
 

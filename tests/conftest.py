@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from meshprep_cuda_check import checked
 from meshprep_runtime import MissingPackageError
 from meshprep_runtime.cuda import cubins
-from meshprep_runtime.cuda.check import checked
 from meshprep_runtime.kernel.cache import root
 
 # For what tests of several folders share.
@@ -52,7 +52,8 @@ def _compiled_code(pytestconfig):
     meshprep's own kernels stay where they are.
     """
     digest = hashlib.sha256()
-    sources = (p for part in PARTS for p in (RUNTIME / part).rglob("*.[ph]*"))
+    folders = [*(RUNTIME / part for part in PARTS), Path(checked.__file__).parent]
+    sources = (p for folder in folders for p in folder.rglob("*.[ph]*"))
     for path in sorted(p for p in sources if p.suffix in (".py", ".hpp")):
         digest.update(path.read_bytes())
     place = pytestconfig.rootpath / ".pytest_cache" / f"compiled-{digest.hexdigest()[:16]}"

@@ -46,7 +46,6 @@ def calls_to_move(*command):
     """The functions of meshprep from a command to the first move of a cluster."""
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(sys.path),
-        "NUMBA_DISABLE_JIT": "1",
         "NUMBA_NUM_THREADS": "1",
     }
     made = subprocess.run(

@@ -43,13 +43,20 @@ def test_one_version():
         assert path.samefile(meshprep_runtime.__file__)
 
 
+def test_the_checks_of_cuda_text_have_that_version_too():
+    found = project(ROOT / "cuda-check")["project"]
+    assert found["version"] == meshprep_runtime.__version__
+    assert names(found["dependencies"]) == ["meshprep-runtime"]
+
+
 def test_the_changelog_names_the_version():
     text = (ROOT / "CHANGELOG.md").read_text()
     assert f"\n## [{meshprep_runtime.__version__}]" in text
 
 
 def test_one_licence():
-    assert (ROOT / "LICENSE").read_bytes() == (RUNTIME / "LICENSE").read_bytes()
+    for folder in (RUNTIME, ROOT / "cuda-check"):
+        assert (ROOT / "LICENSE").read_bytes() == (folder / "LICENSE").read_bytes()
 
 
 def test_what_the_runtime_needs():

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = {"meshprep_runtime": ROOT / "runtime", "meshprep": ROOT, "meshprep_cli": ROOT / "cli"}
+FOLDERS = {
+    "meshprep_runtime": ROOT / "runtime",
+    "meshprep": ROOT,
+    "meshprep_cli": ROOT / "cli",
+    "meshprep_cuda_check": ROOT / "cuda-check",
+}
 MOST_ENTRIES, MOST_LINES, MOST_PARAMETERS, MOST_LINES_OF_FUNCTION = 12, 400, 8, 40
 # What is compiled as one, and is slower in parts.
 COMPILED = {"kernel", "helper", "inlined"}

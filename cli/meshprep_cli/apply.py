@@ -16,9 +16,7 @@ class FieldFiles:
     plan: options.PlanFile
     fields: Annotated[
         list[Path],
-        typer.Argument(
-            help="Files: .npy .npz .h5 .csv, or meshes such as .vtu.", show_default=False
-        ),
+        typer.Argument(help="Files: .npy .npz .h5, or meshes such as .vtu.", show_default=False),
     ]
     output: Annotated[
         Path | None,

@@ -161,29 +161,20 @@ class ComparisonShown:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What predictions rest on."""
+    """What figures of occupancy and time rest on."""
 
     device: Annotated[
-        str, typer.Option("--device", help="GPU to predict for: P100, V100, A100, H100, H200.")
+        str,
+        typer.Option("--device", help="GPU of the occupancy: P100, V100, A100, H100, H200."),
     ] = "H200"
     registers: Annotated[
         int, typer.Option("--registers", help="Registers of a thread, for the occupancy.")
     ] = 64
-    bandwidth: Annotated[
-        float | None,
-        typer.Option(
-            "--bandwidth", help="GB/s of the memory, to predict with; default: as published."
-        ),
-    ] = None
-    launch: Annotated[
-        float | None,
-        typer.Option("--launch", help="Microseconds of a launch, to predict with; default: 3."),
-    ] = None
     measured: Annotated[
         list[str] | None,
         typer.Option(
             "--measured",
-            help="LOOP=BEFORE:AFTER, milliseconds of a call, in place of predictions. Repeatable.",
+            help="LOOP=BEFORE:AFTER, milliseconds of a call. Repeatable.",
         ),
     ] = None
 
@@ -192,9 +183,8 @@ class Prediction:
         """As the report takes them; raises MeshprepError for what is out of range."""
         from meshprep.report import Assumptions
 
-        given = {} if self.launch is None else {"launch": self.launch}
         times = dict(map(_measured, self.measured or ()))
-        return Assumptions(self.device, self.registers, self.bandwidth, measured=times, **given)
+        return Assumptions(self.device, self.registers, measured=times)
 
 
 def _measured(text: str) -> tuple[str, tuple[float, float]]:

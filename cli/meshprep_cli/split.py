@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meshprep.loops.options import Options
+from meshprep.loops.options import REMOVED, Options
 from meshprep_runtime.errors import MeshprepError, listed
 
 from . import console, mpi, options
@@ -34,8 +34,7 @@ class Splitting:
         str | None,
         typer.Option(
             "--weights",
-            help="Share of each part relative to the others: 1,1,3.7; or auto:TIMINGS.json, from "
-            "the times of a run on as many ranks.",
+            help="Share of each part relative to the others, such as 1,1,3.7.",
         ),
     ] = None
     increments: Annotated[
@@ -76,11 +75,8 @@ class Splitting:
         """The weights; empty for equal parts."""
         if self.weights is None:
             return ()
-        kind, colon, path = self.weights.partition(":")
-        if kind == "auto" and colon:
-            from meshprep.distribute.shares import weights_from
-
-            return tuple(weights_from(Path(path), self.numbers[0]).tolist())
+        if self.weights.startswith("auto:"):
+            raise MeshprepError(f"--weights auto: was removed in 0.2: {REMOVED['weights auto']}")
         return tuple(_read(float, "--weights", self.weights))
 
 

@@ -11,7 +11,7 @@ import typer
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, options, tune_chain, tune_product, user_code
+from . import console, options, tune_product, user_code
 from .groups import listed, words
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ class KernelOptions:
         str | None,
         typer.Option(
             "--kernel",
-            help="module:function or FILE.py:function, to run here; with --chain the module or "
-            "FILE.py whose functions are named as the loops.",
+            help="module:function or FILE.py:function, to run here.",
         ),
     ] = None
     loop: Annotated[
@@ -49,13 +48,6 @@ class KernelOptions:
         bool,
         typer.Option("--spmv", help="Time the product with a matrix: a .mtx file, or a plan's."),
     ] = False
-    chain: Annotated[
-        str | None, typer.Option("--chain", help="Chain to try in tiles, instead of a loop.")
-    ] = None
-    tile_sizes: Annotated[
-        str | None,
-        typer.Option("--tile-sizes", help="Tile sizes of the chain to try, such as 1024,4096."),
-    ] = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +58,7 @@ class Tried:
         str,
         typer.Option(
             "--device",
-            help="cpu, gpu: time it here. P100, V100, A100, H100, H200: rank by predicted traffic.",
+            help="cpu or gpu of this machine.",
         ),
     ] = "cpu"
     block_sizes: Annotated[
@@ -83,9 +75,6 @@ class Tried:
         str, typer.Option("--layouts", help="Layouts to try, with commas between them.")
     ] = "aos,soa"
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each candidate.")] = 9
-    registers: Annotated[
-        int, typer.Option("--registers", min=1, help="Registers of a thread, for predictions.")
-    ] = 48
 
 
 def run(
@@ -103,10 +92,7 @@ def run(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find the fastest way to run a loop or a chain of loops.
-
-    Writes it into the plan.
-    """
+    """Find the fastest way to run a loop, and write it into the plan."""
     from meshprep.pipeline.tuning import loop_of, tune_plan
     from meshprep_runtime.plan import Plan
 
@@ -115,12 +101,6 @@ def run(
         _refuse_with_spmv(kernels, tried)
         tune_product.run(plan, kernels.loop, tried.runs, as_json, quiet)
         return
-    if kernels.chain is not None:
-        asked = _of_chain(kernels.chain, kernels, tried, chosen.proof)
-        tune_chain.run(plan, asked, dry_run, as_json, quiet)
-        return
-    if kernels.tile_sizes is not None:
-        raise MeshprepError("--tile-sizes are those of a chain: name it with --chain")
     loaded = Plan.load(plan)
     function = (
         user_code.function_of(kernels.kernel, "--kernel") if kernels.kernel is not None else None
@@ -139,7 +119,6 @@ def run(
             strategies=None if tried.strategies is None else listed(tried.strategies),
             layouts=listed(tried.layouts),
             runs=tried.runs,
-            registers=tried.registers,
         )
     if not dry_run:
         done.plan.save(plan, overwrite=True)
@@ -154,22 +133,6 @@ def _refuse_with_spmv(kernels: KernelOptions, tried: Tried) -> None:
     given = [word for group in other for word in words(group)]
     if given:
         raise MeshprepError(f"--spmv goes without {given[0]}: it times the product of a matrix")
-
-
-def _of_chain(
-    name: str, kernels: KernelOptions, tried: Tried, proof: bool
-) -> tune_chain.ChainOptions:
-    given = [*words(KernelOptions(loop=kernels.loop)), *words(replace(tried, runs=Tried.runs))]
-    if given:
-        raise MeshprepError(f"--chain goes without {given[0]}: it times loops alone and tiles")
-    return tune_chain.ChainOptions(
-        name,
-        user_code.kernels_of(kernels.kernel),
-        _numbers(kernels.tile_sizes, "--tile-sizes"),
-        None if kernels.values is None else user_code.function_of(kernels.values, "--values"),
-        tried.runs,
-        proof,
-    )
 
 
 def _by_strategy(progress: console.Report) -> console.Report:
@@ -193,16 +156,11 @@ def _described(done: Tuning) -> dict[str, Any]:
 
 
 def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
-    from meshprep_runtime.plan.noise import timing_of
-
     tuned = done.tuned
     best = tuned.best
     rows = [_row(t, best) for t in tuned.trials[:SHOWN]]
-    how = f"timed on {tuned.machine}" if tuned.measured else f"predicted for {tuned.machine}"
-    header: tuple[str, ...] = ("strategy", "blocks", "SoA", "ms", "times the best")
-    if tuned.measured:
-        header = (*header[:4], "median", "spread", "runs", *header[4:])
-    console.show_table(f"loop {done.loop}, {how}", header, rows)
+    header = ("strategy", "blocks", "SoA", "ms", "median", "spread", "runs", "times the best")
+    console.show_table(f"loop {done.loop}, timed on {tuned.machine}", header, rows)
     if len(tuned.trials) > SHOWN:
         console.show(f"and {len(tuned.trials) - SHOWN} slower ones")
     console.show("")
@@ -222,7 +180,7 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
     if done.before is not None:
         before = (
             f"in the input order, on one thread, it takes {_ms(done.before.seconds)} ms: "
-            f"{console.times_as_fast(timing_of(best), timing_of(done.before))}"
+            f"{console.times_as_fast(best.timing, done.before.timing)}"
         )
         times = f"{_ms(done.before.seconds)}:{_ms(best.seconds)}"
         console.show(f"{before}; with such times of every loop, report says when the plan pays:")
@@ -240,33 +198,16 @@ def _way(trial: Trial) -> str:
 
 
 def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
-    runs = _ms(trial.median), console.difference(trial.spread), str(trial.runs)
     return (
         _strategy(trial),
         _blocks(trial),
         " ".join(trial.soa) or "-",
-        _ms(trial.seconds) if trial.runs else _range(trial),
-        *(runs if trial.runs else ()),
-        _times_the_best(trial, best),
+        _ms(trial.seconds),
+        _ms(trial.median),
+        console.difference(trial.spread),
+        str(trial.runs),
+        "1.00" if trial is best else console.slower(trial.timing, best.timing),
     )
-
-
-def _times_the_best(trial: Trial, best: Trial) -> str:
-    from meshprep_runtime.plan.noise import timing_of
-
-    if not trial.runs or trial is best:
-        return f"{_ranked_by(trial) / _ranked_by(best):.2f}"
-    return console.slower(timing_of(trial), timing_of(best))
-
-
-def _range(trial: Trial) -> str:
-    """A predicted time; from and to where it hangs on the rate of atomics, which is assumed."""
-    ends = [trial.seconds, *([trial.seconds * (1 + trial.spread)] if trial.spread > 0 else [])]
-    return " to ".join(map(_ms, ends))
-
-
-def _ranked_by(trial: Trial) -> float:
-    return trial.seconds if trial.runs else trial.median
 
 
 def _ms(seconds: float) -> str:
@@ -282,9 +223,9 @@ def _strategy(trial: Trial) -> str:
     return trial.strategy + (" atomics" if trial.commit == "atomics" else "")
 
 
-def _numbers(text: str | None, option: str = "--block-sizes") -> list[int] | None:
+def _numbers(text: str | None) -> list[int] | None:
     if text is None:
         return None
     if not all(word.isdecimal() for word in listed(text)):
-        raise MeshprepError(f"{option} '{text}' must read as 512,1024,2048")
+        raise MeshprepError(f"--block-sizes '{text}' must read as 512,1024,2048")
     return list(map(int, listed(text)))

@@ -47,17 +47,6 @@ def _module(where: str, option: str) -> ModuleType:
         ) from error
 
 
-def kernels_of(text: str | None) -> Mapping[str, Any]:
-    """The functions of a module or a Python file."""
-    if text is None:
-        raise MeshprepError("running a chain needs its kernels: name their file with --kernel")
-    place, colon, _ = text.rpartition(":")
-    if colon:
-        raise MeshprepError(f"--kernel '{text}': a chain has several kernels: name {place} alone")
-    module = _module(text, "--kernel")
-    return {name: found for name, found in vars(module).items() if callable(found)}
-
-
 def arrays_of(text: str | None, plan: Any) -> Mapping[str, Any] | None:
     """The arrays that a function of a loop's plan gives, by name."""
     if text is None:

@@ -8,11 +8,11 @@ n / 64 rounds, but not n / 64 visits to every element.
 
 import numpy as np
 
-from ..kernels import Int32s, UInt64s, helper, kernel
+from ..kernels import Int32s, UInt64s, helper
 from .bits import FULL, WORD, bit, lowest
 
 
-@kernel
+@helper
 def first_fit(table: Int32s, n_points: int, order: Int32s, colour: Int32s, base: int) -> None:
     """Give every element of colour -1 the lowest colour from ``base`` on that no neighbour has.
 

@@ -13,9 +13,7 @@ from ..kernels import Int32s, Int64s, helper, kernel
 from ..kernels.arrays import largest, numbers, smallest
 from ..mesh.blockwise import count_elements, elements_of_points, most_on_a_point, number_points
 from .greedy import first_fit
-from .kempe import repair
 from .saturation import saturate
-from .vizing import multiplicity, recolour_edges
 
 # Fresh starts for a block that misses its bound; on shuffled hexahedra a third of them reach it.
 RESTARTS = 12
@@ -53,7 +51,7 @@ def first_fit_blocks(blocks: Int64s, state: ThreadColouring) -> None:
 
 @kernel
 def search_blocks(blocks: Int64s, state: ThreadColouring) -> None:
-    """Saturation and Kempe chains from one start after another, until one reaches the bound."""
+    """Saturation from one start after another, until one reaches the bound."""
     table, block_offset, _colour, count, bound = state
     for b in blocks:
         points, local = number_points(table[block_offset[b] : block_offset[b + 1]])
@@ -67,26 +65,8 @@ def search_blocks(blocks: Int64s, state: ThreadColouring) -> None:
             # Saturation finds two colours wherever two suffice: three cannot be bettered.
             if bound[b] == 2:
                 target = 3
-            if smallest(other) >= 0 and largest(other) >= target:
-                repair(local, offset, element, other, target)
             if smallest(other) >= 0 and largest(other) + 1 < count[b]:
                 _store(b, other, state)
-
-
-@kernel
-def recolour_blocks(blocks: Int64s, state: ThreadColouring) -> None:
-    """Bring blocks of elements with two points within what Vizing's theorem says."""
-    table, block_offset, colour, _count, bound = state
-    for b in blocks:
-        start, stop = block_offset[b], block_offset[b + 1]
-        points, local = number_points(table[start:stop])
-        best = np.empty(stop - start, np.int32)
-        for e in range(stop - start):
-            best[e] = colour[start + e]
-        palette = bound[b] + multiplicity(local, points.size)
-        if largest(best) >= palette:
-            recolour_edges(local, best, palette)
-            _store(b, best, state)
 
 
 @helper

@@ -14,7 +14,7 @@ from ..kernels import Int32s, Int64s, UInt8s, kernel
 from ..kernels.parallel import each, rows_in_pieces
 from ..mesh.blockwise import count_elements, most_on_a_point, number_points
 from .bits import WORD
-from .one_block import ThreadColouring, first_fit_blocks, recolour_blocks, search_blocks
+from .one_block import ThreadColouring, first_fit_blocks, search_blocks
 
 COLOUR_LIMIT = 65536
 # Chunks of blocks a thread: some blocks take longer than others.
@@ -36,10 +36,8 @@ def colour_threads(table: Int32s, n_points: int, block_offset: Int64s) -> Thread
     """Colour the elements of every block so that no two of one colour share a point.
 
     Greedy with bit masks [G10 section 9.1] in two orders; a block that misses its bound is coloured
-    by saturation, then with Kempe chains, then from other starts, and keeps the best. With two
-    columns, no block exceeds its bound by more than the largest number of its elements on the same
-    two points: by one, on a mesh (:mod:`vizing`). A point named twice by one element is no
-    conflict. Raises MeshprepError when a block needs more than 65,536 colours. Blocks are
+    by saturation, then from other starts, and keeps the best. A point named twice by one element is
+    no conflict. Raises MeshprepError when a block needs more than 65,536 colours. Blocks are
     independent and run in parallel; the result does not depend on the number of threads. O(sum over
     blocks and their points of elements squared) for points with up to 64 of a block's elements, and
     linear in the incidences for each 64 colours beyond.
@@ -58,8 +56,6 @@ def colour_threads(table: Int32s, n_points: int, block_offset: Int64s) -> Thread
     state = ThreadColouring(read_only(table), read_only(block_offset), colour, count, bound)
     _each(first_fit_blocks, np.flatnonzero(sizes), state)
     _each(search_blocks, np.flatnonzero((count > bound) & (bound <= WORD)), state)
-    if table.shape[1] == 2:
-        _each(recolour_blocks, np.flatnonzero(count > bound + 1), state)
     most = int(count.max(initial=0))
     if most > COLOUR_LIMIT:
         raise MeshprepError(

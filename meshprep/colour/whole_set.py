@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from .greedy import first_fit
+
+_first_fit = kernel(first_fit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,5 +33,5 @@ def colour_whole_set(table: NDArray[np.int32], n_points: int) -> WholeSetColours
     if k == 0:
         return WholeSetColours(np.zeros(n, np.int32), min(n, 1))
     colour = np.full(n, -1, np.int32)
-    first_fit(np.ascontiguousarray(table), n_points, np.arange(n, dtype=np.int32), colour, 0)
+    _first_fit(np.ascontiguousarray(table), n_points, np.arange(n, dtype=np.int32), colour, 0)
     return WholeSetColours(colour, int(colour.max(initial=-1)) + 1)

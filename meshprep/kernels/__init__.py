@@ -1,8 +1,21 @@
 """Compiled functions: how they are compiled and kept, and run on all cores."""
 
-from .accepted_numba import check_numba
-from .arrays import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s, UInt64s
-from .compiled import KERNELS, clock, helper, inlined, kernel
+from meshprep_runtime.kernel.compiler import import_numba
+
+# what is wrong with numba, or its environment, is one line
+import_numba()
+
+from .arrays import (  # noqa: E402
+    Bools,
+    Float32s,
+    Float64s,
+    Int32s,
+    Int64s,
+    UInt8s,
+    UInt32s,
+    UInt64s,
+)
+from .compiled import KERNELS, clock, helper, inlined, kernel  # noqa: E402
 
 __all__ = [
     "KERNELS",
@@ -14,7 +27,6 @@ __all__ = [
     "UInt8s",
     "UInt32s",
     "UInt64s",
-    "check_numba",
     "clock",
     "helper",
     "inlined",

@@ -1,43 +1,50 @@
 """The decorators of every compiled function of meshprep.
 
 A ``kernel`` is called from Python; a ``helper`` by kernels and helpers only, which spares it the
-way in from Python and machine code of its own. Machine code lies in files (:mod:`machine_code`)
-named by a digest of all that went into it: the code of the kernel and of every helper it reaches,
-the constants these read, the types and the processor. So no change is missed, one that a kernel
-does not reach compiles nothing, and processes that compile the same write the same file.
+way in from Python. Machine code lies in files (:mod:`machine_code`) named by a digest of all that
+went into it: the code of the kernel and of every helper it reaches, the constants these read, the
+types and the processor. So no change is missed.
+
+Two ways lead to machine code. The plain one is what numba documents: ``njit`` and its own cache; it
+works with every numba. With the versions in ``TRIED`` private parts of numba take its place
+(:mod:`numba_internals`), and compile in 0.4 of the time.
 """
 
 import hashlib
-import pickle
+import os
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from functools import cache, partial
+from collections.abc import Callable
+from functools import update_wrapper
+from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
-import llvmlite.binding as llvm
 import numba
-from numba.core import caching, codegen, compiler, config, event, serialize, types
-from numba.core.runtime import rtsys
+from numba.core import event
 
-from meshprep_runtime.kernel.analysis import reach, stable
+from meshprep_runtime.kernel import cache
+from meshprep_runtime.kernel.analysis import INNER
 
-from .compiler import HelperCompiler, KernelCompiler, libraries
-from .machine_code import folder, load, save, shipped
+from .machine_code import digest, folder, sources
 
-__all__ = ["KERNELS", "clock", "digest", "from_python", "helper", "inlined", "kernel"]
+__all__ = ["KERNELS", "QUICK", "clock", "from_python", "helper", "inlined", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# In calls between compiled functions these are taken as 64 bits.
-NARROW = (types.int8, types.int16, types.int32, types.uint8, types.uint16, types.uint32)
-CHECKED = getattr(config, "BOUNDSCHECK", None)
+# Releases of numba whose private parts do what numba_internals takes them for: all tests passed.
+TRIED = ("0.68",)
+# MESHPREP_PLAIN_NUMBA=1 compiles the plain way with every numba.
+QUICK = numba.__version__.rpartition(".")[0] in TRIED and not os.environ.get("MESHPREP_PLAIN_NUMBA")
 # Every kernel of the modules that were imported.
 KERNELS: list[Any] = []
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function that is called from Python; it lets other threads run."""
+    """Compile a function that is called from Python; it lets other threads run.
+
+    Of a helper that Python calls, too, ``kernel`` makes a second function.
+    """
     made = from_python(function)
     KERNELS.append(made)
     return made
@@ -45,8 +52,7 @@ def kernel(function: Function) -> Function:
 
 def helper(function: Function) -> Function:
     """Compile a function that only kernels and helpers call."""
-    # of what it is not told it takes after its caller
-    return _helper(function, _nrt=True)
+    return _helper(function)
 
 
 def inlined(function: Function) -> Function:
@@ -55,18 +61,17 @@ def inlined(function: Function) -> Function:
     It must not make arrays: references to those that it is given are not counted, which would cost
     an atomic addition an array wherever one call leads to another.
     """
-    return _helper(function, forceinline=True, _nrt=False)
+    return _helper(function, forceinline=True)
 
 
 def from_python(function: Function) -> Function:
     """A function, or a helper that is to be tested, as something that Python can call."""
-    jit: Any = numba.njit
-    options = {"nogil": True, "no_cfunc_wrapper": True}
     plain = getattr(function, "py_func", function)
-    made = jit(pipeline_class=KernelCompiler, **options)(plain)
-    made._cache = _Kept(made)
-    _take_one_integer(made)
-    return cast(Function, made)
+    if QUICK:
+        from .numba_internals import quick_kernel
+
+        return cast(Function, quick_kernel(plain))
+    return cast(Function, PlainKernel(plain))
 
 
 def clock() -> float:
@@ -75,33 +80,97 @@ def clock() -> float:
 
 
 def _helper(function: Function, **options: bool) -> Function:
-    jit: Any = numba.njit
-    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    made = jit(pipeline_class=HelperCompiler, **options)(function)
+    if QUICK:
+        from .numba_internals import quick_helper
+
+        made = quick_helper(function, options)
+    else:
+        jit: Any = numba.njit
+        made = jit(**(INNER | options))(function)
 
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise TypeError(f"{function.__qualname__} is a helper: only kernels can call it")
 
-    _take_one_integer(made)
     # There is nothing that Python could call, and it would try.
     made._insert, made._compile_for_args = (lambda *overload: None), refuse
     return cast(Function, made)
 
 
-def _take_one_integer(made: Any) -> None:
-    """Calls with a number from an array, or with a literal, are no reason to compile again."""
-    template = made.get_call_template
+class PlainKernel:
+    """A kernel that numba compiles and keeps by its documented means.
 
-    def widened(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
-        found = template([_wide(a) for a in args], {k: _wide(a) for k, a in kws.items()})
-        return (*found[:2], args, kws)
+    numba keeps machine code beside the file that a function names as its source: here one in a
+    folder that a digest of the kernel and of all of meshprep's sources names, since numba knows a
+    named tuple by its name alone. It adds the types of a call under the next free number, so that
+    two processes that do so at once could take one number for two types; whoever compiles locks
+    the folder, and seals it before others may write.
+    """
 
-    made.get_call_template = widened
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._made: Any = None
+        # what a thread of this number locked when it began to compile
+        self._locked: tuple[int, cache.Lock] | None = None
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        made = self._made or self._make()
+        try:
+            return made(*args, **named)
+        finally:
+            if self._locked is not None:
+                self._keep()
+
+    @property
+    def stats(self) -> Any:
+        """Calls by types of arguments: found in the cache, and not."""
+        return (self._made or self._make()).stats
+
+    @property
+    def overloads(self) -> dict[Any, Any]:
+        """What was compiled, by types of arguments."""
+        return {} if self._made is None else dict(self._made.overloads)
+
+    @property
+    def signatures(self) -> list[Any]:
+        """The types of arguments that it was compiled for."""
+        return list(self.overloads)
+
+    def lock(self) -> None:
+        """Called where numba begins to compile the kernel for further types."""
+        if self._place is not None:
+            self._locked = (threading.get_ident(), cache.Lock(self._place))
+
+    def _make(self) -> Any:
+        function, place = self.py_func, folder()
+        key = hashlib.sha256(f"{sources()} {digest(function)}".encode()).hexdigest()[:32]
+        name = f"{function.__module__}.{function.__qualname__}-{key}"
+        kept = None if place is None else cache.source(place / name, f"# {name}\n")
+        self._place: Path | None = None if kept is None else kept.parent
+        own = function if kept is None else _standing_in(kept, function)
+        jit: Any = numba.njit
+        with cache.beside_its_source():
+            made = jit(nogil=True, no_cfunc_wrapper=True, cache=kept is not None)(own)
+        _COMPILING.told[made] = self
+        self._made = made
+        return made
+
+    def _keep(self) -> None:
+        """Seal what this thread has compiled."""
+        if self._locked is not None and self._locked[0] == threading.get_ident():
+            lock, self._locked = self._locked[1], None
+            with lock:
+                cache.seal(lock.folder)
 
 
-def _wide(argument: Any) -> Any:
-    plain = types.unliteral(argument)
-    return types.int64 if plain in NARROW else plain
+def _standing_in(file: Path, function: Callable[..., Any]) -> Any:
+    """A copy of the function that names another file as its source."""
+    assert isinstance(function, FunctionType)
+    own = function.__code__.replace(co_filename=str(file))
+    twin = FunctionType(
+        own, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    return update_wrapper(twin, function, updated=())
 
 
 class _Compiling(event.Listener):
@@ -109,10 +178,14 @@ class _Compiling(event.Listener):
 
     def __init__(self) -> None:
         self._depth, self._begun, self._spent = 0, 0.0, 0.0
+        # kernels to tell, by what numba made of them
+        self.told: dict[Any, PlainKernel] = {}
 
     def on_start(self, event: Any) -> None:
         if self._depth == 0:
             self._begun = time.perf_counter()
+            if (kernel := self.told.get(event.data["dispatcher"])) is not None:
+                kernel.lock()
         self._depth += 1
 
     def on_end(self, event: Any) -> None:
@@ -127,90 +200,3 @@ class _Compiling(event.Listener):
 
 _COMPILING = _Compiling()
 event.register("numba:compile", _COMPILING)
-
-
-class _Kept(caching._Cache):
-    """The machine code of one kernel on disk, one file for all that it depends on."""
-
-    def __init__(self, dispatcher: Any) -> None:
-        self._dispatcher = dispatcher
-
-    @property
-    def cache_path(self) -> str:
-        return str(folder())
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled kernel for these types, None where there is none."""
-        # what numba would load here, for half a second, serves compiling alone
-        rtsys.initialize(target_context)
-        triple, *own = target_context.codegen().magic_tuple()
-        came = shipped()
-        family = "" if came is None else self._name(sig, (triple, came.family, ""))
-        for content in load(self._name(sig, (triple, *own)), family):
-            # what was compiled may name modules that have moved since
-            with suppress(pickle.UnpicklingError, EOFError, ImportError, AttributeError):
-                return _rebuilt(target_context, *pickle.loads(content))
-        return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep it for other processes."""
-        if folder() is not None and not data.library.has_dynamic_globals:
-            name = self._name(sig, data.codegen.magic_tuple())
-            # the annotated source is long, and nobody reads it
-            save(name, serialize.dumps(data._replace(type_annotation="")._reduce()))
-
-    def _name(self, sig: Any, target: tuple[str, ...]) -> str:
-        function = self._dispatcher.py_func
-        parts = (digest(self._dispatcher), _describe(sig), target, CHECKED)
-        name = hashlib.sha256(repr(parts).encode()).hexdigest()
-        return f"{function.__module__}.{function.__qualname__}-{name[:32]}.nbc"
-
-    def enable(self) -> None:
-        """Always enabled."""
-
-    def disable(self) -> None:
-        """Always enabled."""
-
-    def flush(self) -> None:
-        """Nothing is kept in memory."""
-
-
-def _rebuilt(target_context: Any, stored: Any, function: Any, *others: Any) -> Any:
-    """A kernel from its file.
-
-    Its bitcode, half of the time that this would take, is read where a kernel that calls it is
-    compiled.
-    """
-    name, kind, (code, bitcode) = stored
-    own = target_context.codegen()
-    own._engine._defined_symbols |= {function.llvm_func_name, function.llvm_cpython_wrapper_name}
-    bare = name, kind, (code, _no_bitcode())
-    # while another kernel is compiled, this one would be taken for a helper
-    with libraries(own, partial(codegen.JITCodeLibrary, own)):
-        made = compiler.CompileResult._rebuild(target_context, bare, function, *others)
-    made.library._get_module_for_linking = cache(partial(llvm.parse_bitcode, bitcode))
-    return made
-
-
-@cache
-def _no_bitcode() -> bytes:
-    """A module without functions."""
-    return bytes(llvm.parse_assembly("").as_bitcode())
-
-
-@cache
-def digest(dispatcher: Any) -> str:
-    """A digest of the code of a kernel, and of every function and value that it reaches."""
-    known = stable(reach(dispatcher))
-    if known is None:
-        raise AssertionError(f"{dispatcher}: reaches something that another process cannot name")
-    return hashlib.sha256(repr(known).encode()).hexdigest()
-
-
-def _describe(arguments: Iterable[Any]) -> tuple[object, ...]:
-    """The types of a call in words; named tuples with their fields, whose order counts."""
-    found: list[object] = []
-    for one in arguments:
-        inner = _describe(getattr(one, "types", ()))
-        found.append((str(one), getattr(one, "fields", ()), inner))
-    return tuple(found)

@@ -6,14 +6,16 @@ that is compiled for a family of processors. Where that is not of this Python, t
 family, kernels are compiled on this machine.
 """
 
+import hashlib
 import platform
+import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -21,7 +23,8 @@ import numba
 import numpy as np
 from numba.core import config
 
-from meshprep_runtime.kernel.cache import root, write_whole
+from meshprep_runtime.kernel.analysis import reach, stable
+from meshprep_runtime.kernel.cache import DIGEST_BYTES, read_sealed, root, write_sealed
 
 # Machine code that nothing has used for so long is removed.
 UNUSED_DAYS = 60
@@ -77,18 +80,35 @@ def why_not_shipped() -> str | None:
     )
 
 
+@cache
+def digest(function: Callable[..., Any]) -> str:
+    """A digest of the code of a kernel, and of every function and value that it reaches."""
+    known = stable(reach(function))
+    if known is None:
+        raise AssertionError(f"{function}: reaches something that another process cannot name")
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
+
+
+@cache
+def sources() -> str:
+    """A digest of all modules of meshprep."""
+    found = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
 def load(name: str, shipped_name: str) -> Iterator[bytes]:
     """The contents of the files of these names, that of the package first."""
-    places = []
     if (came := shipped()) is not None:
-        places.append(came.folder / shipped_name)
-    if (place := folder()) is not None:
-        places.append(place / name)
-    for path in places:
         with suppress(OSError):
-            content = path.read_bytes()
-            _mark_used(path)
-            yield content
+            yield (came.folder / shipped_name).read_bytes()[DIGEST_BYTES:]
+    if (place := folder()) is not None:
+        with suppress(OSError):
+            content = read_sealed(place / name)
+            _mark_used(place / name)
+            if content is not None:
+                yield content
 
 
 def save(name: str, content: bytes) -> None:
@@ -96,7 +116,7 @@ def save(name: str, content: bytes) -> None:
     place = folder()
     with suppress(OSError):
         if place is not None:
-            write_whole(place / name, content)
+            write_sealed(place / name, content)
             _forget_unused(place.parent)
 
 
@@ -120,4 +140,4 @@ def _forget_unused(place: Path) -> None:
     for path in place.glob("*/*"):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > UNUSED_DAYS * DAY:
-                path.unlink()
+                path.unlink() if path.is_file() else shutil.rmtree(path)

@@ -9,9 +9,10 @@ from meshprep_runtime.errors import MeshprepError, check_integer
 from meshprep_runtime.loops import Loop, with_arrow
 from meshprep_runtime.program.chains.numbers import MOST
 
+from .options import REMOVED
 from .toml_files import read_toml
 
-KEYS = ("loops", "repeat", "dropped", "zero", "tile", "skewed")
+KEYS = ("loops", "repeat", "dropped", "zero", "tile")
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,6 @@ class ChainRequest:
     # Elements of the last loop's set in a tile; None for the option's.
     tile: int | None
     where: str  # begins the message of an error
-    skewed: bool = False  # tiles that run nothing twice, and wait for each other
 
     def check(self, known: Mapping[str, Collection[str]]) -> None:
         """Raise MeshprepError for a loop or dat that there is not; ``known`` has a loop's dats."""
@@ -80,6 +80,9 @@ def _request(name: str, values: Any, where: str) -> ChainRequest:
     if not isinstance(values, dict) or not _list(values.get("loops")):
         raise MeshprepError(f'{where}: needs loops = ["NAME", ...]')
     unknown = sorted(set(values) - set(KEYS))
+    if unknown and unknown[0] in REMOVED:
+        said = REMOVED[unknown[0]]
+        raise MeshprepError(f"{where}: {unknown[0]} was removed in 0.2: {said}")
     if unknown:
         raise MeshprepError(f"{where}: unknown key '{unknown[0]}': use {', '.join(KEYS)}")
     if "/" in name:
@@ -88,11 +91,7 @@ def _request(name: str, values: Any, where: str) -> ChainRequest:
     repeat = _count(values.get("repeat", 1), f"{where}: repeat")
     if len(calls) * repeat > MOST:
         raise MeshprepError(f"{where}: has {len(calls) * repeat} loops, at most {MOST} go together")
-    tile, skewed = values.get("tile"), values.get("skewed", False)
-    if not isinstance(skewed, bool):
-        raise MeshprepError(f"{where}: skewed is {skewed!r}, must be true or false")
-    if skewed and (values.get("dropped") or values.get("zero")):
-        raise MeshprepError(f"{where}: skewed tiles store every dat: leave dropped and zero out")
+    tile = values.get("tile")
     return ChainRequest(
         name,
         tuple(calls) * repeat,
@@ -100,7 +99,6 @@ def _request(name: str, values: Any, where: str) -> ChainRequest:
         _names(values.get("zero", []), f"{where}: zero"),
         None if tile is None else _count(tile, f"{where}: tile"),
         where,
-        skewed,
     )
 
 

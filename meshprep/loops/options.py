@@ -14,7 +14,19 @@ from meshprep_runtime.errors import MeshprepError, check_choice, check_integer, 
 # The block size of each target, where none is asked for.
 TARGETS = {"gpu": 256, "cpu": 2048}
 METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "morton", "rcb", "none")
-PARTITIONERS = ("blocks", "contiguous", "metis", "structured", "kahypar")
+PARTITIONERS = ("blocks", "contiguous", "metis", "structured")
+
+# Options and keys of loops.toml that are gone, and what to do instead; named for one release.
+REMOVED = {
+    "kahypar": "use blocks, or metis for a second opinion",
+    "registers": "only report has it, for the occupancy",
+    "bandwidth": "give times that you measured: --measured LOOP=BEFORE:AFTER",
+    "launch": "give times that you measured: --measured LOOP=BEFORE:AFTER",
+    "skewed": "leave it out for tiles that overlap; chains that add to matrices run loop by loop",
+    "chain": "run the program with Program.chain(tile_size='auto'), which times the same ways",
+    "weights auto": "give numbers, the elements that each rank ran in a second",
+    "tile_sizes": "run the program with Program.chain(tile_size='auto'), which tries three sizes",
+}
 
 ORDERING = ("reorder", "split")
 CUTTING = ("reorder", "plan", "split")
@@ -213,6 +225,8 @@ class Options:
             value, kinds = getattr(self, name), get_args(one.type) or (one.type,)
             if value is None and NoneType in kinds:
                 continue
+            if row.choices and value in REMOVED:
+                raise MeshprepError(f"{name} '{value}' was removed in 0.2: {REMOVED[value]}")
             if row.choices:
                 check_choice("partitioner" if name == "partition" else name, value, row.choices)
             if bool in kinds and not isinstance(value, bool):

@@ -1,10 +1,9 @@
-"""What devices hold and how fast they are, and how many blocks a multiprocessor holds at once.
+"""What devices hold, and how many blocks a multiprocessor holds at once.
 
 The limits are those of "Compute Capabilities" in NVIDIA's *CUDA C++ Programming Guide*; how
 registers and shared memory are handed out is that of the *CUDA Occupancy Calculator*.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from meshprep_runtime.cuda.strategies import MOST_THREADS, WARP
@@ -15,12 +14,7 @@ BLOCKS = 32
 REGISTERS = 65536
 REGISTERS_PER_THREAD = 255
 REGISTER_UNIT = 256
-KIB, MIB = 1024, 1024 * 1024
-# Seconds between the ends of two kernels that are launched one after the other and have nothing to
-# do. An assumption for all devices: 2 to 5 microseconds are usual from a host, about 1 in a graph.
-LAUNCH_SECONDS = 3e-6
-# With this share of its warps a multiprocessor keeps enough bytes under way.
-ENOUGH = 0.5
+KIB = 1024
 
 
 @dataclass(frozen=True)
@@ -34,21 +28,15 @@ class DeviceLimits:
     shared_reserved: int  # bytes that the system takes for each block
     # Parts of a multiprocessor; each hands out its share of the registers to its warps.
     partitions: int
-    bandwidth: float  # GB/s between memory and processor, as published; what a loop reaches is less
-    cache: int  # bytes of the second-level cache
-    # Atomic additions of eight bytes, in thousand millions a second: least and most. An H100
-    # was measured, at points by chance and in a row; of others no rate is known. There the most is
-    # one a clock in every slice of the cache (32 to 80 of them), the least a quarter of that.
-    atomics: tuple[float, float]
 
 
 # The A100 of 80 GB; A100, H100 and H200 on SXM boards.
 DEVICES = {
-    "P100": DeviceLimits(56, 64 * KIB, 48 * KIB, 256, 0, 2, 732, 4 * MIB, (11, 43)),
-    "V100": DeviceLimits(80, 96 * KIB, 96 * KIB, 256, 0, 4, 900, 6 * MIB, (22, 88)),
-    "A100": DeviceLimits(108, 164 * KIB, 163 * KIB, 128, KIB, 4, 2039, 40 * MIB, (28, 113)),
-    "H100": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 3352, 50 * MIB, (69, 81)),
-    "H200": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 4800, 50 * MIB, (69, 81)),
+    "P100": DeviceLimits(56, 64 * KIB, 48 * KIB, 256, 0, 2),
+    "V100": DeviceLimits(80, 96 * KIB, 96 * KIB, 256, 0, 4),
+    "A100": DeviceLimits(108, 164 * KIB, 163 * KIB, 128, KIB, 4),
+    "H100": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4),
+    "H200": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4),
 }
 
 
@@ -96,22 +84,6 @@ def limits_of(device: str | DeviceLimits) -> DeviceLimits:
         return device
     check_choice("device", device, DEVICES)
     return DEVICES[device]
-
-
-def memory_seconds(
-    nbytes: float, launches: Sequence[int], device: DeviceLimits, found: Occupancy, bandwidth: float
-) -> float:
-    """Seconds in which launches of these numbers of blocks move bytes, shared among the blocks.
-
-    The bandwidth (bytes a second) is reached where half of the warps are at work, averaged over the
-    waves in which a launch's blocks run; where fewer are, less.
-    """
-    slots, total = found.blocks * device.multiprocessors, sum(launches)
-    if not slots or not total:
-        return nbytes / bandwidth
-    # So many blocks take as long as a launch.
-    waves = sum(max(n, ENOUGH / found.share * slots * -(-n // slots)) for n in launches if n)
-    return nbytes / bandwidth * waves / total
 
 
 def _by_registers(device: DeviceLimits, warps: int, registers: int) -> int:

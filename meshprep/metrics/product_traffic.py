@@ -11,7 +11,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct, offsets_of
+from meshprep_runtime.maps import distinct
 from meshprep_runtime.matrix.rule import CsrThreads
 from meshprep_runtime.plan import LoopPlan, MatrixPlan
 from meshprep_runtime.plan.matrices import plain_args, with_places
@@ -59,7 +59,7 @@ def lines_of_x(
 class StoreBytes:
     """What a matrix takes in one store."""
 
-    store: str  # ``"csr"``, ``"ellpack"``, ``"lazy-ellpack"``, ``"local"``, ``"local, half"``
+    store: str  # ``"csr"``, ``"ellpack"``, ``"local"``, ``"local, half"``
     stored: int  # bytes of its arrays
     product: int  # bytes that a product moves if caches keep the vectors
     # Bytes that the loops which add to it move if caches keep what elements share; None for a store
@@ -94,9 +94,6 @@ def store_bytes(
     loops = [*loops]
     added = sum(map(call_bytes, loops)) or None
     found = [StoreBytes(name, size, size + vectors, added) for name, size in stored.items()]
-    width, more = _lazy(matrix)
-    size, apart = width * rows * entry, None if added is None else added + 2 * itemsize * more
-    found.append(StoreBytes("lazy-ellpack", size, size + vectors, apart))
     shapes = [(len(place), isqrt(place.shape[1])) for place in matrix.place.values()]
     entries = sum(place.size for place in matrix.place.values())
     if matrix.row_of is matrix.column_of and entries == sum(e * n * n for e, n in shapes):
@@ -108,17 +105,6 @@ def store_bytes(
             # y is added to: read and written
             found.append(StoreBytes(name, size, size + vectors + rows * itemsize, moved))
     return found
-
-
-def _lazy(matrix: MatrixPlan) -> tuple[int, int]:
-    """The longest row where nothing is summed, and the entries there beyond the nonzeros."""
-    per_row, more = np.zeros(matrix.shape[0], np.int64), 0
-    for place in matrix.place.values():
-        count = np.bincount(place[place >= 0], minlength=matrix.columns.size)
-        before = offsets_of(count)
-        per_row += np.diff(before[matrix.row_ptr])
-        more += int(before[-1]) - int(np.count_nonzero(count))
-    return int(per_row.max(initial=0)), more
 
 
 def _without(plan: LoopPlan, matrix: MatrixPlan) -> dict[str, MatrixPlan]:

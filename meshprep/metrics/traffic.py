@@ -305,7 +305,7 @@ def grouped_sectors(
 ) -> int:
     """Distinct sectors under the values that the rows of each group name, summed."""
     seen_by = np.empty(n_sectors, np.int32)
-    return int(grouped_units(columns, rows, offset, seen_by, width, SECTOR_BYTES, 0))
+    return int(grouped_units(columns, rows, offset, seen_by, width, SECTOR_BYTES))
 
 
 def plan_sectors(
@@ -346,15 +346,13 @@ def grouped_units(
     seen_by: NDArray[np.int32],
     width: int,
     nbytes: int,
-    kept: int,
 ) -> int:
     """Distinct aligned pieces of ``nbytes`` that the rows of each group name, summed. O(n k).
 
-    Values have ``width`` bytes. A piece that one of the last ``kept`` groups has named counts no
-    more, and a negative column names none. ``seen_by`` has an entry for each piece; what is in it
-    is lost.
+    Values have ``width`` bytes, and a negative column names none. ``seen_by`` has an entry for each
+    piece; what is in it is lost.
     """
-    seen_by[:] = -kept - 1
+    seen_by[:] = -1
     total = 0
     for g in range(group_offset.size - 1):
         for i in range(group_offset[g], group_offset[g + 1]):
@@ -363,7 +361,7 @@ def grouped_units(
                 if start < 0:
                     continue
                 for s in range(start // nbytes, (start + width - 1) // nbytes + 1):
-                    if seen_by[s] + kept < g:
+                    if seen_by[s] < g:
                         total += 1
                     seen_by[s] = g
     return total

@@ -8,7 +8,7 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only, run_offset
 
-from ..kernels import Int32s, Int64s, kernel
+from ..kernels import Int32s, Int64s, helper, kernel
 from .blocks_of import Blocks
 from .options import Option
 from .problem import BlockProblem
@@ -64,7 +64,7 @@ def _ends(table: Int32s, weight: Int32s, size: int, limit: int) -> tuple[Int64s,
     return ends, count + 1
 
 
-@kernel
+@helper
 def _unseen(table: Int32s, weight: Int32s, seen: Int64s, row: int, mark: int) -> int:
     """The weight of the points of a row that are not marked yet, which then are."""
     found = np.int64(0)

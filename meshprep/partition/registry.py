@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import blocks, contiguous, kahypar, metis, structured
+from . import blocks, contiguous, metis, structured
 from .blocks_of import Blocks
 from .options import Partitioner, effective
 from .problem import BlockProblem
@@ -26,9 +26,6 @@ PARTITIONERS: dict[str, Partitioner] = {
         structured.structured,
         structured.OPTIONS,
         "lines, rectangles and bricks of structured meshes",
-    ),
-    "kahypar": Partitioner(
-        kahypar.kahypar, kahypar.OPTIONS, "Mt-KaHyPar, connectivity objective, then a hard cap"
     ),
 }
 

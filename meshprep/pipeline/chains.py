@@ -19,8 +19,8 @@ def plan_chains(
 
     The plan has the loops of the chains. ``tile`` is for chains that do not say how many elements
     of the last loop's set a tile has; by default what fits into a second-level cache. Raises
-    MeshprepError for unknown loops and dats, chains that cannot be cut, and loops that add to
-    matrices in tiles that overlap.
+    MeshprepError for unknown loops and dats, and chains that cannot be cut, such as those that add
+    to matrices.
     """
     return {one.name: _plan_chain(plan, one, tile) for one in requests}
 
@@ -39,7 +39,7 @@ def _plan_chain(plan: Plan, request: ChainRequest, tile: int | None) -> ChainPla
         chain = number(loops, plan.sizes, plan.maps)
         _check(chain, kept)
         size = request.tile or tile or tile_in_cache(chain)
-        tiles = cut(chain, plans, size, kept, request.skewed)
+        tiles = cut(chain, plans, size, kept)
     except MeshprepError as error:
         raise MeshprepError(f"{request.where}: {error}") from None
     return ChainPlan(request.name, size, tiles)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from meshprep_runtime.loops import Access, Arg
-from meshprep_runtime.plan.chains.tiles import TilePlan
 from meshprep_runtime.program.chains.inspect import with_maps
 
 from .. import io
@@ -159,7 +158,7 @@ def _matrices() -> None:
 
 
 def _chains() -> None:
-    """Tiles of both kinds, and the local maps of overlapped ones."""
+    """Tiles of a chain, and their local maps."""
     through = {"map": "edges->cells"}
     flux = [{"dat": "t", "access": "read"} | through, {"dat": "r", "access": "inc"} | through]
     loops = {"flux": {"over": "edges", "args": flux}}
@@ -169,11 +168,9 @@ def _chains() -> None:
         _small()[0],
         [LoopRequest(name, values, "warm-up") for name, values in loops.items()],
         Options(method="none", partition="contiguous", block_size=SMALL),
-        chains=[ChainRequest(str(s), calls, (), (), SMALL, "warm-up", s) for s in (False, True)],
+        chains=[ChainRequest("chain", calls, (), (), SMALL, "warm-up")],
     )
-    tiles = made.plan.chains["False"].tiles
-    assert isinstance(tiles, TilePlan)
-    with_maps(tiles, made.plan.maps, made.plan.sizes)
+    with_maps(made.plan.chains["chain"].tiles, made.plan.maps, made.plan.sizes)
 
 
 def _pictures() -> None:

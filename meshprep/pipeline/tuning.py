@@ -19,8 +19,6 @@ from meshprep_runtime.tuning.lookup import with_entry
 from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
 from meshprep_runtime.tuning.tune import SearchArguments, TuningSearch, synthetic, tune
 
-from ..metrics.occupancy import DEVICES
-from ..metrics.ranking import rank
 from .input_order import input_maps
 from .variants import with_loop, with_sizes
 
@@ -72,10 +70,9 @@ def tune_plan(
     loop : str
         Its name.
     kernel : function or DeviceFunction
-        As for a ParLoop; not needed where the traffic model ranks.
+        As for a ParLoop.
     device : str or Backend
-        ``"cpu"``, ``"gpu"``: run the loop on this machine. A name in ``occupancy.DEVICES``: rank
-        by the traffic model for that device, which need not be here.
+        ``"cpu"``, ``"gpu"``: of this machine.
     block_sizes : sequence of int or None
         Besides those of the plan; None for a range that suits the device. They cut the order that
         the plan has, see :func:`~meshprep.pipeline.variants.recut`.
@@ -83,8 +80,6 @@ def tune_plan(
         As for :func:`meshprep_runtime.tuning.tune.tune`.
     values : mapping of argument name to array, or None
         What to run the loop on, in the plan's numbering; None for made-up numbers.
-    registers : int
-        Of a thread, for the traffic model.
     proof : bool
         Prove the plan before it is given out.
     progress : callable
@@ -93,32 +88,19 @@ def tune_plan(
     backend, before = _place(device), None
     own = plan[loop]
     loop = own.loop.name
-    widened, notes = _with_sizes(
-        own, block_sizes, "gpu" if backend is None else backend.machine.kind
-    )
-    if backend is not None:
-        if kernel is None:
-            raise MeshprepError(
-                "running a loop needs its kernel: name one with --kernel FILE.py:function"
-            )
-        given = synthetic(own) if values is None else values
-        _check_values(own.loop, given)
-        if not isinstance(kernel, DeviceFunction):
-            notes += check_kernel(ParLoop(kernel, own), given)
-        with named(f"loop '{loop}'"):
-            tuned = tune(kernel, widened, given, backend=backend, progress=progress, **search)
-        if backend.machine.kind == CPU and not own.loop.matrices:
-            before = _in_input_order(plan, own, kernel, given, backend, TuningSearch(**search).runs)
-    else:
-        asked = TuningSearch(**search)
-        tuned = rank(
-            widened,
-            str(device),
-            registers=asked.registers,
-            strategies=asked.strategies,
-            layouts=tuple(asked.layouts),
-            progress=progress,
+    widened, notes = _with_sizes(own, block_sizes, backend.machine.kind)
+    if kernel is None:
+        raise MeshprepError(
+            "running a loop needs its kernel: name one with --kernel FILE.py:function"
         )
+    given = synthetic(own) if values is None else values
+    _check_values(own.loop, given)
+    if not isinstance(kernel, DeviceFunction):
+        notes += check_kernel(ParLoop(kernel, own), given)
+    with named(f"loop '{loop}'"):
+        tuned = tune(kernel, widened, given, backend=backend, progress=progress, **search)
+    if backend.machine.kind == CPU and not own.loop.matrices:
+        before = _in_input_order(plan, own, kernel, given, backend, TuningSearch(**search).runs)
     made = with_loop(plan, _kept(own, widened, tuned))
     if proof:
         refuse_wrong(made)
@@ -145,18 +127,16 @@ def _in_input_order(
     return tune(kernel, unchanged, restored, backend=backend, **search).best
 
 
-def _place(device: str | Backend) -> Backend | None:
-    """Where to time loops; None where the traffic model ranks."""
+def _place(device: str | Backend) -> Backend:
+    """Where to time loops."""
     if isinstance(device, Backend):
         return device
     if device in HERE:
         return HERE[device]()
-    if device not in DEVICES:
-        raise MeshprepError(
-            f"device '{device}' is unknown: use {' or '.join(HERE)} for this machine, or "
-            f"{', '.join(DEVICES)}"
-        )
-    return None
+    raise MeshprepError(
+        f"device '{device}' is unknown: use {' or '.join(HERE)} of this machine; ranking for a GPU "
+        "that is not here was removed in 0.2"
+    )
 
 
 def loop_of(plan: Plan, kernel: Kernel | None, name: str | None) -> str:

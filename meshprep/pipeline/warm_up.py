@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -69,8 +68,7 @@ def all_tasks() -> list[str]:
     """Every method, partitioner and format."""
     from ..partition import PARTITIONERS
 
-    missing = set() if find_spec("mtkahypar") else {"kahypar"}
-    cuts = [f"blocks {name} gpu" for name in PARTITIONERS if name not in missing]
+    cuts = [f"blocks {name} gpu" for name in PARTITIONERS]
     orders = [f"order {name} {target}" for name in _orders() for target in ("gpu", "cpu")]
     files = [f"files {name}" for name in ("gmsh-ascii", *_formats())]
     splits = ["split", "split refined"]

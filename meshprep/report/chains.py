@@ -8,33 +8,24 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import rows_of_entries
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.chains.skewed import LoopTiles, SkewedPlan
-from meshprep_runtime.plan.chains.tiles import ChainPlan, LocalSet, TilePlan
-from meshprep_runtime.program.chains.traffic import skewed_bytes, tiled_bytes, untiled_bytes
+from meshprep_runtime.plan.chains.tiles import ChainPlan
+from meshprep_runtime.program.chains.traffic import tiled_bytes, untiled_bytes
 
 from .table import Table, table_of
 
 
 def chain_record(plan: Plan, chain: ChainPlan) -> dict[str, Any]:
     """What a schedule does, as JSON values. O(n x arity) for each loop."""
-    tiles, reached = chain.tiles, (plan.maps, plan.sizes, plan.matrices)
-    if isinstance(tiles, SkewedPlan):
-        way, colours, redundancy = "skewed", tiles.n_colours, 1.0
-        after = skewed_bytes(tiles, *reached)
-    else:
-        way, colours, redundancy = "overlapped", 1, tiles.redundancy(plan.sizes)
-        after = tiled_bytes(tiles, plan.maps)
+    tiles = chain.tiles
     return {
         "chain": chain.name,
         "loops": len(tiles.loops),
         "over": tiles.loops[-1].over,
-        "way": way,
         "tiles": tiles.n_tiles,
         "tile size": chain.tile_size,
-        "colours": colours,
-        "redundancy": round(redundancy, 4),
-        "bytes, loop by loop": untiled_bytes(tiles.loops, *reached),
-        "bytes, tile by tile": after,
+        "redundancy": round(tiles.redundancy(plan.sizes), 4),
+        "bytes, loop by loop": untiled_bytes(tiles.loops, plan.maps, plan.sizes),
+        "bytes, tile by tile": tiled_bytes(tiles, plan.maps),
         "bytes of the schedule": tiles.nbytes,
     }
 
@@ -53,7 +44,7 @@ def layers(chain: ChainPlan, tile: int, n: int) -> tuple[NDArray[np.int32], int]
     """The layers of a tile among the ``n`` elements of the last loop's set, and their number.
 
     0 is outside the tile, 1 what it owns; 2 and more are those that it runs besides, or only
-    copies, in fewer and fewer loops. What skewed tiles own is what the last loop runs there.
+    copies, in fewer and fewer loops.
     """
     tiles = chain.tiles
     times, own = np.zeros(n, np.int64), owner(chain, n) == tile
@@ -61,9 +52,8 @@ def layers(chain: ChainPlan, tile: int, n: int) -> tuple[NDArray[np.int32], int]
     for run in _runs(chain, tile):
         times[run] += 1
         held[run] = True
-    if isinstance(tiles, TilePlan):
-        of_set = tiles.sets[tiles.loops[-1].over]
-        held[of_set.elements[of_set.offset[tile] : of_set.offset[tile + 1]]] = True
+    of_set = tiles.sets[tiles.loops[-1].over]
+    held[of_set.elements[of_set.offset[tile] : of_set.offset[tile + 1]]] = True
     found, ring = np.unique(-times[held & ~own], return_inverse=True)
     layer = own.astype(np.int32)
     layer[held & ~own] = 2 + ring
@@ -75,30 +65,16 @@ def _runs(chain: ChainPlan, tile: int) -> Iterator[NDArray[np.int32]]:
     tiles = chain.tiles
     over = tiles.loops[-1].over
     for k, loop in enumerate(tiles.loops):
-        if loop.over != over:
-            continue
-        if isinstance(tiles, SkewedPlan):
-            run = tiles.runs[k]
-            yield run.elements[run.offset[tile] : run.offset[tile + 1]]
-        else:
+        if loop.over == over:
             of_set = tiles.sets[over]
             yield of_set.elements[of_set.offset[tile] + tiles.runs[k].of_tile(tile)]
 
 
 def owner(chain: ChainPlan, n: int) -> NDArray[np.int32]:
-    """The tile of each of the ``n`` elements of the last loop's set; -1 where none owns it.
-
-    Of skewed tiles, the one that runs it in the last loop.
-    """
-    tiles = chain.tiles
-    lists: LoopTiles | LocalSet
-    if isinstance(tiles, SkewedPlan):
-        lists, own = tiles.runs[-1], np.diff(tiles.runs[-1].offset)
-    else:
-        lists = tiles.sets[tiles.loops[-1].over]
-        own = lists.own
+    """The tile of each of the ``n`` elements of the last loop's set; -1 where none owns it."""
+    lists = chain.tiles.sets[chain.tiles.loops[-1].over]
     tile = rows_of_entries(lists.offset)
-    mine = np.arange(tile.size) - lists.offset[tile] < own[tile]
+    mine = np.arange(tile.size) - lists.offset[tile] < lists.own[tile]
     found = np.full(n, -1, np.int32)
     found[lists.elements[mine]] = tile[mine]
     return found

@@ -69,7 +69,7 @@ def _columns(name: str, plan: Plan, assumptions: Assumptions) -> Iterator[Column
         default = plan[loop].default
         default = default if default in found.variants else next(iter(found.variants), default)
         for variant, sides in found.variants.items():
-            # nothing is predicted for the CPU, of the input order neither
+            # a CPU has no occupancy, for the input order neither
             known = sides.before and replace(sides.before, target=sides.after.target)
             before = ShownMetrics(**vars(known), measured_ms=old) if known else None
             after = ShownMetrics(**vars(sides.after), measured_ms=new, cost=cost)
@@ -80,7 +80,7 @@ def _columns(name: str, plan: Plan, assumptions: Assumptions) -> Iterator[Column
                 before,
                 after,
                 # what reaches nothing through a map has no price of its own
-                price="" if after.reuse is None else repayment(cost, assumptions),
+                price="" if after.reuse is None else repayment(cost),
                 tuned=tuned(plan[loop]),
                 elements=plan.sizes[plan[loop].loop.over],
                 chosen=variant == default,

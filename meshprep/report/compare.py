@@ -87,7 +87,7 @@ class Comparison:
                 }
                 for name, plan in zip(self.names, self.plans, strict=True)
             ],
-            "assumed": asdict(self.assumptions) | {"bandwidth": self.assumptions.gigabytes},
+            "assumed": asdict(self.assumptions),
             "figures": self.figures(),
             "verdicts": self.verdicts(),
         }
@@ -167,7 +167,7 @@ def compare(paths: Sequence[Path | str], assumptions: Assumptions | None = None)
     plan has. Raises PlanError for a file that is no plan, or a damaged one, or whose figures are
     not those of a plan.
 
-    ``assumptions`` are device, registers, bandwidth, and times of calls that were measured.
+    ``assumptions`` are device, registers, and times of calls that were measured.
     """
     if not paths:
         raise MeshprepError("name at least one plan to report on")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from meshprep_runtime.plan.metrics import VariantMetrics
 
-from ..metrics.cost import Assumptions, Cost, occupancy_share, predicted_ms
+from ..metrics.cost import Assumptions, Cost, occupancy_share
 from .table import two_digits
 
 
@@ -83,14 +83,17 @@ FIGURES = (
 
 
 def device_figures(assumptions: Assumptions) -> tuple[ReportRow, ...]:
-    """The rows that rest on a device: occupancy, time a call, useful bandwidth, repayment.
-
-    Times that were measured have rows of their own.
-    """
+    """Occupancy, and where times were measured these, the useful bandwidth, and repayment."""
     on = f"on {assumptions.device}"
     timed = (
         ReportRow("measured ms a call", lambda v: v.measured_ms, -1, "measured ms", brief=True),
         ReportRow("measured useful GB/s", lambda v: _useful(v, v.measured_ms), +1),
+        ReportRow(
+            "calls that repay the preparation",
+            lambda v: two_digits(v.cost.calls) if v.cost else None,
+            -1,
+            brief=True,
+        ),
     )
     return (
         ReportRow(
@@ -99,23 +102,7 @@ def device_figures(assumptions: Assumptions) -> tuple[ReportRow, ...]:
             +1,
             "occupancy",
         ),
-        ReportRow(
-            f"predicted ms a call {on}",
-            lambda v: predicted_ms(v, assumptions),
-            -1,
-            "predicted ms",
-            brief=not assumptions.measured,
-        ),
-        ReportRow(
-            f"predicted useful GB/s {on}", lambda v: _useful(v, predicted_ms(v, assumptions)), +1
-        ),
         *(timed if assumptions.measured else ()),
-        ReportRow(
-            "calls that repay the preparation",
-            lambda v: two_digits(v.cost.calls) if v.cost else None,
-            -1,
-            brief=True,
-        ),
     )
 
 

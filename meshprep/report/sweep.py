@@ -12,7 +12,7 @@ from ..kernels import clock
 from ..loops import Loops, LoopSpec
 from ..loops.options import Options
 from ..mesh import Mesh
-from ..metrics.cost import Assumptions, predicted_ms
+from ..metrics.cost import Assumptions
 from ..partition import PARTITIONERS
 from ..partition.options import effective
 from ..pipeline.steps import Ordered, cut_and_colour, order, plan_request_maps
@@ -57,16 +57,15 @@ class SweepResult:
     # A plan for each way that worked. All but the best have figures alone, no arrays.
     comparison: Comparison
     failures: tuple[tuple[str, str], ...]  # ways that did not work, and why
-    # The one with the fewest predicted milliseconds for a call of every loop, for the CPU the one
-    # with the fewest loads.
+    # The one that moves the fewest sectors in a call of every loop, for the CPU the one with the
+    # fewest loads.
     best: SweepPoint
 
     @property
     def criterion(self) -> str:
         """What the best is best in."""
         plan = self.comparison.plans[self.comparison.names.index(self.best.name)]
-        timed = _rank(plan, self.comparison.assumptions)[0] < float("inf")
-        return "predicted time" if timed else "loads"
+        return "sectors moved" if _rank(plan)[0] < float("inf") else "loads"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: the comparison, failures and the best."""
@@ -157,7 +156,7 @@ def sweep(
     options : Options, optional
         Whatever else there is to choose.
     assumptions : Assumptions, optional
-        What predictions rest on.
+        What figures of occupancy rest on.
     progress : callable
         ``progress(done, total, name)`` before the topology and each plan, and with fractions.
 
@@ -169,13 +168,13 @@ def sweep(
     assumptions = assumptions or Assumptions()
     plans: dict[str, Plan] = {}
     failures: list[tuple[str, str]] = []
-    best: tuple[tuple[float, float], SweepPoint, Plan] | None = None
+    best: tuple[tuple[float, int], SweepPoint, Plan] | None = None
     for point, made in _plans(mesh, loops, chosen, options or Options(), progress):
         if isinstance(made, MeshprepError):
             failures.append((point.name, str(made)))
             continue
         plans[point.name] = _figures_only(made)
-        rank = _rank(made, assumptions)
+        rank = _rank(made)
         if best is None or rank < best[0]:
             best = rank, point, made
     if best is None:
@@ -220,13 +219,12 @@ def _within(progress: Progress, number: int, total: int, name: str) -> Progress:
     return lambda done, stages, stage: progress(number + min(0.99, done / stages), total, name)
 
 
-def _rank(plan: Plan, assumptions: Assumptions) -> tuple[float, float]:
-    """Milliseconds of a call of every loop where they can be predicted, then loads."""
+def _rank(plan: Plan) -> tuple[float, int]:
+    """Sectors that a call of every loop moves in the better layout on a GPU, then loads."""
     found = [sides.after for sides in plan.metrics.sides()]
-    times = [predicted_ms(after, assumptions) for after in found]
-    known = [t for t in times if t is not None]
-    total = sum(known) if len(known) == len(times) else float("inf")
-    return total, float(sum(after.loads for after in found))
+    known = all(after.traffic and after.target == "gpu" for after in found)
+    least = (min(t.total for t in after.traffic.values()) for after in found)
+    return sum(least) if known else float("inf"), sum(after.loads for after in found)
 
 
 def _figures_only(plan: Plan) -> Plan:

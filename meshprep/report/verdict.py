@@ -3,15 +3,13 @@
 from meshprep_runtime.cuda.strategies import COMMITS
 from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.metrics import VariantMetrics
-from meshprep_runtime.plan.tuned import Trial, Tuned
+from meshprep_runtime.plan.tuned import Trial
 
-from ..metrics.cost import Assumptions, Cost
+from ..metrics.cost import Cost
 from .table import figure, two_digits
 
 # A reuse factor that changes by less than this share has not changed.
 ALIKE = 0.02
-# Predicted times of a GPU that differ by less decide nothing.
-CLOSE = 1.3
 BETTER, SAME, WORSE = "better", "same", "worse"
 
 
@@ -53,24 +51,17 @@ def verdict(before: VariantMetrics | None, after: VariantMetrics, *, repaid: boo
     return "; ".join([*parts, *_traffic(before, after), *_price(before, after)])
 
 
-def repayment(cost: Cost, assumptions: Assumptions) -> str:
+def repayment(cost: Cost) -> str:
     """What preparing cost and after how many calls it pays; empty where neither is known."""
     if not cost.seconds:
         return ""
     cost_text = f"prepared in {_seconds(cost.seconds)}"
     if cost.saved is None:
-        return f"{cost_text}; what a call saves was not measured and cannot be predicted"
-    basis = (
-        "as measured"
-        if cost.measured
-        else f"predicted from memory transactions at {assumptions.gigabytes:,.0f} GB/s"
-        f" ({assumptions.device if assumptions.bandwidth is None else 'as given'})"
-        f" and {assumptions.launch:g} us a launch"
-    )
+        return f"{cost_text}; what a call saves was not measured"
     if cost.calls is None:
-        return f"{cost_text}, which no number of calls repays, {basis}"
+        return f"{cost_text}, which no number of calls repays, as measured"
     what = "calls" if cost.loops == 1 else "calls of all its loops"
-    return f"{cost_text}, repaid after {_about(cost.calls)} {what}, {basis}"
+    return f"{cost_text}, repaid after {_about(cost.calls)} {what}, as measured"
 
 
 def against_metis(own: VariantMetrics, metis: VariantMetrics) -> str:
@@ -85,10 +76,10 @@ def tuned(plan: LoopPlan) -> str:
     """What `meshprep tune` found for a loop, machine by machine; empty where it was not asked."""
     found = []
     for one in plan.tuned:
-        best = one.best
-        how = "" if one.measured else f", by predicted traffic{_rival(one)}"
-        alike = f", {len(one.equals)} others as fast within the noise" if one.equals else ""
-        found.append(f"tuned for {one.machine}: {_way(best)}, {_call(best)}{how}{alike}")
+        if one.measured:
+            alike = f", {len(one.equals)} others as fast within the noise" if one.equals else ""
+            call = f"{1e3 * one.best.seconds:.3g} ms a call"
+            found.append(f"tuned for {one.machine}: {_way(one.best)}, {call}{alike}")
     return "; ".join(found)
 
 
@@ -97,24 +88,6 @@ def _way(trial: Trial) -> str:
     commit = f"commit {trial.commit}" if trial.commit != COMMITS[0] else ""
     threads = f"by {trial.threads} threads" if trial.threads else ""
     return " ".join(filter(None, [trial.strategy, trial.variant, threads, commit, layout]))
-
-
-def _call(trial: Trial) -> str:
-    """Its time; from and to where the rate of atomics is only assumed to lie in a range."""
-    ends = [1e3 * trial.seconds]
-    if not trial.runs and trial.spread > 0:
-        ends.append(ends[0] * (1 + trial.spread))
-    return f"{' to '.join(f'{ms:.3g}' for ms in ends)} ms a call"
-
-
-def _rival(one: Tuned) -> str:
-    """The best of another strategy, where the model cannot tell the two apart."""
-    best = one.best
-    others = (t for t in one.trials if t.strategy != best.strategy)
-    rival = min(others, key=lambda t: t.seconds, default=None)
-    if rival is None or rival.seconds > CLOSE * best.median:
-        return ""
-    return f" (close: {_way(rival)}, {_call(rival)}; only a GPU can tell)"
 
 
 def _why(after: VariantMetrics) -> str:

@@ -9,7 +9,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ..kernels import Int32s, UInt8s, kernel
 from .match import first_slots, number_in_place
-from .slots import Part, Slots, cell_of, corner, corners_of, part_cells, part_of, slots_of
+from .slots import Part, Slots, cell_of, corner, corners_of, part_cells, slots_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def check_manifold(facets: Facets, entity: str, other: str) -> None:
         return
     slot = np.flatnonzero(facets.number == worst).astype(np.int32)
     nodes = ", ".join(map(str, corners_of(facets.slots, slot[:1])[0]))
-    cells = [str(cell_of(facets.slots, part_of(facets.slots, s), s)) for s in slot.tolist()]
+    cells = [str(cell_of(facets.slots, s)) for s in slot.tolist()]
     listed = ", ".join(cells[:6]) + (", ..." if len(cells) > 6 else "")
     one = entity.removesuffix("s")
     raise MeshprepError(

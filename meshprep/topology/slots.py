@@ -96,7 +96,7 @@ def _flatten(tables: Sequence[Int32s]) -> Int32s:
     return read_only(flat[0] if one else np.concatenate([np.empty(0, np.int32), *flat]))
 
 
-@kernel
+@helper
 def part_of(slots: Slots, slot: int) -> int:
     """The part that a slot belongs to."""
     part = 0
@@ -119,8 +119,9 @@ def cells_before(slots: Slots, part: int, slot: int) -> int:
 
 
 @kernel
-def cell_of(slots: Slots, part: int, slot: int) -> int:
-    """The cell, as numbered in ``cells``, that a slot of this part belongs to."""
+def cell_of(slots: Slots, slot: int) -> int:
+    """The cell, as numbered in ``cells``, that a slot belongs to."""
+    part = part_of(slots, slot)
     return slots.cell_start[part] + (slot - slots.slot_start[part]) // slots.n_local[part]
 
 

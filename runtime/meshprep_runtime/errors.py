@@ -37,6 +37,14 @@ class ProofError(RuntimeError):
     """A plan that meshprep made does not pass its proof: a fault of meshprep, not of the input."""
 
 
+class MeshprepWarning(UserWarning):
+    """Something that works, but not as it should: one line that says what would mend it."""
+
+
+class UntestedVersionWarning(MeshprepWarning):
+    """A version of numba or NumPy that came after those that meshprep was tested with."""
+
+
 def import_package(module: str, message: str) -> Any:
     """An optional package, or a module of it; raises MissingPackageError where it is not there."""
     try:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import device, gpu
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -28,7 +28,10 @@ def test_plan_takes_any_partitioner(cli, shows, mesh_file):
     assert plan.ordering["cells"].is_identity
     assert (variant.partitioner, variant.elements is None) == ("metis", False)
     assert cli("check", path, "--mesh", mesh_file)[0] == 0
-    assert "s32" in shows("tune", path, "--device", "H200", "-q")
+    kernel = mesh_file.with_name("three.py")
+    kernel.write_text("def add(a, b, c):\n    a[0] += 1.0\n    b[0] += 1.0\n    c[0] += 1.0\n")
+    short = ("--strategies", "hierarchical", "--block-sizes", 64, "--runs", 1, "-q")
+    assert "s32" in shows("tune", path, "--kernel", f"{kernel}:add", *short)
 
 
 def test_second_loops_get_blocks_of_their_own(cli, mesh_file):

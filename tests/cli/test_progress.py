@@ -140,7 +140,10 @@ def test_commands_compile_ahead(cli, mesh_file, monkeypatch):
     plan = mesh_file.with_name("wing.plan.h5")
     assert cli("plan", mesh_file, "--loop", "edges->cells", "-q")[0] == 0
     monkeypatch.setattr("meshprep.pipeline.warm_up.warm_up", record)
-    html, tuned = ("--html", mesh_file.with_suffix(".html")), ("--device", "H200", "--dry-run")
+    kernel = mesh_file.with_name("both.py")
+    kernel.write_text("def add(a, b):\n    a[0] += 1.0\n    b[0] += 1.0\n")
+    html = ("--html", mesh_file.with_suffix(".html"))
+    tuned = ("--kernel", f"{kernel}:add", "--strategies", "sequential", "--runs", 1, "--dry-run")
     small = ("--block-sizes", "64:128", "--partitioners", "metis,contiguous")
     told = []
     for words in (

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from meshprep.colour.bits import bit, first_colours, lowest
 from meshprep.colour.greedy import first_fit
-from meshprep.colour.kempe import close_gaps, repair
 from meshprep.colour.saturation import saturate
 from meshprep.kernels.compiled import from_python
 from meshprep.mesh.blockwise import elements_of_points, number_points
@@ -18,8 +17,7 @@ number_points = from_python(number_points)
 bit = from_python(bit)
 first_colours = from_python(first_colours)
 lowest = from_python(lowest)
-close_gaps = from_python(close_gaps)
-repair = from_python(repair)
+first_fit = from_python(first_fit)
 saturate = from_python(saturate)
 
 random_table = st.builds(
@@ -86,30 +84,10 @@ def test_first_fit_leaves_those_with_a_colour_alone():
 
 @settings(deadline=None, max_examples=100)
 @given(random_table, st.integers(0, 59), st.integers(1, 64), st.booleans())
-def test_saturation_and_chains_stay_proper(proper, table, start, palette, vote):
+def test_saturation_stays_proper(proper, table, start, palette, vote):
     points, local = number_points(table)
     offset, element = elements_of_points(local, points.size)
     block = np.array([0, len(table)])
     colour = saturate(local, offset, element, start % len(table), palette, vote)
     assert colour.min() >= 0
     assert proper(table, block, colour)
-    before = int(colour.max()) + 1
-    count = repair(local, offset, element, colour, palette)
-    assert proper(table, block, colour)
-    assert np.unique(colour).tolist() == list(range(count))
-    assert count <= before
-
-
-def test_a_chain_frees_the_colour_that_is_wanted():
-    # A path of five edges coloured from both ends: the middle one meets 0 and 1.
-    table = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]], dtype=np.int32)
-    points, local = number_points(table)
-    colour = np.array([1, 0, 2, 1, 0], dtype=np.int32)
-    assert repair(local, *elements_of_points(local, points.size), colour, 2) == 2
-    assert (np.diff(colour) != 0).all()
-
-
-def test_gaps_close_in_order():
-    colour = np.array([5, 0, 2, 5], dtype=np.int32)
-    assert close_gaps(colour) == 3
-    assert colour.tolist() == [2, 0, 1, 2]

@@ -10,7 +10,7 @@ from meshprep.io.generate import generate
 from meshprep.loops import read_requests
 from meshprep.mesh import Dat, Mesh
 from meshprep.pipeline.steps import Options, prepare
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
+from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 
 KERNELS = Path(__file__).parents[2] / "examples" / "kernels"

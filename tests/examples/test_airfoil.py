@@ -13,16 +13,10 @@ from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil, read_airfoil
 from kernels import airfoil as kernels
 from meshprep import Options, prepare, read_requests
 from meshprep.io.generate import generate
-from meshprep.loops.chains import ChainCall, ChainRequest
 from meshprep.pipeline import workflow
-from meshprep.pipeline.chains import plan_chains
 from meshprep.report.meshes import bare
 from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import DeviceFunction, program
-from meshprep_runtime.cuda.check.checked import launch_checked
-from meshprep_runtime.cuda.nvrtc import compile_program
-from meshprep_runtime.program.chains.gpu_program import buffers, sectors, tiled_program
-from meshprep_runtime.program.chains.inspect import with_maps
 
 FREE = kernels.FREE_STREAM
 
@@ -229,66 +223,3 @@ def test_without_a_gpu(example, monkeypatch):
     monkeypatch.setattr(sys, "argv", [example.__name__, *files, "--device", "gpu"])
     with pytest.raises(SystemExit, match="error: running loops on a GPU needs CuPy: pip install"):
         example.main()
-
-
-TEXT = (airfoil.KERNELS / "airfoil.cu").read_text(encoding="utf-8")
-FUNCTIONS = {name: DeviceFunction(name, TEXT) for name in LOOPS}
-
-
-@pytest.fixture(scope="module")
-def prepared_for_gpu():
-    return prepared_airfoil(1200, 64, target="gpu")
-
-
-@pytest.fixture(scope="module")
-def tiles(prepared_for_gpu):
-    """An iteration as one chain."""
-    calls = tuple(ChainCall(name, {}) for name in (LOOPS[0], *LOOPS[1:], *LOOPS[1:]))
-    request = ChainRequest("iteration", calls, ("qold", "adt"), ("res",), 100, "here")
-    (chain,) = plan_chains(prepared_for_gpu.plan, [request]).values()
-    assert chain.tiles.n_tiles > 8
-    return with_maps(chain.tiles, prepared_for_gpu.plan.maps, prepared_for_gpu.plan.sizes)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("shared", [48 * 1024, 12 * 1024])
-def test_an_iteration_as_one_kernel(prepared_for_gpu, tiles, shared):
-    plan = prepared_for_gpu.plan
-    program = tiled_program(tiles, FUNCTIONS, plan.maps, threads=32, shared_bytes=shared)
-    assert 10_000 < program.shared_bytes <= shared
-    # the smaller one leaves dats outside
-    assert (program.sizes == {}) == (shared > 40_000)
-    dats = airfoil.start(
-        plan.sizes["cells"], coordinates(prepared_for_gpu), airfoil.bound(prepared_for_gpu)
-    )
-    found = buffers(program, tiles, dats)
-    names = [p.name for p in program.parameters]
-    arrays = {**program.arrays, **found}
-    numbers = {**program.sizes, "first": 0}
-    places = [(arrays[n].ctypes.data, arrays[n].size) for n in names if n in arrays]
-    launch_checked(program, tiles.n_tiles, places, [numbers[n] for n in names if n in numbers])
-    theirs = WholeArrays(prepared_for_gpu)
-    rms = theirs.iterate()
-    # dats in the order in which the chain meets them: q first
-    np.testing.assert_allclose(found["n0"].reshape(-1, 4), theirs.q, rtol=1e-12, atol=1e-13)
-    total = found["partial8_4"].sum()
-    assert np.sqrt(total / plan.sizes["cells"]) == pytest.approx(rms, rel=1e-11)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-def test_one_kernel_by_the_compiler(prepared_for_gpu, tiles, arch):
-    pytest.importorskip("cuda.bindings.nvrtc")
-    made = compile_program(tiled_program(tiles, FUNCTIONS, prepared_for_gpu.plan.maps), arch)
-    assert made.registers <= 96
-    assert made.spilled == 0
-
-
-@pytest.mark.long
-def test_tiles_move_a_fourth(prepared_for_gpu, tiles):
-    alone = [
-        prepared_for_gpu.plan.metrics.loops[n].variants["s64"].after.traffic["aos"].total
-        for n in LOOPS
-    ]
-    loops = alone[0] + 2 * sum(alone[1:])
-    assert sectors(tiles, prepared_for_gpu.plan.maps) < loops / 4

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kernels import airfoil, bookleaf, lulesh, miniaero, volna
+from meshprep_cuda_check.checked import run_checked
 from meshprep_runtime.cuda import STRATEGIES, program
-from meshprep_runtime.cuda.check.checked import run_checked
 
 KERNELS = {
     "airfoil": (airfoil.res_calc, "box", {"nx": 9, "ny": 7, "type": "quad"}),

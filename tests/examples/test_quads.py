@@ -6,8 +6,8 @@ import pytest
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
+from meshprep_cuda_check.checked import run_checked
 from meshprep_runtime.cuda import program
-from meshprep_runtime.cuda.check.checked import run_checked
 from quads import FORMS, gradients, laplacian, quadrature
 
 

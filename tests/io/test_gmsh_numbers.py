@@ -24,6 +24,7 @@ from meshprep_runtime.maps import CHUNK
 # Python cannot call helpers as they are.
 parse_double, put_double = from_python(parse_double), from_python(put_double)
 next_int, put_int = from_python(next_int), from_python(put_int)
+take_ints, take_doubles = from_python(take_ints), from_python(take_doubles)
 
 quick = settings(deadline=None, max_examples=200)
 decimals = st.builds(

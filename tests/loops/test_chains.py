@@ -38,14 +38,6 @@ def test_a_chain(file):
     assert (chain.dropped, chain.zero) == (("older",), ("r",))
     chain.check(dats_of(LOOPS))
     assert [r.name for r in read_requests(file)] == ["flux"]
-    assert not chain.skewed
-
-
-def test_a_skewed_chain(file):
-    kept = 'zero = ["r"]\ndropped = ["older"]\n'
-    file.write_text(TOML.replace(kept, "skewed = true\n"))
-    (chain,) = read_chains(file)
-    assert (chain.skewed, chain.dropped, chain.zero) == (True, (), ())
 
 
 def test_a_file_without_chains(file):
@@ -63,8 +55,7 @@ def test_a_file_without_chains(file):
         ("tile = 500", "tile = 3000000000", "tile is 3000000000, must be .* within"),
         ("tile = 500", "tile = true", "tile is True, must be a whole number from 1"),
         ("tile = 500", "size = 500", "unknown key 'size': use loops, repeat, dropped, zero, tile"),
-        ("tile = 500", "skewed = 1", "skewed is 1, must be true or false"),
-        ("tile = 500", "skewed = true", "skewed tiles store every dat: leave dropped and zero out"),
+        ("tile = 500", "skewed = true", "skewed was removed in 0.2: leave it out for tiles that"),
         ('zero = ["r"]', "zero = [1]", "must be a list of names of dats"),
         ('zero = ["r"]', 'zero = "r"', "must be a list of names of dats"),
         ('"flux", {', "7, {", "chain 'step', loop 1: must be \"NAME\""),

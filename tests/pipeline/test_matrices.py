@@ -22,7 +22,6 @@ from meshprep.report.html.matrices import sections
 from meshprep.report.matrices import input_nonzeros
 from meshprep.topology import constrained_points, derive
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.matrix.lazy import lazy_places
 
 
 def counted(plan, loop="stiffness", name="K"):
@@ -63,8 +62,6 @@ def test_the_bytes_of_assembly(plan):
     corners, places = 12 * cells, 4 * 36 * cells
     added = shown.after.useful_bytes + corners + places
     apart = 16 * nodes + corners + 8 * 36 * cells
-    several = np.count_nonzero(plan.matrices["K"].place["stiffness"] >= 0) - nonzeros
-    assert bytes_of.pop("lazy-ellpack") == added + 16 * several
     assert bytes_of == {"csr": added, "ellpack": added, "local": apart, "local, half": None}
     variant = loop.variant()
     # of what is staged, only x counts: two doubles a node
@@ -135,15 +132,6 @@ def test_any_maps_give_a_right_matrix(mesh, columns, target):
     assert np.array_equal(matrix.columns, wanted.indices)
     place = matrix.place["m"]
     assert np.array_equal(np.bincount(place[place >= 0], minlength=wanted.nnz), wanted.data)
-    lazy, width = lazy_places(plan["m"], plan["m"].loop.matrices[0])
-    assert np.array_equal(lazy >= 0, place >= 0)
-    own, rows = np.sort(lazy[lazy >= 0]), matrix.shape[0]
-    # places of their own, without a gap in any row
-    assert (np.diff(own) > 0).all()
-    assert np.array_equal(np.bincount(own % max(rows, 1), minlength=rows), wanted.sum(axis=1))
-    assert (own // max(rows, 1)).max(initial=-1) == width - 1
-    (stored,) = (s for s in store_bytes(matrix) if s.store == "lazy-ellpack")
-    assert stored.stored == 12 * width * rows
     (section,) = sections(("",), (plan,))
     assert len(section.figures) == (2 if wanted.nnz else 0)
 

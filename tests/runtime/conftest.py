@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import (
     Access,
     Arg,
@@ -23,7 +24,6 @@ from meshprep_runtime import (
     Variant,
 )
 from meshprep_runtime.cpu.pool import Team
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import current, use
 from meshprep_runtime.plan.metrics import Metrics
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from meshprep_cuda_check.checked import run_checked
 from meshprep_runtime import Access, Arg, Loop, ParLoop
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, refusal
-from meshprep_runtime.cuda.check.checked import run_checked
 
 SUMS = Loop(
     "sums",

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
-from meshprep_runtime.cuda.check.emulated import Stream as Queue
+from meshprep_cuda_check.emulated import EmulatedDevice
+from meshprep_cuda_check.emulated import Stream as Queue
 from meshprep_runtime.cuda.nvrtc import Compiled
 
 FUNCTION, MAX_SHARED, REGISTERS = 4711, 8, 4

@@ -8,10 +8,10 @@ from cuda_loops import BODY, LAYOUT, SUMS, WAYS, arrays, random_plan, run_and_ch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep_cuda_check.checked import run_checked
+from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
 from meshprep_runtime.cuda import STRATEGIES, DeviceFunction, program
-from meshprep_runtime.cuda.check.checked import run_checked
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 
 

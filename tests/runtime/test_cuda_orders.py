@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from cuda_loops import BODY, LAYOUT, arrays, expected, random_plan, run_and_check
 
+from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_runtime.cuda import program
-from meshprep_runtime.cuda.check.checked import CheckError, run_checked
 from meshprep_runtime.kernel.colouring import colour_elements
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from cuda_loops import LAYOUT, body, random_plan, run_and_check
 
+from meshprep_cuda_check.checked import run_checked
+from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, MissingPackageError, ParLoop
 from meshprep_runtime.cuda import DeviceFunction, element, nvrtc, program
-from meshprep_runtime.cuda.check.checked import run_checked
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.nvrtc import compile_program
 

@@ -24,9 +24,9 @@ from test_cuda_turns import body as turns_body
 from test_cuda_turns import expected as turns_expected
 from test_cuda_turns import turns_plan
 
+from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import STRATEGIES, program
-from meshprep_runtime.cuda.check.checked import CheckError, run_checked
 from meshprep_runtime.plan.tuned import GPU, Machine, Trial, Tuned
 
 # Neither a divisor of the block sizes nor a whole warp.

@@ -8,9 +8,9 @@ from cuda_loops import check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
 from meshprep_runtime.cuda import STRATEGIES, program
-from meshprep_runtime.cuda.check.checked import CheckError, run_checked
 from meshprep_runtime.cuda.strategies import ONE_AT_A_TIME
 
 COLOURED = [name for name, s in STRATEGIES.items() if s.adds in ONE_AT_A_TIME]

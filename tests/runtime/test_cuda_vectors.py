@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from cuda_loops import check
 
+from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.cuda import STRATEGIES, program
-from meshprep_runtime.cuda.check.checked import CheckError, run_checked
 
 # Values of a dat, in either direction.
 AT_ONCE = re.compile(r"MP_(LOAD|STORE)\(\d+, (\w+ \+ \d+, )?s\d")

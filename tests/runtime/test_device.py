@@ -20,9 +20,9 @@ from cuda_loops import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep_cuda_check.emulated import EmulatedDevice, Stream
 from meshprep_runtime import MeshprepError, ParLoop
 from meshprep_runtime.cuda import program
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice, Stream
 from meshprep_runtime.cuda.device import use
 
 pytestmark = pytest.mark.usefixtures("needs_gxx")

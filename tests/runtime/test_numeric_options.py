@@ -34,7 +34,6 @@ INTEGERS = {
     "piece": lambda n, p: Product(ONE, piece=n),
     "most": lambda n, p: cg(Product(ONE), np.ones(1), most=n),
     "runs": lambda n, p: TuningSearch(runs=n),
-    "registers": lambda n, p: TuningSearch(registers=n),
 }
 NUMBERS = {
     "every": lambda x, p: Program(p, checkpoint="unused.h5", every=x),

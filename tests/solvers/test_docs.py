@@ -1,5 +1,6 @@
 """The commands and the Python of the pages on solvers, run as they stand."""
 
+import json
 import re
 import shlex
 import sys
@@ -34,7 +35,6 @@ def test_the_commands_of_the_op2_page(tmp_path, monkeypatch, capsys):
     random = np.random.default_rng(0)
     np.save("q.npy", random.random((sizes["cells"], 4)))
     np.savez("fields.npz", x=random.random(sizes["nodes"]))
-    Path("table.csv").write_text("x\n" + "1.5\n" * sizes["edges"])
     with h5py.File("out.h5", "w") as out, h5py.File("result.h5", "w") as result:
         out["p_q"] = random.random((sizes["cells"], 4))
         put_map(result, "owner", random.integers(0, sizes["cells"], (sizes["edges"], 1)))
@@ -48,7 +48,7 @@ def test_the_commands_of_the_op2_page(tmp_path, monkeypatch, capsys):
     made = {p.name for p in Path().iterdir()}
     assert made >= {"new_grid-reordered.dat", "grid-reordered.h5", "out-restored.h5", "loops.toml"}
     assert made >= {"grid.op2.h5", "report.html"}
-    assert made >= {"new_grid.h5", "q-reordered.npy", "fields-reordered.npz", "table-reordered.csv"}
+    assert made >= {"new_grid.h5", "q-reordered.npy", "fields-reordered.npz"}
 
 
 def test_the_table_of_sets_of_the_op2_page(tmp_path):
@@ -113,10 +113,14 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
         assert main([*small, "-q"]) == 0
     scope = {}
     codes = blocks("solvers/mpi.md", "python")
-    assert len(codes) == 5
-    for code in codes:
+    assert len(codes) == 6
+    for code in codes[:-1]:
         exec(code, scope)
     total, t, timings = scope["results"][0]
+    Path("timings.json").write_text(json.dumps(timings.to_json()))
+    exec(codes[-1], scope)
+    assert len(scope["weights"]) == 4
+    assert min(scope["weights"]) > 0
     (expected, t_one, _) = scope["run_ranks"](1, scope["main"])[0]
     assert total == pytest.approx(expected)
     np.testing.assert_allclose(t, t_one, rtol=1e-12)

@@ -16,7 +16,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 
 from ..paths import check_input
-from . import columns, hdf5, meshes, numpy_files
+from . import hdf5, meshes, numpy_files
 from .permute import FieldFormat, PermutedField, Permuter
 
 __all__ = ["VARIANTS", "PermutedField", "move"]
@@ -26,8 +26,6 @@ VARIANTS: dict[str, FieldFormat] = {
     ".npz": numpy_files.NPZ,
     ".h5": hdf5.HDF5,
     ".hdf5": hdf5.HDF5,
-    ".csv": columns.CSV,
-    ".tsv": columns.CSV,
 }
 
 
@@ -47,7 +45,7 @@ def move(
     Parameters
     ----------
     source, target : Path
-        ``.npy``, ``.npz``, ``.h5``, ``.csv`` or a mesh, by the ending of the source. The target
+        ``.npy``, ``.npz``, ``.h5`` or a mesh, by the ending of the source. The target
         is written as it stands: the caller stages it (:mod:`meshprep_runtime.plan.atomic`).
     inverse : bool
         From the plan's order back to that of the mesh that it was made from.

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ...kernels import kernel
 from ...kernels.parallel import WORTHWHILE, each, pieces
 from ...mesh.cells import check_node_count, node_count
 from ..text.cursor import Cursor
@@ -28,6 +29,8 @@ from .vtk import in_rows
 
 # Bytes within which a line is to end.
 LINE = 1 << 16
+
+_skip_blank = kernel(skip_blank)
 
 
 def read(path: str) -> meshio.Mesh:
@@ -172,7 +175,7 @@ def _parse(item: Element) -> NDArray | None:
 def _pieces(text: NDArray[np.uint8], dims: Sequence[int]) -> list[tuple[NDArray[np.uint8], int]]:
     """Pieces of the text for all cores, and how many numbers each has if a line is a row."""
     n, rows = int(np.prod(dims, dtype=object)), dims[0] if dims else 0
-    cuts = [skip_blank(text, 0), text.size]
+    cuts = [_skip_blank(text, 0), text.size]
     for first, _ in pieces(text.size, 1)[1:] if n >= WORTHWHILE else ():
         cuts.insert(-1, first + int(np.argmax(text[first : first + LINE] == BREAK)))
     # the break before its first line is in each piece but the first
@@ -193,7 +196,7 @@ def _numbers(text: NDArray[np.uint8], n: int, dtype: np.dtype) -> NDArray | None
     except MeshprepError:
         return None
     fits = dtype.kind == "f" or _fits(values, dtype)
-    if not fits or skip_blank(text, cursor.pos) < text.size:
+    if not fits or _skip_blank(text, cursor.pos) < text.size:
         return None
     return values.astype(dtype, copy=False)
 

@@ -17,7 +17,7 @@ BLANK, BREAK, RETURN = 32, 10, 13
 INT_ROOM, DOUBLE_ROOM = 21, 26
 
 
-@kernel
+@helper
 def skip_blank(data: UInt8s, pos: int) -> int:
     """The first position at or behind ``pos`` that is not blank."""
     while pos < data.size and is_blank(data[np.uint64(pos)]):
@@ -73,7 +73,7 @@ def next_int(data: UInt8s, pos: int, mode: Mode, width: int) -> tuple[int, int]:
     return -value if negative else value, pos
 
 
-@kernel
+@helper
 def take_ints(
     data: UInt8s, pos: int, mode: Mode, width: int, out: Int64s, start: int, n: int
 ) -> int:
@@ -92,7 +92,7 @@ def take_ints(
     return pos
 
 
-@kernel
+@helper
 def take_doubles(
     data: UInt8s,
     pos: int,

@@ -34,8 +34,7 @@ def sections(
     ]
     intro = (
         "All loops of a chain run on one tile after the other, while it is in cache. Redundancy is "
-        "what tiles run by what loops alone would run; bytes are predicted. Skewed tiles run "
-        "nothing twice: those of one colour run at the same time, one colour after the other."
+        "what tiles run by what loops alone would run; bytes are predicted."
     )
     return [Section("chains", "Chains", intro, figures, tables)]
 

@@ -69,10 +69,8 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
     exec(compile(request.text, file, "exec"), scope)
     if "elements" in scope:
         scope["elements"] = numba.jit(**(common | INNER))(scope["elements"])
-    run = numba.jit(cache=kept is not None, **common)(scope["run"])
-    run.compile(signature)
     # Straight into the machine code: what the arrays are has been checked on binding.
-    entry: Callable[..., None] = run.overloads[signature].entry_point
+    entry: Callable[..., None] = cache.compiled(scope["run"], signature, kept, common)
     return entry
 
 

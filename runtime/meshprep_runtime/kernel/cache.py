@@ -4,20 +4,31 @@ numba's own cache looks at the source of one function and so misses changed glob
 Here the text of a loop lies in a folder named by a digest of the kernel with all it reaches,
 the options, the types and the versions: what changes gets another folder, and nothing is stale.
 numba then keeps its machine code beside that file, by processor and version.
+
+Machine code is run as it is. So it is taken only from folders that belong to the user and that
+nobody else can write to, and only where it is, byte for byte, what was sealed when it was made.
 """
 
 import hashlib
 import os
 import shutil
+import stat
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..errors import MeshprepWarning
+
 FOLDER = "MESHPREP_CACHE_DIR"
 MOST_KEPT = 400
+# Of a file's content, before it.
+DIGEST_BYTES = 32
+SEAL = "seal"
 
 
 def root() -> Path | None:
@@ -50,24 +61,119 @@ def name_of(parts: Sequence[object]) -> str:
 def module(name: str, text: str) -> ModuleType | None:
     """A module with this text as its file, None where nothing can be kept.
 
-    numba needs the file for its cache, and the module in ``sys.modules`` to load from it.
+    numba needs the file for its cache, and the module in ``sys.modules`` to load from it. What it
+    finds beside the file is as it was sealed.
     """
     place = folder()
     if place is None:
         return None
-    path = place / name / "loop.py"
-    try:
-        if not path.is_file():
-            write_whole(path, text.encode())
-            forget_oldest()
-        if not os.access(path.parent, os.W_OK):
-            return None
-    except OSError:
+    if not (place / name).is_dir():
+        forget_oldest()
+    if (path := source(place / name, text)) is None:
         return None
     made = ModuleType(f"meshprep_loop_{name}")
     made.__file__ = str(path)
     sys.modules[made.__name__] = made
     return made
+
+
+def source(place: Path, text: str) -> Path | None:
+    """A file with this text, in a folder of its own; None where nothing can be kept there.
+
+    Machine code that is there already, and is not what was sealed, is removed.
+    """
+    path = place / "loop.py"
+    try:
+        if not path.is_file():
+            write_whole(path, text.encode())
+        if not os.access(place, os.W_OK) or not is_private(place):
+            return None
+        code = place / "__pycache__"
+        _make_private(code)
+        if not _is_sealed(place):
+            with Lock(place):
+                # by now another process may have sealed what it was writing
+                if not _is_sealed(place):
+                    shutil.rmtree(code, ignore_errors=True)
+    except OSError:
+        return None
+    return path
+
+
+def seal(place: Path) -> None:
+    """Write down what the machine code in a folder of :func:`source` is."""
+    with suppress(OSError):
+        write_whole(place / SEAL, _state(place))
+
+
+def _is_sealed(place: Path) -> bool:
+    state = _state(place)
+    try:
+        return not state or (place / SEAL).read_bytes() == state
+    except OSError:
+        return False
+
+
+def _state(place: Path) -> bytes:
+    """The digest and name of each file of machine code."""
+    files = sorted((place / "__pycache__").glob("*.nb[ci]"))
+    lines = (f"{hashlib.sha256(f.read_bytes()).hexdigest()} {f.name}\n" for f in files)
+    return "".join(lines).encode()
+
+
+@contextmanager
+def beside_its_source() -> Iterator[None]:
+    """Functions that numba is given meanwhile keep their machine code beside their source.
+
+    Otherwise ``NUMBA_CACHE_DIR`` would name another place.
+    """
+    import numba
+
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = ""
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+def compiled(
+    function: Any, signature: tuple[Any, ...], kept: ModuleType | None, options: dict[str, Any]
+) -> Any:
+    """The machine code of a function of a module for these types, from disk where it is there."""
+    import numba
+
+    with beside_its_source():
+        made: Any = numba.jit(cache=kept is not None, **options)(function)
+    made.compile(signature)
+    if kept is not None and made.stats.cache_misses:
+        seal(Path(str(kept.__file__)).parent)
+    return made.overloads[signature].entry_point
+
+
+class Lock:
+    """Keeps other processes out of a folder from now on, until the context ends.
+
+    Where a file system knows no locks, it keeps nobody out.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = -1
+        with suppress(OSError, ImportError):
+            self._file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            import fcntl
+
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __enter__(self) -> "Lock":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
 
 def forget(made: ModuleType) -> None:
@@ -87,11 +193,64 @@ def forget_oldest() -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Whole or not at all; two processes write the same."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Whole or not at all, also where the power fails; two processes write the same."""
+    _make_private(path.parent)
     temporary = path.with_name(f".{os.getpid()}.{id(content)}.tmp")
-    temporary.write_bytes(content)
+    with open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(temporary, path)
+
+
+def _make_private(place: Path) -> None:
+    """Make a folder, and those that lead to it, so that only the user can write to them."""
+    if not place.is_dir():
+        _make_private(place.parent)
+        place.mkdir(mode=0o700, exist_ok=True)
+
+
+def write_sealed(path: Path, content: bytes) -> None:
+    """A file that :func:`read_sealed` reads."""
+    write_whole(path, hashlib.sha256(content).digest() + content)
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """What :func:`write_sealed` wrote; None for a damaged file, or one that others could write."""
+    if not is_private(path.parent):
+        return None
+    found = path.read_bytes()
+    content = found[DIGEST_BYTES:]
+    return content if hashlib.sha256(content).digest() == found[:DIGEST_BYTES] else None
+
+
+def is_private(place: Path) -> bool:
+    """Whether a folder below :func:`root`, and all that lead to it, are the user's alone.
+
+    Warns once of a folder that is not.
+    """
+    top = root()
+    for path in (place, *place.parents):
+        with suppress(FileNotFoundError):
+            found = path.stat()
+            own = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+            shared = os.name == "posix" and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            if not own or shared:
+                _warn_of(path)
+                return False
+        if path == top:
+            break
+    return True
+
+
+@cache
+def _warn_of(path: Path) -> None:
+    warnings.warn(
+        f"{path}: others can write to this folder, so no machine code is taken from it and "
+        f"all is compiled anew: chmod -R go-w it, or set {FOLDER} to a folder of your own",
+        MeshprepWarning,
+        stacklevel=2,
+    )
 
 
 @cache

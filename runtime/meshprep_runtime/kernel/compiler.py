@@ -1,16 +1,19 @@
 """What a user can do about a kernel that does not compile, in one line."""
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, reduce
 from importlib import import_module
 from typing import Any
 
-from ..errors import MeshprepError, MissingPackageError
+from ..errors import MeshprepError, MissingPackageError, UntestedVersionWarning
 from ..loops import Loop
 from .bind import Slot
 
-TESTED = "0.68"
+# The newest releases that all tests passed with.
+TESTED = {"numba": "0.68", "numpy": "2.4"}
+THREADING_LAYERS = ("default", "safe", "threadsafe", "forksafe", "omp", "tbb", "workqueue")
 # What loops take of numba and llvmlite beyond what these document: by module, names.
 INTERNALS = {
     "llvmlite.ir": ("ArrayType", "VectorType"),
@@ -73,8 +76,33 @@ def import_numba() -> Any:
         raise MissingPackageError(
             "running loops needs numba: pip install 'meshprep-runtime[cpu]'"
         ) from error
+    except ValueError as error:
+        # of an environment variable
+        raise MeshprepError(f"numba does not start: {error} Look at NUMBA_*: unset it") from error
+    config: Any = numba.config
+    if (layer := config.THREADING_LAYER) not in THREADING_LAYERS:
+        raise MeshprepError(
+            f"NUMBA_THREADING_LAYER is '{layer}': unset it, or use one of "
+            f"{', '.join(THREADING_LAYERS)}"
+        )
+    if config.DISABLE_JIT:
+        raise MeshprepError("NUMBA_DISABLE_JIT keeps kernels from being compiled: unset it")
     check_internals(INTERNALS, "a solver's loops")
+    for package in TESTED:
+        _warn_of_newer(package, import_module(package).__version__)
     return numba
+
+
+def _warn_of_newer(package: str, version: str) -> None:
+    """Warn of a version that came after the newest tested one."""
+    found, newest = (tuple(map(int, v.split(".")[:2])) for v in (version, TESTED[package]))
+    if found > newest:
+        warnings.warn(
+            f"meshprep was tested with {package} up to {TESTED[package]}, and this is {version}: "
+            f"should anything fail,  pip install '{package}=={TESTED[package]}.*'",
+            UntestedVersionWarning,
+            stacklevel=2,
+        )
 
 
 def check_internals(wanted: Mapping[str, Iterable[str]], what: str) -> None:
@@ -90,5 +118,5 @@ def check_internals(wanted: Mapping[str, Iterable[str]], what: str) -> None:
             except (ImportError, AttributeError):
                 raise MissingPackageError(
                     f"numba {numba.__version__} has no {module}.{name}, which compiles {what}: "
-                    f"install the one that is tested with  pip install 'numba=={TESTED}.*'"
+                    f"install the one that is tested with  pip install 'numba=={TESTED['numba']}.*'"
                 ) from None

@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from .parts import PartAssembly, dot_on
     from .products import Product
     from .ranks import BatchRows
-    from .rings import PartPowers
     from .search import ProductTuner
     from .solve import ColouredSsor, Jacobi, cg
     from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
-    **{"BatchRows": "ranks", "BatchSums": "batch", "PartPowers": "rings"},
+    **{"BatchRows": "ranks", "BatchSums": "batch"},
     **dict.fromkeys(("PartAssembly", "dot_on"), "parts"),
     **{"PartProduct": "part_products", "Product": "products", "ProductTuner": "search"},
     **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
@@ -37,7 +36,6 @@ __all__ = [
     "Jacobi",
     "LocalMatrices",
     "PartAssembly",
-    "PartPowers",
     "PartProduct",
     "Product",
     "ProductTuner",

@@ -12,7 +12,6 @@ from ..loop import ParLoop
 from ..loops import Arg
 from ..maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
 from ..plan import LoopPlan, MatrixPlan
-from .lazy import lazy_places
 from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 Store = CsrMatrix | Ellpack | LocalMatrices
@@ -28,10 +27,8 @@ class Assembly:
         row after row, to which it adds; it starts from zero.
     plan : LoopPlan
         Of a loop that adds to one matrix.
-    store : {"csr", "ellpack", "lazy-ellpack", "local"}
-        ``"lazy-ellpack"``: every entry of every element has a place of its own in its row, so that
-        rows have several entries of one column; the pattern is not needed. ``"local"``: the
-        matrices of the elements are stored as they are. Neither has a race or a sum.
+    store : {"csr", "ellpack", "local"}
+        ``"local"``: the matrices of the elements are stored as they are, without a race or a sum.
     strategy : str, optional
         How elements that share an entry are kept apart. Those of :class:`ParLoop`, by colours:
         None takes ``"hierarchical"``, or ``"sequential"`` for a plan without blocks.
@@ -118,30 +115,10 @@ class Assembly:
 
 
 def _ellpack(plan: LoopPlan, arg: Arg) -> Ellpack:
+    """Zeros in rows of one length, padded with column -1."""
     matrix = plan.matrices[arg.name]
-    places = _ellpack_places(matrix)
-    return _padded(matrix, arg, _width(matrix), places, matrix.columns)
-
-
-def _lazy(plan: LoopPlan, arg: Arg) -> Ellpack:
-    matrix = plan.matrices[arg.name]
-    place, width = lazy_places(plan, arg)
-    columns = matrix.column_of[plan.maps[str(arg.columns)].table]
-    each = np.tile(columns, len(arg.index)).reshape(place.shape)
-    kept = place >= 0
-    return _padded(matrix, arg, width, place[kept], each[kept])
-
-
-def _padded(
-    matrix: MatrixPlan,
-    arg: Arg,
-    width: int,
-    places: NDArray[np.integer],
-    filled: NDArray[np.int32],
-) -> Ellpack:
-    """Zeros in rows of one length, with these columns at these places."""
-    columns = np.full((width, matrix.shape[0]), -1, np.int32)
-    columns.reshape(-1)[places] = filled
+    columns = np.full((_width(matrix), matrix.shape[0]), -1, np.int32)
+    columns.reshape(-1)[_ellpack_places(matrix)] = matrix.columns
     values = np.zeros(columns.shape, arg.dtype)
     return Ellpack(read_only(columns), values, matrix.shape[1])
 
@@ -159,7 +136,6 @@ def _local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
 STORES: dict[str, Callable[[LoopPlan, Arg], Store]] = {
     "csr": lambda plan, arg: plan.matrices[arg.name].csr(arg.dtype),
     "ellpack": _ellpack,
-    "lazy-ellpack": _lazy,
     "local": _local,
 }
 
@@ -170,12 +146,8 @@ def _stored_as(plan: LoopPlan, matrix: MatrixPlan, store: str) -> LoopPlan:
         return plan
     if store == "local":
         return replace(plan, matrices={})
-    if store == "lazy-ellpack":
-        (arg,) = plan.loop.matrices
-        places, width = lazy_places(plan, arg)
-    else:
-        slot, width = np.append(_ellpack_places(matrix), -1), _width(matrix)
-        places = slot[matrix.place[plan.loop.name]]
+    slot, width = np.append(_ellpack_places(matrix), -1), _width(matrix)
+    places = slot[matrix.place[plan.loop.name]]
     if width * matrix.shape[0] > INDEX_LIMIT:
         raise MeshprepError(f"matrix '{matrix.name}' is past 2^31-1 values with padding: use 'csr'")
     place = {plan.loop.name: read_only(places.astype(np.int32))}

@@ -4,7 +4,6 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 # How often noise alone may give a factor, at most.
 CHANCE = 0.01
@@ -36,28 +35,3 @@ class Timing:
         if overlap or 2 / math.comb(self.runs + other.runs, self.runs) > CHANCE:
             return None
         return other.median / self.median
-
-
-class Timed(Protocol):
-    """A trial as plans keep it."""
-
-    @property
-    def seconds(self) -> float:
-        """Of the fastest run."""
-
-    @property
-    def median(self) -> float:
-        """Of all runs."""
-
-    @property
-    def spread(self) -> float:
-        """The slowest run over the fastest, less 1."""
-
-    @property
-    def runs(self) -> int:
-        """How many."""
-
-
-def timing_of(trial: Timed) -> Timing:
-    """What a plan keeps of the runs of a trial."""
-    return Timing(trial.seconds, trial.median, trial.seconds * (1 + trial.spread), trial.runs)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .noise import timing_of
+from .noise import Timing
 from .records import LEFT_OUT, Record
 
 CPU, GPU = "cpu", "gpu"
@@ -40,6 +40,11 @@ class Trial(Record):
     threads: int | None = field(default=None, metadata=LEFT_OUT)
 
     @property
+    def timing(self) -> Timing:
+        """Of its runs, of which there must be some."""
+        return Timing(self.seconds, self.median, self.seconds * (1 + self.spread), self.runs)
+
+    @property
     def layout(self) -> dict[str, str]:
         """The layout as a ParLoop takes it."""
         return dict.fromkeys(self.soa, "soa")
@@ -72,54 +77,9 @@ class Tuned(Record):
         """
         best = self.best
         enough = (t for t in self.trials[1:] if self.measured and 2 * t.runs >= best.runs)
-        return tuple(t for t in enough if timing_of(best).times_as_fast(timing_of(t)) is None)
+        return tuple(t for t in enough if best.timing.times_as_fast(t.timing) is None)
 
     def best_for(self, soa: Iterable[str]) -> Trial | None:
         """The fastest that has just these dats component after component."""
         wanted = set(soa)
         return next((t for t in self.trials if set(t.soa) == wanted), None)
-
-
-LOOPS, OVERLAPPED, SKEWED = "loops", "overlapped", "skewed"
-# What tiles must take at most of the time of the loops alone, beyond what times vary by.
-GAIN = 0.97
-
-
-@dataclass(frozen=True)
-class ChainTrial(Record):
-    """One way to run a chain, and how long a run of it takes."""
-
-    way: str  # {"loops", "overlapped", "skewed"}
-    tile_size: int  # elements of the last loop's set in a tile; 0 for loops alone
-    seconds: float  # of the fastest run
-    median: float
-    spread: float  # the slowest run over the fastest, less 1
-    runs: int
-
-    def __str__(self) -> str:
-        return self.way if self.way == LOOPS else f"{self.way} tiles of {self.tile_size}"
-
-
-@dataclass(frozen=True)
-class ChainTuned(Record):
-    """All ways that were tried for one chain on one machine, the fastest first."""
-
-    machine: Machine
-    trials: tuple[ChainTrial, ...]  # loops alone are among them
-    created: str = field(default="", compare=False)  # the time in UTC
-
-    def __post_init__(self) -> None:
-        if all(t.way != LOOPS for t in self.trials):
-            raise ValueError("no trial is of the loops alone")
-
-    @property
-    def tiles(self) -> ChainTrial | None:
-        """The fastest tiles, also where loops alone are faster; None where none were tried."""
-        return next((t for t in self.trials if t.way != LOOPS), None)
-
-    @property
-    def best(self) -> ChainTrial:
-        """The fastest tiles where they take 3 % less than the loops alone, else these."""
-        loops = next(t for t in self.trials if t.way == LOOPS)
-        tiles = self.tiles
-        return loops if tiles is None or tiles.seconds >= GAIN * loops.seconds else tiles

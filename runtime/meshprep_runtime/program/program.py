@@ -226,7 +226,6 @@ class Program:
         dropped: Iterable[ProgramDat] = (),
         zero: Iterable[ProgramDat] = (),
         schedule: str | None = None,
-        skewed: bool = False,
     ) -> Chain:
         """A context in which calls of loops are queued and run later.
 
@@ -241,8 +240,7 @@ class Program:
             each run: ask for ``values()`` again. A schedule of the plan for the same loops, dats
             and ``tile_size`` is taken; else one is made when the sequence is met first. ``"auto"``
             times some runs of each sequence, loop by loop and in tiles, and takes what is fastest.
-            On ranks tiles overlap, ``tile_size`` is a number, and all copies that the loops of a
-            sequence need come in one exchange before it.
+            Not on ranks, where chains run loop by loop.
         dropped : dats
             That tiles write and whose values nobody wants after the chain: they are not stored.
             The chain must write all of each (``full = true``) before it reads it.
@@ -251,8 +249,6 @@ class Program:
             checked.
         schedule : str, optional
             Name of a chain of the plan, which gives length, tiles, and what is dropped and zero.
-        skewed : bool
-            Tiles that run nothing twice, and wait for each other; see docs/solvers/chains.md.
 
         Returns
         -------
@@ -261,23 +257,20 @@ class Program:
         Raises
         ------
         MeshprepError
-            For a bad length or tile size, what goes not with tiles on ranks, and a schedule that
-            the plan has not.
+            For a bad length or tile size, tiles on ranks, and a schedule that the plan has not.
         """
         if tile_size is None and schedule is None:
             return Chain(self, length)
-        on_ranks = isinstance(self.plan, DistributedPlan)
-        if on_ranks and (schedule is not None or tile_size == "auto" or skewed):
+        if isinstance(self.plan, DistributedPlan):
             raise MeshprepError(
-                "tiles on ranks overlap, and are cut when a sequence is met first: give tile_size "
-                "as a number, and leave schedule and skewed out"
+                "a program on ranks has no tiles: leave tile_size and schedule out, and the chain "
+                "runs loop by loop"
             )
         if isinstance(tile_size, str) and tile_size != "auto":
             raise MeshprepError(f"tile_size is '{tile_size}', must be a number or 'auto'")
         auto, size = (True, None) if isinstance(tile_size, str) else (False, tile_size)
-        options = TileOptions(size, tuple(dropped), tuple(zero), skewed, auto=auto)
-        if not isinstance(self.plan, DistributedPlan):
-            options = options.with_saved(self.plan.chains, schedule)
+        options = TileOptions(size, tuple(dropped), tuple(zero), auto=auto)
+        options = options.with_saved(self.plan.chains, schedule)
         return Chain(self, options.length or length, options)
 
     def timings(self) -> Timings:

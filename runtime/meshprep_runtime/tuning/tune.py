@@ -39,23 +39,20 @@ class SearchArguments(TypedDict, total=False):
     layouts: Sequence[str]
     runs: int
     patience: float
-    registers: int
 
 
 @dataclass(frozen=True)
 class TuningSearch:
-    """What is tried, and how hard; ``registers`` of a thread count where times are predicted."""
+    """What is tried, and how hard."""
 
     strategies: Sequence[str] | None = None
     layouts: Sequence[str] = (AOS, SOA)
     runs: int = 9
     patience: float = 1.5
-    registers: int = 48
 
     def __post_init__(self) -> None:
         check_integer("runs", self.runs)
         check_number("patience", self.patience, 1)
-        check_integer("registers", self.registers)
 
 
 def tune(

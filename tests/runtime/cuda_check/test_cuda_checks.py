@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from cuda_loops import BODY, LAYOUT, SUMS, arrays, expected, laid_out
 
+from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_runtime.cuda import program
-from meshprep_runtime.cuda.check.checked import CheckError, run_checked
 
 BARRIER = "MP_BARRIER();\n"
 RACE, BETWEEN = "race inside a block", "race between blocks"

@@ -10,12 +10,9 @@ import scipy.sparse
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest, read_requests
 from meshprep.loops.chains import read_chains
-from meshprep.pipeline.chain_tuning import tune_chain
 from meshprep.pipeline.steps import Options, prepare
-from meshprep.report.chains import chain_record
-from meshprep_runtime import MeshprepError, ParLoop, Plan, Program
-from meshprep_runtime.matrix import Assembly, CsrMatrix, Product, assemble
-from meshprep_runtime.plan.chains.skewed_proof import prove_skewed
+from meshprep_runtime import MeshprepError, ParLoop, Program
+from meshprep_runtime.matrix import Assembly, CsrMatrix, assemble
 
 ARGS = [
     {"dat": "x", "map": "cells->nodes"},
@@ -129,7 +126,7 @@ def _pattern(plan):
     return csr.row_ptr, csr.columns
 
 
-@pytest.mark.parametrize("store", ["ellpack", "lazy-ellpack", "local"])
+@pytest.mark.parametrize("store", ["ellpack", "local"])
 def test_every_store_holds_the_same_matrix(plan, whole, store):
     made = Assembly(local_matrix, plan, store=store)(**whole)
     made.check()
@@ -137,24 +134,10 @@ def test_every_store_holds_the_same_matrix(plan, whole, store):
     assert np.array_equal(made.to_scipy().toarray(), summed(plan, whole))
 
 
-def test_lazy_rows_have_an_entry_for_each_of_their_elements(plan, whole):
-    """Nothing is summed: sorted, the entries of a row are those of scipy before it adds them."""
-    made = Assembly(local_matrix, plan, store="lazy-ellpack")(**whole)
-    matrix = plan.matrices["K"]
-    dofs = matrix.row_of[plan.maps["cells->dofs2"].table]
-    free = np.where(dofs >= 0, (dofs >= 0).sum(axis=1)[:, None], 0)
-    lengths = np.bincount(dofs[dofs >= 0], free[dofs >= 0], minlength=made.shape[0])
-    assert np.array_equal((made.columns >= 0).sum(axis=0), lengths)
-    assert made.columns.shape[0] == lengths.max()
-    x = np.arange(made.shape[1], dtype=float)
-    assert np.array_equal(Product(made) @ x, summed(plan, whole) @ x)
-
-
-@pytest.mark.parametrize("store", ["ellpack", "lazy-ellpack"])
-def test_padding_past_what_places_can_say_is_refused(plan, store, monkeypatch):
+def test_padding_past_what_places_can_say_is_refused(plan, monkeypatch):
     monkeypatch.setattr(assemble, "INDEX_LIMIT", 1000)
     with pytest.raises(MeshprepError, match=r"'K' is past 2\^31-1 values with padding: use 'csr'"):
-        Assembly(local_matrix, plan, store=store)
+        Assembly(local_matrix, plan, store="ellpack")
 
 
 def count_and_add(a, b, c, K):
@@ -220,7 +203,7 @@ def test_a_program_adds_to_a_matrix_at_once_and_in_chains(full_plan, plan, whole
     with pytest.raises(MeshprepError, match=r"'nonzeros of K' has values of shape \(3,\)"):
         program.matrix("K", values=np.zeros(3))
     with (
-        pytest.raises(MeshprepError, match=r"tiles cannot add to matrix 'K': leave .*: skewed=T"),
+        pytest.raises(MeshprepError, match="adds to matrix 'K', so its chain runs loop by loop"),
         program.chain(length=1, tile_size=64),
     ):
         loop(x=x, w=w, K=K)
@@ -236,8 +219,7 @@ def grow(x):
 
 
 @pytest.mark.slow
-def test_skewed_tiles_add_to_a_matrix():
-    """Entries in an order that does not depend on threads; whole numbers, so that none matters."""
+def test_a_chain_that_adds_to_a_matrix_runs_loop_by_loop():
     rhs = {"dat": "rhs", "map": "cells->nodes", "access": "inc"}
     described = {
         "assemble": {"over": "cells", "args": [*ARGS[:2], ARGS[2] | {"fixed": "boundary"}]},
@@ -250,7 +232,7 @@ def test_skewed_tiles_add_to_a_matrix():
     rng, found = np.random.default_rng(0), []
     start = {s: rng.integers(0, 9, plan.sizes[s]).astype(float) for s in ("nodes", "cells")}
     chains = []
-    for tiles in ({}, {"tile_size": 40, "skewed": True}, {"tile_size": "auto"}):
+    for tiles in ({}, {"tile_size": "auto"}):
         program = Program(plan)
         x, w = (program.dat(s, values=start[s].copy()) for s in start)
         K, rhs = program.matrix("K"), program.dat("nodes")
@@ -263,11 +245,9 @@ def test_skewed_tiles_add_to_a_matrix():
             loops["assemble"](x=x, w=w, K=K)
         found.append([d.values().tolist() for d in (K, rhs, x)])
         chains += chain.tiled.values()
-    run, measured = chains
-    assert {way.partition(" ")[0] for way in measured._ways} == {"loops", "skewed"}
-    assert run.tiles.n_tiles > 4
-    assert list(prove_skewed(run.tiles, plan.sizes, plan.maps)) == []
-    assert found[0] == found[1] == found[2]
+    (measured,) = chains
+    assert list(measured._ways) == ["loops"]
+    assert found[0] == found[1]
     assert np.any(found[0][0])
 
 
@@ -294,54 +274,16 @@ args = [{ dat = "x", access = "rw" }]
 
 [chain.all]
 loops = ["assemble", "load", "grow", "assemble"]
-skewed = true
 tile = 40
 """
 
 
-@pytest.mark.slow
-def test_skewed_tiles_made_ahead_add_to_a_matrix(tmp_path):
-    """From loops.toml through a file; sums by scipy and NumPy."""
-    words, path = tmp_path / "loops.toml", tmp_path / "plan.h5"
+def test_tiles_made_ahead_do_not_add_to_a_matrix(tmp_path):
+    words = tmp_path / "loops.toml"
     words.write_text(TOML)
     mesh = generate("delaunay2d", cells=400, seed=3)
     given = mesh, read_requests(words), Options(block_size=32)
-    prepare(*given, chains=read_chains(words)).plan.save(path)
-    plan = Plan.load(path)
-    assert plan.verify() == []
-    tiles = plan.chains["all"].tiles
-    assert tiles.n_tiles > 4
-    rng, sizes = np.random.default_rng(0), plan.sizes
-    start = {s: rng.integers(0, 9, sizes[s]).astype(float) for s in ("nodes", "cells")}
-    program, kernels = Program(plan), {"assemble": local_matrix, "load": load, "grow": grow}
-    x, w = (program.dat(s, values=start[s].copy()) for s in start)
-    K, rhs = program.matrix("K"), program.dat("nodes")
-    loops = {n: program.loop(k, n) for n, k in kernels.items()}
-    with program.chain(schedule="all") as chain:
-        loops["assemble"](x=x, w=w, K=K)
-        loops["load"](x=x, w=w, rhs=rhs)
-        loops["grow"](x=x)
-        loops["assemble"](x=x, w=w, K=K)
-    (run,) = chain.tiled.values()
-    assert run.tiles is tiles
-    wanted = sum(
-        summed(plan["assemble"], {"x": start["nodes"] + more, "w": start["cells"]})
-        for more in (0, 1)
-    )
-    made = plan.matrices["K"].csr(values=K.values())
-    assert np.array_equal(made.to_scipy().toarray(), wanted)
-    table, added = plan.maps["cells->nodes"].table, np.zeros(sizes["nodes"])
-    np.add.at(added, table, (start["cells"] + start["nodes"][table].sum(axis=1))[:, None])
-    assert np.array_equal(rhs.values(), added)
-    dats = 2 * (made.values.size + 2 * sizes["nodes"]) + sizes["cells"]
-    tables = [plan.maps[m].table for m in ("cells->nodes", "cells->dofs2")]
-    entries = sum(t.size for t in (*tables, plan.matrices["K"].place["assemble"]))
-    told = chain_record(plan, plan.chains["all"])
-    assert told["bytes, tile by tile"] == 8 * dats + 4 * entries + tiles.nbytes
-    trials = tune_chain(plan, "all", kernels, tile_sizes=[40], runs=1).tuned.trials
-    assert {t.way for t in trials} == {"loops", "skewed"}
-    words.write_text(TOML.replace("skewed = true", ""))
-    with pytest.raises(MeshprepError, match=r"'all': loop 'assemble': these tiles cannot add to m"):
+    with pytest.raises(MeshprepError, match=r"'all': loop 'assemble' adds to matrix 'K', so its"):
         prepare(*given, chains=read_chains(words))
 
 
@@ -365,7 +307,7 @@ def test_a_checkpoint_keeps_a_matrix(full_plan, whole, tmp_path, every):
 
 
 def test_what_cannot_be_assembled_is_refused(plan):
-    with pytest.raises(MeshprepError, match="'dense' is unknown: use csr, ellpack, lazy-ellpack"):
+    with pytest.raises(MeshprepError, match="'dense' is unknown: use csr, ellpack, local"):
         Assembly(local_matrix, plan, store="dense")
     args = tuple(a for a in plan.loop.args if a.columns is None)
     bare = replace(plan, loop=replace(plan.loop, args=args), matrices={})

@@ -9,10 +9,10 @@ import scipy.sparse
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
+from meshprep_cuda_check.checked import CheckError, run_checked
+from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import MeshprepError, ParLoop
 from meshprep_runtime.cuda import DeviceFunction, program
-from meshprep_runtime.cuda.check.checked import CheckError, run_checked
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 
 ARGS = [

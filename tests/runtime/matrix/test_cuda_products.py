@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from matrices import ellpack, exact, local, random_csr, vector
 
+from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.cuda.arrays import DeviceBinder
-from meshprep_runtime.cuda.check.checked import CheckError, run_checked
 from meshprep_runtime.cuda.launcher import Launcher
 from meshprep_runtime.matrix import CsrMatrix
 from meshprep_runtime.matrix.cuda_products import (

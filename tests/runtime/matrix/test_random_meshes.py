@@ -102,7 +102,6 @@ STORES = {
     "coloured": {},
     "two-step": {"strategy": "two-step"},
     "ellpack": {"store": "ellpack"},
-    "lazy ellpack": {"store": "lazy-ellpack"},
     "local": {"store": "local"},
 }
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meshprep_runtime.plan.noise import CHANCE, Timing, timing_of
+from meshprep_runtime.plan.noise import CHANCE, Timing
 from meshprep_runtime.plan.tuned import Trial
 
 FAST = Timing.of([1.0, 1.1, 1.2, 1.05, 1.4])
@@ -41,4 +41,4 @@ def test_equal_ways_hardly_ever_seem_different(few, many):
 
 def test_the_runs_of_a_trial():
     trial = Trial("sequential", "", (), 1.0, 1.25, 0.5, 9)
-    assert timing_of(trial) == Timing(1.0, 1.25, 1.5, 9)
+    assert trial.timing == Timing(1.0, 1.25, 1.5, 9)

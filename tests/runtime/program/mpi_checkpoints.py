@@ -1,4 +1,4 @@
-"""Run by mpiexec: mpi_checkpoints.py PARTS FOLDER WHAT [KIND], which is kill or finish.
+"""Run by mpiexec: mpi_checkpoints.py PARTS FOLDER WHAT, which is kill or finish.
 
 A program runs to its end; then again with checkpoints, and rank 1 is killed while it gives one of
 them its name. Later it goes on from there, and compares its state with that of the first run.
@@ -30,8 +30,8 @@ def killed_later():
     os.replace = killed
 
 
-def main(parts, folder, what, kind=None):
-    run, plan = program_of(kind), DistributedPlan.load(parts)
+def main(parts, folder, what):
+    run, plan = program_of(None), DistributedPlan.load(parts)
     state = folder / f"state{plan.comm.rank}.json"
     if what == "kill":
         state.write_text(json.dumps(run(plan, None, STEPS)))

@@ -81,7 +81,6 @@ def chain_of(program, kind, old, res):
     options = {
         "loops": {},
         "tiles": {"tile_size": 4, "dropped": [old], "zero": [res]},
-        "skewed": {"tile_size": 4, "skewed": True},
         "auto": {"tile_size": "auto"},
     }
     return program.chain(2, **options[kind])

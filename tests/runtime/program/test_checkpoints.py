@@ -152,9 +152,7 @@ def test_what_cannot_be_saved(plan, path):
         loop(q=q, res=res)
 
 
-@pytest.mark.parametrize(
-    "kind", ["tiles", *(pytest.param(k, marks=pytest.mark.slow) for k in ("skewed", "auto"))]
-)
+@pytest.mark.parametrize("kind", ["tiles", pytest.param("auto", marks=pytest.mark.slow)])
 def test_a_stopped_chain_in_tiles_ends_as_if_it_had_not_stopped(plan, path, kind):
     expected = run_chain("loops", plan, None, 12)
     assert run_chain(kind, plan, None, 12) == expected

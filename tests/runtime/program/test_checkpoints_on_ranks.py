@@ -93,14 +93,18 @@ def test_killed_wherever_a_file_gets_its_name(parts, path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ranks_in_tiles_go_on_wherever_one_was_killed(parts, path, monkeypatch):
+def test_ranks_that_wait_go_on_wherever_one_was_killed(parts, path, monkeypatch):
     expected = on_ranks(parts(3), None, FEW, kind="loops")
-    assert on_ranks(parts(3), None, FEW, kind="tiles") == expected
     for moment in (1, 4, 8, 12):
-        assert killed_at(monkeypatch, moment, parts(3), path, "tiles")
-        assert on_ranks(parts(3), path, FEW, kind="tiles") == expected
+        assert killed_at(monkeypatch, moment, parts(3), path, "loops")
+        assert on_ranks(parts(3), path, FEW, kind="loops") == expected
         for one in path.parent.glob("run.h5*"):
             one.unlink()
+
+
+def test_tiles_are_refused_on_ranks(parts):
+    with pytest.raises(MeshprepError, match="a program on ranks has no tiles: leave tile_size"):
+        on_ranks(parts(2), None, FEW, kind="tiles")
 
 
 def test_ranks_go_on_together_from_what_all_have(parts, path):

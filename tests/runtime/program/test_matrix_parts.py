@@ -34,12 +34,11 @@ from meshprep_runtime import (
 )
 from meshprep_runtime.matrix import (
     PartAssembly,
-    PartPowers,
     PartProduct,
     Product,
     part_products,
 )
-from meshprep_runtime.program.exchange import Exchange, Transfer
+from meshprep_runtime.program.exchange import Transfer
 
 
 @pytest.fixture(scope="module")
@@ -132,63 +131,12 @@ def test_what_ranks_cannot_have_is_refused(path, tmp_path):
         matrix = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
         with pytest.raises(MeshprepError, match=r"a matrix on 'cells' has shape .* must be"):
             PartProduct(matrix, plan, "cells")
-        with pytest.raises(MeshprepError, match="a matrix on 'cells' has shape"):
-            PartPowers(matrix, plan, "cells", 2)
         with pytest.raises(MeshprepError, match="threads is 0"):
             PartProduct(matrix, plan, "nodes", 0)
-        with pytest.raises(MeshprepError, match="count is 0, must be a whole number from 1"):
-            PartPowers(matrix, plan, "nodes", 0)
-        for multiply in (PartProduct(matrix, plan, "nodes"), PartPowers(matrix, plan, "nodes", 2)):
-            with pytest.raises(MeshprepError, match=r"x is float64 of shape \(3,\), must be"):
-                multiply(np.zeros(3))
+        with pytest.raises(MeshprepError, match=r"x is float64 of shape \(3,\), must be"):
+            PartProduct(matrix, plan, "nodes")(np.zeros(3))
 
     run_ranks(2, main)
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 4, 7])
-@pytest.mark.parametrize("fixed_rows", ["zeroed", "missing"])
-def test_powers_are_products_and_send_once(path, x, ranks, fixed_rows, monkeypatch):
-    """Whole numbers, bit for bit; rings that other ranks own in turn."""
-    fixed = fixed_nodes(x) if fixed_rows == "missing" else np.zeros(len(x), np.bool_)
-    n = np.count_nonzero(~fixed)
-    started = []
-    start = Exchange.start
-
-    def noted(self, *given):
-        started.append(self.part.part)
-        return start(self, *given)
-
-    def main(comm):
-        plan = DistributedPlan.load(parts_of(path), comm)
-        flags = plan.dat("nodes", 1, "i4", values=fixed[plan.numbers("nodes")].astype("i4"))
-        number = plan.dat("nodes", 1, "i8", values=plan.numbers("nodes")).array.reshape(-1)
-        assemble = PartAssembly(stiffness, plan, "stiffness", fixed=flags, fixed_rows=fixed_rows)
-        pattern, number = assemble(x=plan.dat("nodes", 2)), number[assemble.free]
-        own = number[: pattern.shape[0]]
-        row = np.repeat(own, np.diff(pattern.row_ptr))
-        values = ((row * 7 + number[pattern.columns]) % 5).astype("f8")
-        matrix = replace(pattern, values=values)
-        x = own % 3 + 1.0
-        product = PartProduct(matrix, plan, "nodes", free=assemble.free)
-        wanted, y = [], x
-        for _ in range(4):
-            y = product @ y
-            wanted.append(y)
-        comm.Barrier()
-        for count in (1, 2, 3, 4):
-            powers = PartPowers(matrix, plan, "nodes", count, free=assemble.free)
-            assert len(powers.ends) == count + 1
-            started.clear()
-            comm.Barrier()
-            found = powers(x)
-            comm.Barrier()
-            assert started.count(comm.rank) == 1
-            assert [v.tolist() for v in found] == [v.tolist() for v in wanted[:count]]
-        return powers.ends
-
-    monkeypatch.setattr(Exchange, "start", noted)
-    for ends in run_ranks(ranks, main):
-        assert (ends[-1] == n) if ranks == 1 else (ends == sorted(ends) and ends[1] > ends[0])
 
 
 def test_rows_without_copies_run_while_messages_travel(path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,20 +17,18 @@ from random_chains import (
     same,
     start_values,
 )
-from test_skewed import run_tiles as run_skewed
+from sealing import seal
 from test_tile_options import Flow
 from test_tiles import FAST, run_tiles
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, Plan
 from meshprep_runtime.errors import PlanError
 from meshprep_runtime.plan.chains.proof import prove_chain
-from meshprep_runtime.plan.chains.skewed import LoopTiles
 from meshprep_runtime.plan.chains.structure import check_chain
 from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept, LocalSelection, LocalSet
 from meshprep_runtime.program.chains import tiling
 from meshprep_runtime.program.chains.inspect import schedule, with_maps
 from meshprep_runtime.program.chains.numbers import number, with_common_names
-from meshprep_runtime.program.chains.skewed import skewed
 
 
 def without_one(selection, rng):
@@ -54,45 +53,27 @@ def damaged(tiles, rng):
     return replace(tiles, copies={**tiles.copies, key: without_one(tiles.copies[key], rng)})
 
 
-def moved(tiles, rng):
-    """One element of a loop runs in another skewed tile."""
-    k = int(rng.choice([k for k, run in enumerate(tiles.runs) if run.elements.size]))
-    run = tiles.runs[k]
-    tile = np.repeat(np.arange(tiles.n_tiles), np.diff(run.offset))
-    tile[rng.integers(tile.size)] = rng.integers(tiles.n_tiles)
-    order = np.lexsort((run.elements, tile))
-    offset = np.concatenate([[0], np.cumsum(np.bincount(tile, minlength=tiles.n_tiles))])
-    runs = list(tiles.runs)
-    runs[k] = LoopTiles.of_elements(offset, run.elements[order])
-    return replace(tiles, runs=tuple(runs))
-
-
-@pytest.mark.parametrize("ahead", [False, True], ids=["overlapped", "skewed"])
 @FAST
 @given(
     names=st.lists(st.sampled_from(sorted(KERNELS)), min_size=2, max_size=6),
     seed=st.integers(0, 10**6),
     n_tiles=st.integers(1, 6),
 )
-def test_the_proof_finds_what_gives_other_results(ahead, names, seed, n_tiles):
+def test_the_proof_finds_what_gives_other_results(names, seed, n_tiles):
     rng = np.random.default_rng(seed)
     sizes, maps = grid_mesh(4) if seed % 2 else random_mesh(rng, 9)
     loops = random_loops(rng, names)
     chain = number(loops, sizes, maps)
-    cut, damage = (skewed, moved) if ahead else (schedule, damaged)
-    tiles = cut(chain, owners(chain, rng, n_tiles, chain.sizes if ahead else chain.owned_sets()))
+    tiles = schedule(chain, owners(chain, rng, n_tiles, chain.owned_sets()))
     right = ChainPlan("c", 4, tiles)
     check_chain(right, sizes, maps)
     assert prove_chain(right, sizes, maps) == []
     values = start_values(rng, sizes)
     expected = run_eager(loops, sizes, maps, values)
     for _ in range(4):
-        wrong = damage(tiles, rng)
+        wrong = damaged(tiles, rng)
         check_chain(ChainPlan("c", 4, wrong), sizes, maps)
-        if ahead:
-            found = run_skewed(wrong, maps, values, rng)
-        else:
-            found = run_tiles(with_maps(wrong, maps, sizes), chain, values)
+        found = run_tiles(with_maps(wrong, maps, sizes), chain, values)
         if not same(found, expected):
             assert prove_chain(ChainPlan("c", 4, wrong), sizes, maps)
 
@@ -102,7 +83,7 @@ def flow(slow):
     return Flow(slow)
 
 
-def chain_of(flow, size=6, kept=("old", "res"), ahead=False):
+def chain_of(flow, size=6, kept=("old", "res")):
     """The schedule of two steps, as the pipeline makes it."""
     plan = flow.program.plan
     plans = [plan["gather"], plan["take"]] * 2
@@ -110,7 +91,7 @@ def chain_of(flow, size=6, kept=("old", "res"), ahead=False):
     loops, _ = with_common_names([p.loop for p in plans], given)
     chain = number(loops, plan.sizes, plan.maps)
     dropped, zero = (frozenset([name] if name else []) for name in kept)
-    return ChainPlan("two steps", size, tiling.cut(chain, plans, size, Kept(dropped, zero), ahead))
+    return ChainPlan("two steps", size, tiling.cut(chain, plans, size, Kept(dropped, zero)))
 
 
 def with_chain(flow, path, **options):
@@ -394,3 +375,22 @@ def test_names_of_dats_are_never_those_of_others():
     assert sorted(dats.values()) == [1, 2, 3, 4]
     for loop, own in zip(loops, owned, strict=True):
         assert [dats[a.name] for a in loop.args] == [*own.values()]
+
+
+def test_skewed_tiles_of_an_older_plan_are_refused(flow, tmp_path):
+    path = tmp_path / "old.plan.h5"
+    with_chain(flow, path)
+    with h5py.File(path, "r+") as file:
+        file["chains/two steps"].attrs["skewed"] = 1
+    seal(path, 1)
+    with pytest.raises(PlanError, match="'two steps' has skewed tiles, which were removed"):
+        Plan.load(path)
+
+
+def test_what_an_older_version_had_timed_is_passed_over(flow, tmp_path):
+    path = tmp_path / "old.plan.h5"
+    with_chain(flow, path)
+    with h5py.File(path, "r+") as file:
+        file["chains/two steps/tuned"] = np.bytes_("[]")
+    seal(path, 1)
+    assert Plan.load(path).verify() == []

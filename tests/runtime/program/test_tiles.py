@@ -1,5 +1,7 @@
 """Tiles of a chain: what they run and copy, beside plain Python; nothing else is ever read."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +24,7 @@ from random_chains import (
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError
 from meshprep_runtime.plan.chains.tiles import Kept
+from meshprep_runtime.program.chains import threads
 from meshprep_runtime.program.chains.inspect import overlapped
 from meshprep_runtime.program.chains.numbers import number
 from meshprep_runtime.program.chains.owners import (
@@ -190,3 +193,19 @@ def test_full_goes_with_writes_of_the_element_itself():
         Arg("q", Access.RW, full=True)
     assert Arg("q", Access.WRITE, full=True).to_dict()["full"] is True
     assert "full" not in Arg("q", Access.WRITE).to_dict()
+
+
+def test_tiles_do_not_depend_on_threads(monkeypatch):
+    sizes, maps = grid_mesh(12)
+    rng = np.random.default_rng(4)
+    chain = number(random_loops(rng, ["areas", "flux", "spread", "update"] * 2), sizes, maps)
+    part, found = owners(chain, rng, 9, chain.owned_sets()), []
+    for many in (1, 5):
+        numba = SimpleNamespace(get_num_threads=lambda many=many: many)
+        monkeypatch.setattr(threads, "import_numba", lambda numba=numba: numba)
+        tiles = overlapped(chain, part)
+        chosen = [s.count for s in (*tiles.runs, *tiles.copies.values())]
+        tables = [m.table for m in tiles.maps.values()]
+        lists = [s.elements for s in tiles.sets.values()]
+        found.append([a.tolist() for a in (*lists, *chosen, *tables)])
+    assert found[0] == found[1]

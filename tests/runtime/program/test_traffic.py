@@ -1,14 +1,12 @@
 """Bytes that tiles move, counted by hand on a schedule of one tile."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from meshprep_runtime import Access, Arg, Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan.chains.tiles import Kept, LocalSelection, LocalSet, TilePlan
-from meshprep_runtime.program.chains.traffic import skewed_bytes, tiled_bytes, untiled_bytes
+from meshprep_runtime.program.chains.traffic import tiled_bytes, untiled_bytes
 
 
 def held(n):
@@ -31,7 +29,7 @@ def test_a_map_leads_to_its_set_whatever_its_name(path):
     assert tiled_bytes(tiles, maps) == 4 * 24 + 4 * 24 + 4 * 4 + 5 * 2 * 2
 
 
-def test_skewed_tiles_move_each_dat_and_each_map_once():
+def test_loops_alone_move_what_each_of_them_reaches():
     ends = "edges->cells"
     flux = (
         Arg("q", Access.READ, 2, "f8", ends, (0, 1)),
@@ -44,6 +42,3 @@ def test_skewed_tiles_move_each_dat_and_each_map_once():
     table, q, r, w = 5 * 2 * 4, 4 * 16, 4 * 8, 4 * 4
     loop_by_loop = (q + 2 * r + table) + (2 * q + r + w)
     assert untiled_bytes(loops, maps, sizes) == loop_by_loop
-    # three loops of which two read the map, and the lists of the tiles
-    tiles = SimpleNamespace(loops=(*loops, loops[0]), nbytes=100)
-    assert skewed_bytes(tiles, maps, sizes) == 2 * q + 2 * r + w + table + 100

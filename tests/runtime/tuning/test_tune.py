@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from flux_loop import FLUX, flux, with_tuned
 
+from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
 from meshprep_runtime.cuda import DeviceFunction
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.strategies import hopeless
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine

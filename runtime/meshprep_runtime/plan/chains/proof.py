@@ -6,15 +6,12 @@ forward. A value in a tile is *right* while it is what the loops alone would hav
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...loops import Access, Arg, Loop
 from ...maps import SetMap, rows_of_entries
-from .skewed import SkewedPlan
-from .skewed_proof import prove_skewed
 from .structure import home_of_dats
 from .tiles import ChainPlan, LocalSet, TilePlan
 
@@ -30,12 +27,8 @@ def prove_chain(
     Proved: no tile holds an element twice; tiles own each element once, of sets whose dats are
     stored or over which a loop reduces; whatever runs reads only right values; a value stays right
     only where every element runs that changes it; what is stored is right. By gathers and counting,
-    tile by tile. O(elements of all tiles x accesses). Skewed tiles have a proof of their own,
-    :func:`.skewed_proof.prove_skewed`.
+    tile by tile. O(elements of all tiles x accesses).
     """
-    if isinstance(chain.tiles, SkewedPlan):
-        found = prove_skewed(chain.tiles, sizes, maps)
-        return [f"chain '{chain.name}', {text}" for text in islice(found, MOST_FINDINGS)]
     findings = list(_owners(chain.tiles, sizes, maps))
     where = f"chain '{chain.name}'"
     if not findings:

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 from ...errors import PlanError
 from ...loops import Loop
 from ...maps import offsets_of
-from ..records import to_json
 from ..tree import Tree, loop_of
-from ..tuned import ChainTuned
-from .skewed import LoopTiles, SkewedPlan
 from .tiles import ChainPlan, Kept, LocalSelection, LocalSet, TilePlan
 
 ROOT = "/chains"
@@ -45,17 +42,11 @@ def _put_chain(
         loops=json.dumps([{"name": loop.name} | loop.to_dict() for loop in tiles.loops]),
         position=position,
     )
-    if isinstance(tiles, SkewedPlan):
-        tree.group(path, skewed=1)
-        arrays = {"colour_offset": tiles.colour_offset, **_lists(tiles.runs)}
-    else:
-        arrays = _put_overlapped(tree, path, tiles, checked)
+    arrays = _put_tiles(tree, path, tiles, checked)
     tree.datasets.update({f"{path}/{name}": values for name, values in arrays.items()})
-    if chain.tuned:
-        tree.datasets[f"{path}/tuned"] = json.dumps(to_json(chain.tuned))
 
 
-def _put_overlapped(
+def _put_tiles(
     tree: Tree, path: str, tiles: TilePlan, checked: Callable[[str], str]
 ) -> dict[str, NDArray[Any]]:
     sets, copies = list(tiles.sets.values()), list(tiles.copies.values())
@@ -71,7 +62,7 @@ def _put_overlapped(
     return arrays | _selections("copy", copies, tiles.n_tiles)
 
 
-def _lists(of: Sequence[LocalSet] | Sequence[LoopTiles]) -> dict[str, NDArray[Any]]:
+def _lists(of: Sequence[LocalSet]) -> dict[str, NDArray[Any]]:
     """Lists of elements one after the other, as few datasets take little time."""
     return {
         "offset": np.stack([one.offset for one in of]),
@@ -92,22 +83,19 @@ def _selections(
 
 def _get_chain(tree: Tree, name: str) -> ChainPlan:
     path = f"{ROOT}/{name}"
+    if "skewed" in tree.groups[path]:
+        raise PlanError(
+            f"chain '{name}' has skewed tiles, which were removed in 0.2: make the plan anew by "
+            "meshprep reorder or plan, with a table [chain.NAME] that does not say skewed"
+        )
     loops = tuple(
         _get_loop(values, f"{path}, loop {i}")
         for i, values in enumerate(_list(tree, path, "loops"))
     )
-    get = _get_skewed if "skewed" in tree.groups[path] else _get_overlapped
-    tuned = tree.records(f"{path}/tuned", ChainTuned)
-    return ChainPlan(name, tree.number(path, "tile_size"), get(tree, path, loops), tuned)
+    return ChainPlan(name, tree.number(path, "tile_size"), _get_tiles(tree, path, loops))
 
 
-def _get_skewed(tree: Tree, path: str, loops: tuple[Loop, ...]) -> SkewedPlan:
-    lists = _get_lists(tree, path, len(loops))
-    colour_offset = tree.array(f"{path}/colour_offset", "<i8")
-    return SkewedPlan(loops, tuple(LoopTiles(*one) for one in lists), colour_offset)
-
-
-def _get_overlapped(tree: Tree, path: str, loops: tuple[Loop, ...]) -> TilePlan:
+def _get_tiles(tree: Tree, path: str, loops: tuple[Loop, ...]) -> TilePlan:
     kept = Kept(*(frozenset(map(str, _list(tree, path, key))) for key in ("dropped", "zero")))
     runs = _get_selections(tree, path, "run", len(loops))
     dats = [str(d) for d in _list(tree, path, "copies")]

@@ -12,7 +12,6 @@ from ...errors import PlanError
 from ...loops import Loop
 from ...maps import SetMap
 from ..checks import check_array, check_below, check_offset
-from .skewed import LoopTiles, SkewedPlan
 from .tiles import ChainPlan, LocalSelection, LocalSet, TilePlan
 
 
@@ -22,21 +21,10 @@ def check_chain(chain: ChainPlan, sizes: Mapping[str, int], maps: Mapping[str, S
     if chain.tile_size < 1 or not tiles.loops:
         raise PlanError(f"{where} has no loops, or tiles of no elements")
     _check_loops(where, tiles.loops, sizes, maps)
-    if isinstance(tiles, SkewedPlan):
-        _check_skewed(where, tiles, sizes)
-    else:
-        _check_overlapped(where, tiles, sizes, maps)
+    _check_tiles(where, tiles, sizes, maps)
 
 
-def _check_skewed(where: str, tiles: SkewedPlan, sizes: Mapping[str, int]) -> None:
-    if not tiles.colour_offset.size:
-        raise PlanError(f"{where} has no colours")
-    check_offset(f"{where}, colour_offset", tiles.colour_offset, tiles.n_tiles)
-    for k, (loop, run) in enumerate(zip(tiles.loops, tiles.runs, strict=True)):
-        _check_runs(f"{where}, loop {k + 1} '{loop.name}'", run, tiles.n_tiles, sizes[loop.over])
-
-
-def _check_overlapped(
+def _check_tiles(
     where: str, tiles: TilePlan, sizes: Mapping[str, int], maps: Mapping[str, SetMap]
 ) -> None:
     home = home_of_dats(tiles.loops, maps)
@@ -92,7 +80,7 @@ def _check_set(where: str, of_set: LocalSet, n_tiles: int, n: int) -> None:
     _check_at_most(f"{where}, own", of_set.own, np.diff(of_set.offset))
 
 
-def _check_runs(where: str, lists: LocalSet | LoopTiles, n_tiles: int, n: int) -> None:
+def _check_runs(where: str, lists: LocalSet, n_tiles: int, n: int) -> None:
     check_array(f"{where}, offset", lists.offset, "i8", (n_tiles + 1,))
     runs = lists.first.size
     check_array(f"{where}, first", lists.first, "i4", (runs,))

@@ -10,10 +10,23 @@ from numpy.typing import NDArray
 
 from ...loops import Loop
 from ...maps import offsets_of
-from ..tuned import ChainTuned
-from .skewed import SkewedPlan, as_runs, from_runs
 
 SHORT = 2**16
+Numbers = NDArray[np.int32]
+
+
+def as_runs(elements: Numbers) -> tuple[Numbers, Numbers]:
+    """First number and length of each run of a list. O(n)."""
+    begin = np.flatnonzero(np.diff(elements, prepend=np.int32(-2)) != 1)
+    return elements[begin], np.diff(begin, append=elements.size).astype(np.int32)
+
+
+def from_runs(first: Numbers, length: Numbers) -> Numbers:
+    """The reverse of :func:`as_runs`. O(n)."""
+    begin = np.cumsum(length, dtype=np.int64) - length
+    shift = np.repeat((first - begin).astype(np.int32), length)
+    shift += np.arange(shift.size, dtype=np.int32)
+    return shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +177,9 @@ class ChainPlan:
 
     name: str
     tile_size: int  # elements of the last loop's set in a tile, about
-    tiles: TilePlan | SkewedPlan  # overlapped ones without maps, or skewed ones
-    tuned: tuple[ChainTuned, ...] = ()  # what was timed, oldest first, one for a machine
+    tiles: TilePlan  # without maps
 
     @property
     def kept(self) -> Kept:
-        """What is dropped and zero; nothing for skewed tiles, which store every dat."""
-        return self.tiles.kept if isinstance(self.tiles, TilePlan) else Kept()
+        """What is dropped and zero."""
+        return self.tiles.kept

@@ -64,7 +64,5 @@ def _compile(
         function = scope[f"elements_{i}"]
         options = common | INNER | {"fastmath": one.fastmath}
         scope[f"elements_{i}"] = numba.jit(**options)(function)
-    run = numba.jit(cache=kept is not None, **common)(scope["run"])
-    run.compile(signature)
-    entry: Callable[..., None] = run.overloads[signature].entry_point
+    entry: Callable[..., None] = cache.compiled(scope["run"], signature, kept, common)
     return entry

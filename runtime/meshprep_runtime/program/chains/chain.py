@@ -12,10 +12,8 @@ from ...errors import MeshprepError, check_integer
 from ..checkpoints.checkpoints import Checkpoints
 from ..checkpoints.steps import Step
 from ..dat import ProgramDat
-from ..distributed import DistributedPlan
 from .execute import TiledRun
 from .measured import MeasuredRun
-from .rank_tiles import RankTiledRun
 from .records import (
     Assign,
     Call,
@@ -28,13 +26,11 @@ from .records import (
     with_constants,
 )
 from .reduced import ReducedGlobal
-from .skewed_run import SkewedRun
 from .tiling import (
     TileOptions,
     check_call,
     check_memory,
     measured_run,
-    tiled_on_ranks,
     tiled_run,
 )
 
@@ -69,7 +65,7 @@ class Chain:
     def __init__(self, program: Recorder, length: int, tiles: TileOptions | None = None) -> None:
         check_integer("length of a chain", length, 1, MOST_LOOPS)
         self.length = length
-        self.tiled: dict[Hashable, TiledRun | SkewedRun | MeasuredRun | RankTiledRun] = {}
+        self.tiled: dict[Hashable, TiledRun | MeasuredRun] = {}
         self._tiles = tiles
         self._program = program
         self._queue: list[Record] = []
@@ -162,10 +158,8 @@ class Chain:
         self, key: Hashable, records: list[Record], calls: list[Call], tiles: TileOptions
     ) -> None:
         if key not in self.tiled:
-            plan, sizes = self._program.plan, self._program.plan.sizes
-            if isinstance(plan, DistributedPlan):
-                self.tiled[key] = tiled_on_ranks(calls, plan, tiles)
-            elif tiles.auto:
+            sizes = self._program.plan.sizes
+            if tiles.auto:
                 self.tiled[key] = measured_run(calls, sizes, tiles, self.run)
             else:
                 self.tiled[key] = tiled_run(calls, sizes, tiles)

@@ -1,6 +1,6 @@
 """Runs a chain tile by tile on the host: arrays, second copies, scratch rows, reductions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from .launch import (
 )
 from .numbers import ChainNumbers
 from .records import Call, Record
-from .source import LINE, CallCode, DatCode, elements_text, tile_text
+from .source import LINE, CallCode, DatCode, tile_text
 
 
 class TiledRun:
@@ -33,8 +33,6 @@ class TiledRun:
     copy.
 
     ``dats`` are by the names of ``chain``, and ``seconds`` those that the inspector took.
-    ``combined`` is given what the tiles have reduced, a row a tile, and returns the same of all
-    ranks.
     """
 
     def __init__(
@@ -44,11 +42,9 @@ class TiledRun:
         tiles: TilePlan,
         dats: Mapping[str, ProgramDat],
         seconds: float = 0.0,
-        combined: Callable[[Arrays], Arrays] = dict,
     ) -> None:
         self.tiles = tiles
         self.seconds = seconds
-        self._combined = combined
         self._dats = dict(dats)
         self._codes = {code.dat: code for code in dat_codes(chain, tiles, dats)}
         self._table, self._columns = schedule_table(tiles)
@@ -81,7 +77,7 @@ class TiledRun:
                     self._dats[name].touch()
             raise
         self._swap()
-        reduce_into(records, self._executors, self._combined(arrays))
+        reduce_into(records, self._executors, arrays)
 
     @property
     def nbytes(self) -> int:
@@ -118,9 +114,7 @@ class TiledRun:
 
     def _compiled(self, calls: Sequence[Call], arrays: Arrays) -> Any:
         listed = [run.items is not None for run in self.tiles.runs]
-        functions, of_call = numbered_functions(
-            self._executors, listed, lambda e, some, s: elements_text(e.loop, e.slots, some, s)
-        )
+        functions, of_call = numbered_functions(self._executors, listed)
         codes = [self._call_code(n, call, of_call[n]) for n, call in enumerate(calls)]
         arities = {m: x.table.shape[1] for m, x in self.tiles.maps.items()}
         text = tile_text(

@@ -1,7 +1,7 @@
-"""What every way to run tiles shares: functions, threads, and globals that tiles reduce."""
+"""What running tiles takes: functions, threads, and globals that tiles reduce."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,21 +14,16 @@ from ...kernel.analysis import takes_single
 from ...kernel.compiler import compile_error, import_numba
 from ...loops import Access
 from .records import Assign, Call, Record, add_place
-from .source import FAILED, LINE
+from .source import LINE, elements_text
 
 Arrays = dict[str, NDArray[Any]]
 COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
 
 
 def numbered_functions(
-    executors: Sequence[Executor],
-    listed: Sequence[bool],
-    text_of: Callable[[Executor, bool, str], str],
+    executors: Sequence[Executor], listed: Sequence[bool]
 ) -> tuple[list[Any], list[int]]:
-    """One function for each loop and way to number its elements, and which of them a call takes.
-
-    ``text_of`` gives the text of a function with a suffix.
-    """
+    """One function for each loop and way to number its elements, and which of them a call takes."""
     from .build import ElementFunction
 
     numbers: dict[tuple[int, bool], int] = {}
@@ -37,7 +32,7 @@ def numbered_functions(
         key = (id(executor), some)
         if key not in numbers:
             numbers[key] = len(numbers)
-            text = text_of(executor, some, f"_{numbers[key]}")
+            text = elements_text(executor.loop, executor.slots, some, f"_{numbers[key]}")
             single = takes_single(slot.dtype for slot in executor.slots)
             fast = executor.options.fastmath
             functions.append(ElementFunction(executor.kernel, text, fast, single))
@@ -67,7 +62,7 @@ def launch(
 
     So does an interrupt: nothing writes to the arrays any more when it is raised.
     """
-    taken = np.zeros(2 * LINE, np.int64)
+    taken = np.zeros(LINE, np.int64)
     taken[1] = n_tiles
     failed: list[tuple[int, Exception]] = []
 
@@ -79,7 +74,7 @@ def launch(
             stop()
 
     def stop() -> None:
-        taken[0], taken[FAILED] = n_tiles, 1
+        taken[0] = n_tiles
 
     share(work, min(thread_count(), n_tiles), stop)
     if failed:

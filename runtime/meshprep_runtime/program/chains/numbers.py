@@ -1,6 +1,6 @@
 """A chain as arrays of numbers, for compiled code that serves every chain."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -136,15 +136,6 @@ def number(
         )
     names = dict.fromkeys([*(loop.over for loop in loops), *dats.values()])
     return ChainNumbers(tuple(loops), {s: sizes[s] for s in names}, used, dats)
-
-
-def refuse_matrices(loops: Iterable[Loop], instead: str) -> None:
-    """Raise MeshprepError where a loop adds to a matrix; ``instead`` says what to do."""
-    for loop in (loop for loop in loops if loop.matrices):
-        raise MeshprepError(
-            f"loop '{loop.name}': these tiles cannot add to matrix '{loop.matrices[0].name}': "
-            f"leave the loop out of the chain, or {instead}"
-        )
 
 
 def chain_arrays(chain: ChainNumbers) -> ChainArrays:

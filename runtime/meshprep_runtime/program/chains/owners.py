@@ -28,14 +28,6 @@ def tile_owners(
     ``plans`` are those of the chain's loops; a tile has about ``tile_size`` elements of the last
     loop's set. Raises MeshprepError for a chain that changes nothing.
     """
-    part = all_owners(chain, plans, tile_size)
-    return {s: part[s] for s in chain.owned_sets()}
-
-
-def all_owners(
-    chain: ChainNumbers, plans: Sequence[LoopPlan], tile_size: int
-) -> dict[str, NDArray[np.int32]]:
-    """The tile of every element of every set; see :func:`tile_owners`."""
     if not chain.owned_sets():
         raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
     last = plans[-1]
@@ -47,7 +39,7 @@ def all_owners(
     joined = join(block, _meetings(chain, seed.loop.over, block), size)
     part = {seed.loop.over: joined[block]}
     inherit(chain, part)
-    return part
+    return {s: part[s] for s in chain.owned_sets()}
 
 
 def _elements(plan: LoopPlan) -> int:

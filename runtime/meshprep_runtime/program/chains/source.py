@@ -21,27 +21,8 @@ def run(thread, taken, {params}):
 {body}
         t = fetch_add(taken, 0)
 """
-# Tiles are taken in the order of their colours. A thread waits until all tiles of earlier colours
-# are done: whatever it waits for is being run by another one, so there is no deadlock.
-TAKE_BY_COLOUR = """\
-def run(thread, taken, {params}):
-    stop = taken[1]
-    colour = 0
-    t = fetch_add(taken, 0)
-    while t < stop:
-        while t >= colour_offset[colour + 1]:
-            colour += 1
-        while look(taken, {done}) < colour_offset[colour] and look(taken, {failed}) == 0:
-            rest()
-        if look(taken, {failed}) > 0:
-            break
-{body}
-        fetch_add(taken, {done})
-        t = fetch_add(taken, 0)
-"""
-# Integers of a line of a cache; where threads count what they have taken, done, and failed.
+# Integers of a line of a cache.
 LINE = 16
-DONE, FAILED = LINE, LINE + 1
 
 
 @dataclass(frozen=True)
@@ -73,34 +54,6 @@ class CallCode:
     over: str
     listed: bool
     reduced: Sequence[int]
-
-
-@dataclass(frozen=True)
-class SkewedCode:
-    """A call on the dats themselves: which function, and its maps and arguments."""
-
-    function: int
-    given: Sequence[str]
-
-
-def skewed_elements(loop: Loop, slots: Sequence[Slot], n_tables: int, suffix: str) -> str:
-    """``def elements_0(start, stop, order, ...)`` on the dats themselves."""
-    rows = rows_of(loop, slots)
-    params = [f"m{i}" for i in range(n_tables)] + [f"s{i}" for i in range(len(slots))]
-    return ElementCode(
-        rows, tuple(params), permuted=True, chunks=can_chunk(rows), suffix=suffix
-    ).text()
-
-
-def skewed_text(params: Sequence[str], calls: Sequence[SkewedCode]) -> str:
-    """``def run(thread, taken, ...)``: the loops of a tile on the elements that these list."""
-    lines = []
-    for n, call in enumerate(calls):
-        lines.append(f"state[thread * {LINE}] = {n}")
-        given = ", ".join(call.given)
-        lines.append(f"elements_{call.function}(o{n}[t], o{n}[t + 1], l{n}, {given})")
-    body = "\n".join(f"        {x}" for x in lines)
-    return TAKE_BY_COLOUR.format(params=", ".join(params), body=body, done=DONE, failed=FAILED)
 
 
 def elements_text(loop: Loop, slots: Sequence[Slot], listed: bool, suffix: str) -> str:

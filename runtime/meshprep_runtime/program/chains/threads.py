@@ -2,14 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, TypeVar
 
 from ...cpu.cores import thread_count
 
 R = TypeVar("R")
-# A piece of fewer elements is not worth a thread.
-LEAST = 1 << 14
 
 
 def on_threads(work: Callable[..., R], *items: Iterable[Any]) -> list[R]:
@@ -20,9 +17,3 @@ def on_threads(work: Callable[..., R], *items: Iterable[Any]) -> list[R]:
         return [work(*one) for one in given]
     with ThreadPoolExecutor(many) as pool:
         return list(pool.map(lambda one: work(*one), given))
-
-
-def pieces(n: int) -> list[slice]:
-    """A range cut into as many pieces as there are threads; fewer where they would be small."""
-    many = max(min(thread_count(), n // LEAST), 1)
-    return [slice(a, b) for a, b in pairwise(n * i // many for i in range(many + 1))]

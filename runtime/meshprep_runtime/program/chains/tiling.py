@@ -10,37 +10,27 @@ import numpy as np
 
 from ...errors import MeshprepError, check_integer
 from ...loops import Loop
-from ...plan.chains.skewed import SkewedPlan
 from ...plan.chains.tiles import ChainPlan, Kept, TilePlan
 from ...plan.model import LoopPlan
-from ...plan.tuned import LOOPS, OVERLAPPED, SKEWED, ChainTrial
 from ..dat import ProgramDat
-from ..distributed import DistributedPlan
 from .execute import TiledRun
 from .inspect import schedule, with_maps
 from .launch import executor_of
-from .measured import MeasuredRun, Run
-from .numbers import ChainNumbers, number, refuse_matrices
-from .owners import all_owners, sizes_to_try, tile_owners
-from .rank_tiles import RankTiledRun
+from .measured import LOOPS, MeasuredRun, Run
+from .numbers import ChainNumbers, number
+from .owners import sizes_to_try, tile_owners
 from .records import Call, Watched, common_names
-from .skewed import skewed
-from .skewed_run import SkewedRun
 
 
 @dataclass(frozen=True, eq=False)
 class TileOptions:
-    """How a chain is cut.
-
-    Raises MeshprepError for options that exclude each other.
-    """
+    """How a chain is cut; raises MeshprepError for a size that cannot be."""
 
     # Elements of the last loop's set in a tile, about; None where a schedule says it.
     size: int | None
     # See :class:`Kept`.
     dropped: tuple[ProgramDat, ...] = ()
     zero: tuple[ProgramDat, ...] = ()
-    skewed: bool = False  # tiles that wait for each other, and run nothing twice
     # Schedules of the plan. One that fits is taken.
     saved: tuple[ChainPlan, ...] = ()
     length: int | None = None  # loops of the schedule that was asked for, which must fit
@@ -49,8 +39,6 @@ class TileOptions:
     def __post_init__(self) -> None:
         if self.size is not None:
             check_integer("tile_size", self.size)
-        if self.skewed and (self.dropped or self.zero):
-            raise MeshprepError("skewed tiles store every dat: leave dropped and zero out")
 
     def with_saved(self, chains: Mapping[str, ChainPlan], name: str | None) -> "TileOptions":
         """The options with the schedules of a plan, or with that of one name alone.
@@ -60,10 +48,10 @@ class TileOptions:
         """
         if name is None:
             return replace(self, saved=tuple(chains.values()))
-        if self.size is not None or self.dropped or self.zero or self.skewed or self.auto:
+        if self.size is not None or self.dropped or self.zero or self.auto:
             raise MeshprepError(
-                f"schedule '{name}' says how the chain is cut: leave tile_size, dropped, zero and "
-                "skewed out"
+                f"schedule '{name}' says how the chain is cut: leave tile_size, dropped and "
+                "zero out"
             )
         if name not in chains:
             has = ", ".join(chains) or "none: add a table [chain.NAME] to loops.toml"
@@ -82,15 +70,13 @@ class TileOptions:
         )
 
 
-def tiled_run(
-    calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions
-) -> TiledRun | SkewedRun:
+def tiled_run(calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions) -> TiledRun:
     """Cut a chain into tiles, once for a sequence of loops, dats and maps.
 
     A schedule of the plan is taken where its loops touch the same data in the same way, and what is
     dropped and zero is the same. Raises MeshprepError for arrays that cannot change places: two
     dats in one memory; for a dat to be dropped or zero that the chain does not write, or reads
-    first; for another chain than the schedule's.
+    first; for another chain than the schedule's, and one that adds to a matrix.
     """
     begin = time.perf_counter()
     loops, dats = common_names(calls)
@@ -102,73 +88,48 @@ def tiled_run(
     kept = _kept(options, dats, chain)
     tiles = _saved(chain, kept, options)
     if tiles is None:
-        tiles = cut(chain, plans, options.size or 1, kept, options.skewed)
-    if isinstance(tiles, SkewedPlan):
-        return SkewedRun(calls, tiles, dats, time.perf_counter() - begin)
+        tiles = cut(chain, plans, options.size or 1, kept)
     whole = with_maps(tiles, maps, sizes)
     return TiledRun(calls, chain, whole, dats, time.perf_counter() - begin)
 
 
-def cut(
-    chain: ChainNumbers, plans: Sequence[LoopPlan], size: int, kept: Kept, ahead: bool
-) -> TilePlan | SkewedPlan:
-    """Skewed tiles where ``ahead``, else overlapped ones, without maps.
+def cut(chain: ChainNumbers, plans: Sequence[LoopPlan], size: int, kept: Kept) -> TilePlan:
+    """Overlapped tiles, without maps.
 
-    Raises MeshprepError as these do, and for matrices in overlapped tiles, which run elements more
-    than once.
+    Raises MeshprepError for a chain that changes nothing, and for one that adds to a matrix:
+    elements that run in two tiles would add twice.
     """
-    if ahead:
-        return skewed(chain, all_owners(chain, plans, size))
-    refuse_matrices(chain.loops, "take tiles that run nothing twice: skewed=True")
+    for loop in chain.loops:
+        if loop.matrices:
+            raise MeshprepError(
+                f"loop '{loop.name}' adds to matrix '{loop.matrices[0].name}', so its chain runs "
+                "loop by loop: cut no tiles of it"
+            )
     return schedule(chain, tile_owners(chain, plans, size), kept)
 
 
 def measured_run(
     calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions, alone: Run
 ) -> MeasuredRun:
-    """Loops alone, and tiles of some sizes: skewed, where nothing is dropped or zero, and not.
+    """Loops alone, and tiles of some sizes; no tiles where a loop adds to a matrix.
 
-    Where a chain of the plan was tuned on this machine, what came out is taken without timing.
     Raises as :func:`tiled_run` does.
     """
-    loops, dats = common_names(calls)
+    loops, _ = common_names(calls)
     maps = {n: m for call in calls for n, m in executor_of(call).plan.maps.items()}
     chain = number(loops, sizes, maps)
-    kept = _kept(options, dats, chain)
-    known = _tuned(chain, kept, options)
 
-    def way(trial: tuple[str, int]) -> Callable[[], Run]:
-        chosen = replace(options, size=trial[1], skewed=trial[0] == SKEWED, auto=False)
+    def way(size: int) -> Callable[[], Run]:
+        chosen = replace(options, size=size, auto=False)
         return lambda: tiled_run(calls, sizes, chosen)
 
-    kinds = (OVERLAPPED,) if kept.all else (SKEWED, OVERLAPPED)
-    if any(loop.matrices for loop in loops):
-        kinds = (SKEWED,)
-    tried = [(kind, size) for size in sizes_to_try(chain) for kind in kinds]
-    if known is not None:
-        tried = [(known.way, known.tile_size)] if known.way != LOOPS else []
+    tried = [] if any(loop.matrices for loop in loops) else sizes_to_try(chain)
     ways: dict[str, Callable[[], Run]] = {LOOPS: lambda: alone}
-    ways |= {f"{kind} tiles of {size}": way((kind, size)) for kind, size in tried}
-    return MeasuredRun(ways, None if known is None else str(known))
+    ways |= {f"tiles of {size}": way(size) for size in tried}
+    return MeasuredRun(ways)
 
 
-def _tuned(chain: ChainNumbers, kept: Kept, options: TileOptions) -> ChainTrial | None:
-    """What was fastest on this machine for a chain of the plan that touches the same data."""
-    from ...tuning.machines import this_cpu
-
-    machine = this_cpu().machine
-    found = [
-        entry.best
-        for one in options.saved
-        for entry in one.tuned
-        if entry.machine == machine
-        and one.kept == kept
-        and not first_difference(one.tiles.loops, chain.loops)
-    ]
-    return found[-1] if found else None
-
-
-def _saved(chain: ChainNumbers, kept: Kept, options: TileOptions) -> TilePlan | SkewedPlan | None:
+def _saved(chain: ChainNumbers, kept: Kept, options: TileOptions) -> TilePlan | None:
     """The schedule of the plan that fits."""
     if options.length is not None:
         (named,) = options.saved
@@ -180,8 +141,7 @@ def _saved(chain: ChainNumbers, kept: Kept, options: TileOptions) -> TilePlan | 
             )
         return named.tiles
     for one in options.saved:
-        ahead = isinstance(one.tiles, SkewedPlan)
-        same = (one.tile_size, ahead, one.kept) == (options.size, options.skewed, kept)
+        same = (one.tile_size, one.kept) == (options.size, kept)
         if same and not first_difference(one.tiles.loops, chain.loops):
             return one.tiles
     return None
@@ -251,18 +211,3 @@ def _names(
                 f"{dat!r} cannot be dropped or zero: no loop of the chain writes it"
             )
     return frozenset(names[id(dat)] for dat in chosen)
-
-
-def tiled_on_ranks(
-    calls: Sequence[Call], plan: DistributedPlan, options: TileOptions
-) -> RankTiledRun:
-    """:func:`tiled_run` on ranks; collective.
-
-    Raises DistributedError on all ranks, as :func:`tiled_run`, and for a loop that sends increments
-    back.
-    """
-    check_memory(calls)
-    loops, dats = common_names(calls)
-    written = frozenset(name for loop in loops for name in loop.written)
-    kept = Kept(_names(options.dropped, dats, written), _names(options.zero, dats, written))
-    return RankTiledRun(calls, plan, options.size or 1, kept)

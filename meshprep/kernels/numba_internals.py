@@ -1,18 +1,43 @@
-"""How numba compiles kernels and helpers: by fewer passes, and each helper once.
+"""Kernels and helpers compiled by private parts of numba: by fewer passes, each helper once.
+
+Used with the versions of numba that were tried (:data:`compiled.TRIED`), and nowhere else imported.
 
 A helper, or a function that numba brings, such as np.empty, is left as LLVM's code. The kernel
 links all that it calls, each part once, and only the whole is optimised and made machine code.
 """
 
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import hashlib
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import cgutils, codegen, compiler, compiler_machinery, typed_passes, untyped_passes
+import numba
+from numba.core import (
+    caching,
+    cgutils,
+    codegen,
+    compiler,
+    compiler_machinery,
+    config,
+    serialize,
+    typed_passes,
+    types,
+    untyped_passes,
+)
+from numba.core.runtime import rtsys
+
+from meshprep_runtime.kernel.analysis import INNER
+
+from .machine_code import digest, folder, load, save, shipped
+
+# In calls between compiled functions these are taken as 64 bits.
+NARROW = (types.int8, types.int16, types.int32, types.uint8, types.uint16, types.uint32)
+CHECKED = getattr(config, "BOUNDSCHECK", None)
 
 UNUSED_PASSES = (
     untyped_passes.WithLifting,
@@ -23,6 +48,42 @@ UNUSED_PASSES = (
     untyped_passes.LiteralPropagationSubPipelinePass,
     typed_passes.NopythonRewrites,
 )
+
+
+def quick_kernel(function: Callable[..., Any]) -> Any:
+    """What :func:`compiled.kernel` makes of a function."""
+    jit: Any = numba.njit
+    made = jit(pipeline_class=KernelCompiler, nogil=True, no_cfunc_wrapper=True)(function)
+    made._cache = _Kept(made)
+    _take_one_integer(made)
+    return made
+
+
+def quick_helper(function: Callable[..., Any], options: Mapping[str, bool]) -> Any:
+    """What :func:`compiled.helper` and :func:`compiled.inlined` make of a function."""
+    # an inlined one counts no references to arrays; of what another is not told it takes after
+    # its caller
+    counts = not options.get("forceinline", False)
+    jit: Any = numba.njit
+    made = jit(pipeline_class=HelperCompiler, _nrt=counts, **INNER, **options)(function)
+    _take_one_integer(made)
+    return made
+
+
+def _take_one_integer(made: Any) -> None:
+    """Calls with a number from an array, or with a literal, are no reason to compile again."""
+    template = made.get_call_template
+
+    def widened(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
+        found = template([_wide(a) for a in args], {k: _wide(a) for k, a in kws.items()})
+        return (*found[:2], args, kws)
+
+    made.get_call_template = widened
+
+
+def _wide(argument: Any) -> Any:
+    plain = types.unliteral(argument)
+    return types.int64 if plain in NARROW else plain
 
 
 class _Shared(compiler.Compiler):
@@ -196,3 +257,81 @@ class _Nowhere:
 
     def set_env(self, env_name: str, env: Any) -> None:
         """Left to the kernel."""
+
+
+class _Kept(caching._Cache):
+    """The machine code of one kernel on disk, one file for all that it depends on."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = dispatcher
+
+    @property
+    def cache_path(self) -> str:
+        return str(folder())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled kernel for these types, None where there is none."""
+        # what numba would load here, for half a second, serves compiling alone
+        rtsys.initialize(target_context)
+        triple, *own = target_context.codegen().magic_tuple()
+        came = shipped()
+        family = "" if came is None else self._name(sig, (triple, came.family, ""))
+        for content in load(self._name(sig, (triple, *own)), family):
+            # what was compiled may name modules that have moved since
+            with suppress(pickle.UnpicklingError, EOFError, ImportError, AttributeError):
+                return _rebuilt(target_context, *pickle.loads(content))
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep it for other processes."""
+        if folder() is not None and not data.library.has_dynamic_globals:
+            name = self._name(sig, data.codegen.magic_tuple())
+            # the annotated source is long, and nobody reads it
+            save(name, serialize.dumps(data._replace(type_annotation="")._reduce()))
+
+    def _name(self, sig: Any, target: tuple[str, ...]) -> str:
+        function = self._dispatcher.py_func
+        parts = (digest(function), _describe(sig), target, CHECKED)
+        name = hashlib.sha256(repr(parts).encode()).hexdigest()
+        return f"{function.__module__}.{function.__qualname__}-{name[:32]}.nbc"
+
+    def enable(self) -> None:
+        """Always enabled."""
+
+    def disable(self) -> None:
+        """Always enabled."""
+
+    def flush(self) -> None:
+        """Nothing is kept in memory."""
+
+
+def _rebuilt(target_context: Any, stored: Any, function: Any, *others: Any) -> Any:
+    """A kernel from its file.
+
+    Its bitcode, half of the time that this would take, is read where a kernel that calls it is
+    compiled.
+    """
+    name, kind, (code, bitcode) = stored
+    own = target_context.codegen()
+    own._engine._defined_symbols |= {function.llvm_func_name, function.llvm_cpython_wrapper_name}
+    bare = name, kind, (code, _no_bitcode())
+    # while another kernel is compiled, this one would be taken for a helper
+    with libraries(own, partial(codegen.JITCodeLibrary, own)):
+        made = compiler.CompileResult._rebuild(target_context, bare, function, *others)
+    made.library._get_module_for_linking = cache(partial(llvm.parse_bitcode, bitcode))
+    return made
+
+
+@cache
+def _no_bitcode() -> bytes:
+    """A module without functions."""
+    return bytes(llvm.parse_assembly("").as_bitcode())
+
+
+def _describe(arguments: Iterable[Any]) -> tuple[object, ...]:
+    """The types of a call in words; named tuples with their fields, whose order counts."""
+    found: list[object] = []
+    for one in arguments:
+        inner = _describe(getattr(one, "types", ()))
+        found.append((str(one), getattr(one, "fields", ()), inner))
+    return tuple(found)

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import MeshprepError
-from ..programs import CudaProgram
-from ..protocols import Call
-from ..shape import C_TYPES
+from meshprep_runtime.cuda.programs import CudaProgram
+from meshprep_runtime.cuda.protocols import Call
+from meshprep_runtime.cuda.shape import C_TYPES
+from meshprep_runtime.errors import MeshprepError
+
 from .checked import launch_checked
 
 ALIGNED = 256

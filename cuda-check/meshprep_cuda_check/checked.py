@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import MeshprepError, MissingPackageError
-from ...kernel.bind import Binder
-from ..parameters import Parameter
-from ..programs import CudaProgram, Launch
-from ..reductions import join
+from meshprep_runtime.cuda.parameters import Parameter
+from meshprep_runtime.cuda.programs import CudaProgram, Launch
+from meshprep_runtime.cuda.reductions import join
+from meshprep_runtime.errors import MeshprepError, MissingPackageError
+from meshprep_runtime.kernel.bind import Binder
 
 COMPILER = "g++"
 FLAGS = ("-std=c++20", "-O1", "-fwrapv", "-shared", "-fPIC")
