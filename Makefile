@@ -1,23 +1,28 @@
 # `make demo` and `make test` make the environment they need; nothing else has to be installed.
 PYTHON ?= python3
 VENV   ?= .venv
-BIN    := $(VENV)/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN    := $(VENV)/$(SCRIPTS)
 STAMP  := $(VENV)/.meshprep-installed
 # All distributions, from the working tree.
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := -m pip install --quiet --disable-pip-version-check
+PIP    := $(BIN)/python $(INSTALL)
 # Tests of a file share what it prepares, so that one worker runs them all.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+RUN_TESTS := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python $(RUN_TESTS)
 # Many tests start Python, which would translate every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
 FUZZ ?=
 
-.PHONY: help demo test test-ci test-all wheel fuzz lint readers docs format env bench clean
+.PHONY: help demo test test-ci test-all test-lowest test-newest wheel fuzz lint readers docs format env bench clean
 
 help:
 	@echo "make demo     generate a mesh, reorder it, time a loop before and after"
 	@echo "make test     run the tests, all but the slow ones"
 	@echo "make test-ci  the slow ones, too, as CI does; make test-all: all of them"
+	@echo "make test-lowest, make test-newest    the demo and the tests with the lowest versions that"
+	@echo "              are declared, and with the newest, pre-releases too (TESTS=tests/runtime)"
 	@echo "make wheel    wheels in dist/, with the kernels compiled for this kind of processor"
 	@echo "make fuzz     20,000 random combinations of meshes, loops and options (FUZZ=--help)"
 	@echo "make readers  install VTK and Gmsh, which then check our files in the tests"
@@ -49,6 +54,18 @@ test-ci: env
 
 test-all: env
 	$(PYTEST)
+
+# In environments of their own. TESTS= are the files and folders that run.
+TESTS ?=
+ANY_newest := --pre
+
+test-lowest test-newest: test-%:
+	$(PYTHON) -m venv $(BUILD)/$*
+	$(PYTHON) tests/versions.py $* > $(BUILD)/$*.txt
+	$(BUILD)/$*/$(SCRIPTS)/python $(INSTALL) --upgrade $(ANY_$*) -r $(BUILD)/$*.txt
+	$(BUILD)/$*/$(SCRIPTS)/python $(INSTALL) --no-deps -e ./runtime -e ./cuda-check -e .
+	$(BUILD)/$*/$(SCRIPTS)/python examples/demo.py
+	$(BUILD)/$*/$(SCRIPTS)/python $(RUN_TESTS) -m "not slow and not long" $(TESTS)
 
 # Machine code for a family of processors, for this Python and this numba. TASKS= compiles for the
 # default reordering of a Gmsh mesh alone, BUILD is where the machine code is put together.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # By module.
 _NAMES = {
-    "meshprep_runtime": "Access Arg Loop MeshprepError Ordering ParLoop Plan PlanError",
+    "meshprep_runtime": "Access Arg Loop MeshprepError Ordering ParLoop Plan PlanError __version__",
     "meshprep.io": "read write",
     "meshprep.io.meshio_objects": "from_meshio to_meshio",
     "meshprep.io.networkx_objects": "from_networkx to_networkx",

@@ -35,12 +35,21 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Say last what the tests that were skipped need."""
+    from skips import missing
+
+    for line in missing(r.longrepr[2] for r in terminalreporter.stats.get("skipped", ())):
+        terminalreporter.write_line(f"skipped: {line}")
+
+
 def _link_kernels(place):
     usual = root()
     if usual is not None:
         for path in (usual / "kernels", place):
             path.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
+        # not everybody may link on Windows, where each state compiles its own
+        with suppress(FileExistsError if os.name == "posix" else OSError):
             (place / "kernels").symlink_to(usual / "kernels")
 
 

@@ -26,8 +26,8 @@ def run(
 ) -> int:
     """Prove that a plan or a file of parts is right.
 
-    Looks at offsets, caps, staging, colours and halos. Ranks of mpiexec prove a file of parts
-    together.
+    Looks at offsets, caps, staging, colours, halos and figures. Ranks of mpiexec prove a file of
+    parts together.
     """
     from meshprep.distribute.check import check_parts
     from meshprep.distribute.job import kind_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .messages import LONGEST_WORD, one_line, shortened
+from .messages import LONGEST_WORD, one_line, shortened, tell
 from .stopping import stop_if_asked
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _lines() -> Iterator[tuple[Report, Compiling]]:
         stop_if_asked()
         # a stage that is under way has its line already
         if done == int(done) and line != told:
-            typer.echo(f"meshprep: {line}", err=True)
+            tell(f"meshprep: {line}")
             told = line
 
     yield report, _CompilationTold(lambda: stage)
@@ -145,7 +145,7 @@ def _watched(compiling: Compiling) -> Iterator[None]:
 
 def note(text: str, quiet: bool = False) -> None:
     if not quiet:
-        typer.echo(f"meshprep: {one_line(text)}", err=True)
+        tell(f"meshprep: {one_line(text)}")
 
 
 def show(text: str) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from meshprep_runtime.errors import MeshprepError
 
 from . import mpi
-from .messages import one_line
+from .messages import one_line, tell
 from .output import own_stdout
-from .process import own_process
+from .process import own_process, streams
 from .stopping import asked, stoppable
 
 FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
@@ -28,6 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     trace = "--traceback" in args
     args = [a for a in args if a != "--traceback"] or ["--help"]
+    with streams():
+        return _run(args, trace)
+
+
+def _run(args: Sequence[str], trace: bool) -> int:
     code = 0
     try:
         with stoppable(), mpi.one_voice(), own_stdout():
@@ -80,7 +85,7 @@ def _gone(flag: str) -> str:
 
 
 def _fail(text: str, code: int) -> int:
-    print(f"meshprep: error: {one_line(text)}", file=sys.stderr)  # noqa: T201
+    tell(f"meshprep: error: {one_line(text)}")
     return code
 
 

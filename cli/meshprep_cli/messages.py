@@ -1,5 +1,8 @@
 """Messages of one line."""
 
+import sys
+from contextlib import suppress
+
 # Letters of a word of a message, and of a message.
 LONGEST_WORD, LONGEST_MESSAGE = 300, 3000
 
@@ -17,3 +20,9 @@ def one_line(text: str) -> str:
     """A message as one line, long names shortened."""
     line = " ".join(shortened(word, LONGEST_WORD) for word in text.split())
     return shortened(line, LONGEST_MESSAGE)
+
+
+def tell(line: str) -> None:
+    """Print a line on standard error, where that takes any: a full disk there stops no work."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)  # noqa: T201

@@ -67,9 +67,9 @@ def run(
     files.check(plans)
     watch = console.Stopwatch()
     comparison = compare(plans, assumptions)
-    silent = shown.quiet or not files.outputs
+    silent = shown.quiet or not (files.outputs or files.meshes)
     drawn = files.meshes and (pictures.html or pictures.png or pictures.figures)
-    tasks = [*read_tasks(map(MeshSource, files.meshes)), "pictures"] if drawn else []
+    tasks = [*read_tasks(map(MeshSource, files.meshes)), *["pictures"] * bool(drawn)]
     with console.compiled_ahead(tasks, silent) as report:
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, shown)

@@ -26,7 +26,8 @@ class Splitting:
             "--cut",
             help="Who owns what: annealed, metis, refined, rcb, curve, or file:PARTS, a .npy "
             "array or a text with the part of each element. "
-            "Default: annealed; refined with --slices; metis for a file of parts.",
+            "Default: annealed; refined with --slices; metis, where it is installed, for a file "
+            "of parts.",
             show_default=False,
         ),
     ] = None

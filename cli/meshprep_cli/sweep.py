@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meshprep.loops.options import Options
+from meshprep_runtime.errors import listed as all_of
 
 from . import console, options, process
 from .groups import listed, words
@@ -93,8 +94,10 @@ def run(
     tasks = sweep_tasks(jobs, job.source)
     with console.compiled_ahead(tasks, shown.quiet) as report:
         result = run_sweep(job, report)
-    for name, reason in result.failures:
-        console.note(f"no plan {name}: {reason}", shown.quiet)
+    reasons = dict.fromkeys(reason for _, reason in result.failures)
+    for reason in reasons:
+        without = all_of([name for name, why in result.failures if why == reason])
+        console.note(f"no plan {without}: {reason}", shown.quiet)
     if shown.as_json:
         console.show_json(result.to_dict())
         return

@@ -49,6 +49,10 @@ static int run(mp_plan *plan, long steps, const char *result, char *error)
     mp_map *map = cells ? mp_read_map(plan, MAP, error) : NULL;
     mp_loop *loop = map ? mp_read_loop(plan, LOOP, NULL, error) : NULL;
     int failed = loop == NULL;
+    if (!failed && (map->arity != 2 || map->size != loop->size || map->to_size != cells->size)) {
+        mp_say(error, LOOP, "is not over edges between two cells");
+        failed = 1;
+    }
     if (!failed) {
         size_t n = (size_t)cells->size;
         double *old_t = (double *)malloc(n * sizeof *old_t);

@@ -104,8 +104,10 @@ class ArgumentReader {
   std::size_t at_ = 0;
 };
 
-inline std::vector<Described> described(const std::string& json) {
+inline std::vector<Described> described(const std::string& json) try {
   return ArgumentReader(json).list();
+} catch (const std::logic_error&) {  // of numbers that are none
+  throw Error("the plan's list of arguments cannot be read: make it anew");
 }
 
 // What is compared, word for word: of the call, and of the plan.
@@ -132,6 +134,9 @@ void check_argument(Plan& plan, const Loop& loop, std::size_t& position, A& arg)
   arg.full = planned.full;
   if constexpr (A::reach == Reach::mapped) {
     const mp_map& map = *plan.map(arg.map).data;
+    same(where, "the set that the map goes from", loop.over, plan.map(arg.map).from_set);
+    if (arg.column < 0 || arg.column >= map.arity)
+      throw Error(where + ": the map has " + std::to_string(map.arity) + " columns in the plan");
     arg.table = map.table + arg.column;
     arg.arity = map.arity;
   }

@@ -8,7 +8,10 @@
  *     #include "meshprep_parts.h"
  *
  * The tables of the file are checked against its seal, and the arrays of the part against their
- * digest. Of other parts nothing is read. For machines with the least byte first.
+ * digest; runs and messages also against each other, so that no loop over them leaves its memory. Of
+ * the other arrays mp_part_array() knows only the length: take mp_part_indices() and
+ * mp_part_offset() for those that index others. Of other parts nothing is read. For machines with
+ * the least byte first.
  */
 #ifndef MESHPREP_PARTS_H
 #define MESHPREP_PARTS_H
@@ -45,6 +48,13 @@ void mp_close_part(mp_part *part);
  * each; it belongs to the part. */
 const void *mp_part_array(const mp_part *part, const char *name, size_t bytes, int64_t *rows,
                           char *error);
+/* The same of int32 with `columns` a row, all from `least` to end - 1: of "maps/edges->cells/table"
+ * from 0 to the cells that the part has, owned, exec and halo. */
+const int32_t *mp_part_indices(const mp_part *part, const char *name, int64_t columns,
+                               int64_t least, int64_t end, int64_t *rows, char *error);
+/* The same of int64, `n` and one more, that ascend from 0 to `end`, such as block_offset. */
+const int64_t *mp_part_offset(const mp_part *part, const char *name, int64_t end, int64_t *n,
+                              char *error);
 int mp_part_runs(const mp_part *part, const char *set, mp_runs *runs, char *error);
 /* `kind` is "send_exec", "send_halo", "receive_exec" or "receive_halo". */
 int mp_part_messages(const mp_part *part, const char *set, const char *kind, mp_messages *messages,
@@ -56,7 +66,8 @@ int mp_part_messages(const mp_part *part, const char *set, const char *kind, mp_
 
 #endif /* MESHPREP_PARTS_H */
 
-#ifdef MESHPREP_PARTS_IMPLEMENTATION
+#if defined(MESHPREP_PARTS_IMPLEMENTATION) && !defined(MESHPREP_PARTS_IMPLEMENTED)
+#define MESHPREP_PARTS_IMPLEMENTED
 
 typedef struct {
     char *name;
@@ -66,7 +77,7 @@ typedef struct {
 } mp_slice;
 
 struct mp_part {
-    int64_t n;
+    int64_t n, parts;
     mp_slice *slices;
 };
 
@@ -76,21 +87,25 @@ static int mp_check_parts_seal(FILE *file, const char *path, char *error)
     mp_sha sha = {{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
                    0x1f83d9ab, 0x5be0cd19}, {0}, 0, 0};
     char seal[MP_SEAL + 1] = {0}, expected[MP_SEAL + 1] = {0}, digest[65], given[65] = {0};
-    long long begin, end;
-    int byte;
+    long long begin, end, at = MP_SEAL;
+    uint8_t piece[4096];
+    size_t n = 1;
     if (fread(seal, 1, MP_SEAL, file) != MP_SEAL || strncmp(seal, "meshprep-parts ", 15) != 0)
         return mp_say(error, path, "no parts: give a .parts.h5 file that meshprep wrote"), 0;
     if (sscanf(seal, "meshprep-parts 1\nsha256 %64s\nslices %lld %lld\n", given, &begin, &end) != 3)
         return mp_say(error, path, "parts of another version: split anew"), 0;
-    for (long long at = MP_SEAL; (byte = getc(file)) != EOF; at++) {
-        uint8_t one = (uint8_t)byte;
+    while (n > 0) {
+        size_t most = sizeof piece;
         if (at == begin && end > begin) {
             if (fseek(file, (long)end, SEEK_SET) != 0)
                 break;
-            at = end - 1;
-            continue;
+            at = end;
         }
-        mp_sha_add(&sha, &one, 1);
+        if (at < begin && begin - at < (long long)most)
+            most = (size_t)(begin - at);
+        n = fread(piece, 1, most, file);
+        mp_sha_add(&sha, piece, n);
+        at += (long long)n;
     }
     mp_sha_text(&sha, digest);
     snprintf(expected, sizeof expected, "meshprep-parts 1\nsha256 %s\nslices %lld %lld\n", digest,
@@ -181,26 +196,55 @@ static char *mp_next_name(char **at)
     return name;
 }
 
-/* Where a dataset lies, and the bytes of one of its rows. */
-static int mp_place(mp_plan *file, const char *path, int64_t *address, size_t *row, char *error)
+/* Where a dataset lies, how many rows it has, and the bytes of one. */
+static int mp_place(mp_plan *file, const char *path, int64_t *address, int64_t *rows, size_t *row,
+                    char *error)
 {
-    hsize_t shape[4] = {0, 1, 1, 1};
-    hid_t set = mp_exists(file, path) ? H5Dopen2(file->file, path, H5P_DEFAULT) : -1;
-    if (set < 0)
+    hsize_t shape[4] = {0, 1, 1, 1}, bytes = 0;
+    int done = 0;
+    if (!mp_exists(file, path))
         return mp_say(error, path, "is missing"), 0;
-    hid_t space = H5Dget_space(set), type = H5Dget_type(set);
-    int rank = H5Sget_simple_extent_ndims(space), done = rank >= 1 && rank <= 4;
-    if (done) {
-        H5Sget_simple_extent_dims(space, shape, NULL);
-        *row = H5Tget_size(type) * (size_t)(shape[1] * shape[2] * shape[3]);
-        haddr_t where = H5Dget_offset(set);
-        done = where != HADDR_UNDEF || shape[0] == 0;
-        *address = where == HADDR_UNDEF ? 0 : (int64_t)where;
-    }
-    H5Tclose(type);
-    H5Sclose(space);
-    H5Dclose(set);
+    H5E_BEGIN_TRY {
+        hid_t set = H5Dopen2(file->file, path, H5P_DEFAULT);
+        hid_t space = set < 0 ? -1 : H5Dget_space(set), type = set < 0 ? -1 : H5Dget_type(set);
+        int rank = space < 0 ? 0 : H5Sget_simple_extent_ndims(space);
+        if (type >= 0 && rank >= 1 && rank <= 4 && mp_is_plain(file, set, space, rank, shape)) {
+            haddr_t where = H5Dget_offset(set);
+            *row = H5Tget_size(type) * (size_t)(shape[1] * shape[2] * shape[3]);
+            *rows = (int64_t)shape[0];
+            *address = where == HADDR_UNDEF ? 0 : (int64_t)where;
+            done = H5Fget_filesize(file->file, &bytes) >= 0 &&
+                   (where == HADDR_UNDEF ? shape[0] == 0 : where <= bytes);
+        }
+        if (type >= 0)
+            H5Tclose(type);
+        if (space >= 0)
+            H5Sclose(space);
+        if (set >= 0)
+            H5Dclose(set);
+    } H5E_END_TRY;
     return done ? 1 : (mp_say(error, path, "is not stored as plain rows"), 0);
+}
+
+/* The rows ends[0] to ends[1] - 1 of a dataset; their bytes go into `sha`. */
+static int mp_read_slice(mp_plan *file, FILE *bytes, const char *path, const int64_t *ends,
+                         mp_slice *one, mp_sha *sha, char *error)
+{
+    int64_t address = 0, rows = 0;
+    if (!mp_place(file, path, &address, &rows, &one->row_bytes, error))
+        return 0;
+    if (ends[0] < 0 || ends[1] < ends[0] || ends[1] > rows)
+        return mp_say(error, path, "the part has rows that there are not: split the mesh anew"), 0;
+    one->rows = ends[1] - ends[0];
+    size_t size = (size_t)one->rows * one->row_bytes;
+    one->values = (uint8_t *)malloc(size ? size : 1);
+    if (one->values == NULL)
+        return mp_say(error, path, "out of memory"), 0;
+    if (fseek(bytes, (long)(address + ends[0] * (int64_t)one->row_bytes), SEEK_SET) != 0 ||
+        fread(one->values, 1, size, bytes) != size)
+        return mp_say(error, path, "cut short: split the mesh anew"), 0;
+    mp_sha_add(sha, one->values, size);
+    return 1;
 }
 
 /* The slices of a part, by the tables; their bytes go into `sha`. */
@@ -211,34 +255,28 @@ static int mp_read_slices(mp_plan *file, FILE *bytes, const char *at, int64_t pa
     int64_t shape[2] = {0, 0};
     snprintf(path, sizeof path, "%s/datasets", at);
     char *names = mp_text_at(file, path, error), *next = names;
+    if (names == NULL)
+        return 0;
     snprintf(path, sizeof path, "%s/offset", at);
     int64_t *offset = (int64_t *)mp_read(file, path, H5T_NATIVE_INT64, 2, shape, error);
-    int good = names != NULL && offset != NULL && part >= 0 && part + 1 < shape[1];
+    int good = offset != NULL && shape[1] - 1 == into->parts;
+    if (offset != NULL && !good)
+        mp_say(error, path, "has not one column a part and one more: split the mesh anew");
     if (good && (into->slices = (mp_slice *)calloc((size_t)shape[0] + 1, sizeof(mp_slice))) == NULL)
-        good = 0;
+        good = (mp_say(error, path, "out of memory"), 0);
     for (int64_t i = 0; good && i < shape[0]; i++) {
         mp_slice *one = &into->slices[into->n];
-        const int64_t *ends = offset + i * shape[1] + part;
-        int64_t address = 0;
-        if ((one->name = mp_next_name(&next)) == NULL ||
-            strlen(at) + strlen(one->name) + 2 > MP_NAME) {
-            good = 0;
+        if ((one->name = mp_next_name(&next)) == NULL) {
+            good = (mp_say(error, path, "lists other datasets than there are"), 0);
             break;
         }
         into->n++;
-        snprintf(path, sizeof path, "%.60s/%.900s", at, one->name);
-        if (!(good = mp_place(file, path, &address, &one->row_bytes, error)))
+        if (strlen(at) + strlen(one->name) + 2 > MP_NAME) {
+            good = (mp_say(error, path, "a name in it is too long"), 0);
             break;
-        one->rows = ends[1] - ends[0];
-        size_t size = (size_t)one->rows * one->row_bytes;
-        one->values = (uint8_t *)malloc(size ? size : 1);
-        long from = (long)(address + ends[0] * (int64_t)one->row_bytes);
-        good = one->rows >= 0 && one->values != NULL && fseek(bytes, from, SEEK_SET) == 0 &&
-               fread(one->values, 1, size, bytes) == size;
-        if (good)
-            mp_sha_add(sha, one->values, size);
-        else
-            mp_say(error, path, "cut short: split the mesh anew");
+        }
+        snprintf(path, sizeof path, "%.60s/%.900s", at, one->name);
+        good = mp_read_slice(file, bytes, path, offset + i * shape[1] + part, one, sha, error);
     }
     free(names);
     free(offset);
@@ -257,17 +295,24 @@ mp_part *mp_open_part(const char *path, int64_t parts, int64_t part, char *error
     mp_plan file = {-1};
     mp_part *made = (mp_part *)calloc(1, sizeof *made);
     int good = made != NULL && mp_check_parts_seal(bytes, path, error);
-    if (good && (file.file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT)) < 0)
-        good = (mp_say(error, path, "HDF5 cannot open it"), 0);
+    if (made == NULL)
+        mp_say(error, path, "out of memory");
+    H5E_BEGIN_TRY {
+        if (good && (file.file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT)) < 0)
+            good = (mp_say(error, path, "HDF5 cannot open it"), 0);
+    } H5E_END_TRY;
     snprintf(at, sizeof at, "/parts/%lld", (long long)parts);
     if (good && (!mp_exists(&file, at) || part < 0 || part >= parts))
         good = (mp_say(error, path, "is not split into so many parts, or has no such part: "
                                     "meshprep info lists them"), 0);
+    if (good)
+        made->parts = parts;
     good = good && mp_read_slices(&file, bytes, at, part, made, &sha, error);
     if (good) {
         snprintf(name, sizeof name, "%s/digest", at);
         uint8_t *all = (uint8_t *)mp_read(&file, name, H5T_NATIVE_UINT8, 2, shape, error);
-        for (int i = 0; all != NULL && shape[1] == 32 && i < 32; i++)
+        int digests = all != NULL && shape[0] == parts && shape[1] == 32;
+        for (int i = 0; digests && i < 32; i++)
             snprintf(expected + 2 * i, 3, "%02x", all[part * 32 + i]);
         free(all);
         mp_sha_text(&sha, digest);
@@ -310,16 +355,44 @@ const void *mp_part_array(const mp_part *part, const char *name, size_t bytes, i
     return mp_say(error, name, "is not in the part"), (const void *)NULL;
 }
 
+const int32_t *mp_part_indices(const mp_part *part, const char *name, int64_t columns,
+                               int64_t least, int64_t end, int64_t *rows, char *error)
+{
+    const int32_t *values = (const int32_t *)mp_part_array(
+        part, name, (size_t)columns * sizeof *values, rows, error);
+    int good = values != NULL && mp_inside(values, *rows * columns, least, end, name, error);
+    return good ? values : NULL;
+}
+
+const int64_t *mp_part_offset(const mp_part *part, const char *name, int64_t end, int64_t *n,
+                              char *error)
+{
+    const int64_t *offset = (const int64_t *)mp_part_array(part, name, sizeof *offset, n, error);
+    int good = offset != NULL && mp_is_offset(offset, (*n)--, end, name, error);
+    return good ? offset : NULL;
+}
+
 int mp_part_runs(const mp_part *part, const char *set, mp_runs *runs, char *error)
 {
     char name[MP_NAME];
-    int64_t n = 0;
+    int64_t n = 0, own = 0, copies = 0;
+    snprintf(name, sizeof name, "sets/%.900s/original", set);
+    const void *found = mp_part_array(part, name, 8, &own, error);
+    snprintf(name, sizeof name, "sets/%.900s/copies", set);
+    found = found ? mp_part_array(part, name, 8, &copies, error) : NULL;
     snprintf(name, sizeof name, "sets/%.900s/counts", set);
-    const int64_t *counts = (const int64_t *)mp_part_array(part, name, 8, &n, error);
+    const int64_t *counts =
+        found ? (const int64_t *)mp_part_array(part, name, 8, &n, error) : NULL;
     if (counts == NULL)
         return 0;
     if (n != 5)
         return mp_say(error, name, "must be five numbers"), 0;
+    for (int i = 0; i < 5; i++)
+        if (counts[i] < 0 || counts[i] > INT64_MAX / 4)
+            return mp_say(error, name, "holds a number that none can be: split the mesh anew"), 0;
+    if (counts[1] > counts[2] || counts[2] != own || counts[3] + counts[4] != copies)
+        return mp_say(error, name, "does not count the elements that the part has: "
+                                   "split the mesh anew"), 0;
     runs->first = counts[0];
     runs->core = counts[1];
     runs->owned = counts[2];
@@ -332,22 +405,27 @@ int mp_part_messages(const mp_part *part, const char *set, const char *kind, mp_
                      char *error)
 {
     char name[MP_NAME];
-    int64_t n = 0;
-    snprintf(name, sizeof name, "sets/%.900s/%.40s/parts", set, kind);
-    messages->parts = (const int32_t *)mp_part_array(part, name, 4, &messages->neighbours, error);
-    snprintf(name, sizeof name, "sets/%.900s/%.40s/offset", set, kind);
-    messages->offset = (const int64_t *)mp_part_array(part, name, 8, &n, error);
+    mp_runs runs;
+    int64_t n = 0, end, sends = strncmp(kind, "send", 4) == 0;
     messages->rows = NULL;
-    if (messages->parts == NULL || messages->offset == NULL)
+    if (!mp_part_runs(part, set, &runs, error))
         return 0;
-    if (n != messages->neighbours + 1)
-        return mp_say(error, name, "has not one entry a neighbour and one more"), 0;
-    if (strncmp(kind, "send", 4) == 0) {
+    end = strcmp(kind, "receive_exec") == 0 ? runs.exec : runs.halo;
+    if (sends) {
         snprintf(name, sizeof name, "sets/%.900s/%.40s/rows", set, kind);
-        messages->rows = (const int32_t *)mp_part_array(part, name, 4, &n, error);
-        return messages->rows != NULL;
+        messages->rows = mp_part_indices(part, name, 1, 0, runs.owned, &end, error);
+        if (messages->rows == NULL)
+            return 0;
     }
-    return 1;
+    snprintf(name, sizeof name, "sets/%.900s/%.40s/parts", set, kind);
+    messages->parts =
+        mp_part_indices(part, name, 1, 0, part->parts, &messages->neighbours, error);
+    snprintf(name, sizeof name, "sets/%.900s/%.40s/offset", set, kind);
+    messages->offset =
+        messages->parts ? mp_part_offset(part, name, end, &n, error) : NULL;
+    if (messages->offset != NULL && n != messages->neighbours)
+        return mp_say(error, name, "has not one entry a neighbour and one more"), 0;
+    return messages->offset != NULL;
 }
 
 #endif /* MESHPREP_PARTS_IMPLEMENTATION */

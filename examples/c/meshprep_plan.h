@@ -7,6 +7,10 @@
  *
  * Every function that can fail returns NULL and says why in `error`, MP_ERROR bytes that the caller
  * provides. A plan that is damaged, foreign or of another version is refused before HDF5 reads it.
+ * The seal shows no intent: whoever changes a file can seal it anew. So what is read is checked, too:
+ * offsets ascend from 0 to the length of what they cut, indices are inside their sets, and arrays
+ * are as long as their sets, so that no loop over them leaves its memory. O(n), once. That the
+ * blocks are free of races is for `meshprep check` to prove.
  */
 #ifndef MESHPREP_PLAN_H
 #define MESHPREP_PLAN_H
@@ -29,9 +33,10 @@ typedef struct {
     int32_t *new_to_old, *old_to_new;
 } mp_set;
 
-/* A map in the new numbering: element e reaches the `arity` elements from table[e * arity] on. */
+/* A map in the new numbering: element e reaches the `arity` elements from table[e * arity] on, of a
+ * set of `to_size`. */
 typedef struct {
-    int64_t size, arity;
+    int64_t size, arity, to_size;
     int32_t *table;
 } mp_map;
 
@@ -125,7 +130,8 @@ void mp_restore(const mp_set *set, const void *new_values, void *old_values, siz
 
 #endif /* MESHPREP_PLAN_H */
 
-#ifdef MESHPREP_PLAN_IMPLEMENTATION
+#if defined(MESHPREP_PLAN_IMPLEMENTATION) && !defined(MESHPREP_PLAN_IMPLEMENTED)
+#define MESHPREP_PLAN_IMPLEMENTED
 
 #include <hdf5.h>
 #include <stdio.h>
@@ -261,7 +267,9 @@ mp_plan *mp_open(const char *path, char *error)
     mp_plan *plan = (mp_plan *)malloc(sizeof *plan);
     if (plan == NULL)
         return mp_say(error, path, "out of memory"), (mp_plan *)NULL;
-    plan->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    H5E_BEGIN_TRY {
+        plan->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    } H5E_END_TRY;
     if (plan->file < 0) {
         free(plan);
         return mp_say(error, path, "HDF5 cannot open it"), (mp_plan *)NULL;
@@ -297,16 +305,50 @@ static int mp_path(char *path, const char *a, const char *b, const char *c, cons
     return 1;
 }
 
-/* Whether there is such an object; H5Lexists wants every group on the way to exist. */
+/* Whether there is such an object, reached without links to elsewhere, which no plan has. */
 static int mp_exists(mp_plan *plan, const char *path)
 {
     char part[MP_NAME];
-    for (const char *at = strchr(path + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
-        snprintf(part, sizeof part, "%.*s", (int)(at - path), path);
-        if (H5Lexists(plan->file, part, H5P_DEFAULT) <= 0)
-            return 0;
+    int found = 1;
+    H5E_BEGIN_TRY { /* HDF5 prints what it thinks of files that are made wrongly */
+        for (const char *at = path; found && at != NULL;) {
+            H5L_info_t link;
+            at = strchr(at + 1, '/');
+            snprintf(part, sizeof part, "%.*s", at == NULL ? MP_NAME : (int)(at - path), path);
+            found = H5Lexists(plan->file, part, H5P_DEFAULT) > 0 &&
+                    H5Lget_info(plan->file, part, &link, H5P_DEFAULT) >= 0 &&
+                    link.type == H5L_TYPE_HARD;
+        }
+    } H5E_END_TRY;
+    return found;
+}
+
+/* Whether a dataset is stored in one piece in this file, has `rank` dimensions and claims no more
+ * bytes than the file has; the lengths go into `length`. */
+static int mp_is_plain(mp_plan *plan, hid_t set, hid_t space, int rank, hsize_t *length)
+{
+    hsize_t bytes = 0;
+    hid_t made = H5Dget_create_plist(set), stored = H5Dget_type(set);
+    int plain = made >= 0 && stored >= 0 && H5Pget_layout(made) == H5D_CONTIGUOUS &&
+                H5Pget_external_count(made) == 0 && H5Sget_simple_extent_ndims(space) == rank &&
+                H5Sget_simple_extent_type(space) != H5S_NULL &&
+                H5Sget_simple_extent_dims(space, length, NULL) == rank &&
+                H5Fget_filesize(plan->file, &bytes) >= 0;
+    size_t item = stored < 0 ? 0 : H5Tget_size(stored);
+    int empty = 0;
+    for (int i = 0; plain && i < rank; i++)
+        empty = empty || length[i] == 0;
+    bytes = item ? bytes / item : 0; /* items that are left */
+    plain = plain && (empty || bytes > 0);
+    for (int i = 0; plain && !empty && i < rank; i++) {
+        plain = length[i] <= bytes;
+        bytes /= length[i];
     }
-    return H5Lexists(plan->file, path, H5P_DEFAULT) > 0;
+    if (stored >= 0)
+        H5Tclose(stored);
+    if (made >= 0)
+        H5Pclose(made);
+    return plain;
 }
 
 /* A dataset of `rank` dimensions into memory of its own; the lengths go into `shape`. */
@@ -317,48 +359,132 @@ static void *mp_read(mp_plan *plan, const char *path, hid_t type, int rank, int6
     void *values = NULL;
     if (!mp_exists(plan, path))
         return mp_say(error, path, "is not in the plan"), (void *)NULL;
-    hid_t set = H5Dopen2(plan->file, path, H5P_DEFAULT), space = set < 0 ? -1 : H5Dget_space(set);
-    if (space >= 0 && H5Sget_simple_extent_ndims(space) == rank &&
-        H5Sget_simple_extent_dims(space, length, NULL) == rank) {
-        size_t n = (size_t)(length[0] * length[1]);
-        values = malloc(n ? n * H5Tget_size(type) : 1);
-        if (values != NULL && n && H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
-            free(values);
-            values = NULL;
+    H5E_BEGIN_TRY {
+        hid_t set = H5Dopen2(plan->file, path, H5P_DEFAULT);
+        hid_t space = set < 0 ? -1 : H5Dget_space(set);
+        if (space >= 0 && mp_is_plain(plan, set, space, rank, length)) {
+            size_t n = (size_t)(length[0] * length[1]), bytes = H5Tget_size(type);
+            values = n < SIZE_MAX / bytes ? calloc(n + 1, bytes) : NULL;
+            if (values != NULL && n &&
+                H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
+                free(values);
+                values = NULL;
+            }
         }
-    }
-    if (space >= 0)
-        H5Sclose(space);
-    if (set >= 0)
-        H5Dclose(set);
+        if (space >= 0)
+            H5Sclose(space);
+        if (set >= 0)
+            H5Dclose(set);
+    } H5E_END_TRY;
     if (values == NULL)
         mp_say(error, path, "cannot be read");
-    shape[0] = (int64_t)length[0];
+    shape[0] = values ? (int64_t)length[0] : 0;
     if (rank == 2)
-        shape[1] = (int64_t)length[1];
+        shape[1] = values ? (int64_t)length[1] : 0;
     return values;
 }
 
-/* Text of fixed length, padded with zero bytes, or a whole number. */
-static int mp_attribute(mp_plan *plan, const char *path, const char *name, char *text,
+/* A dataset as mp_read() gives it, of `rows` rows. */
+static void *mp_read_rows(mp_plan *plan, const char *path, hid_t type, int rank, int64_t rows,
+                          int64_t *columns, char *error)
+{
+    int64_t shape[2] = {0, 1};
+    void *values = mp_read(plan, path, type, rank, shape, error);
+    if (values != NULL && shape[0] != rows) {
+        free(values);
+        return mp_say(error, path, "has not one row for each element: make it anew"),
+               (void *)NULL;
+    }
+    if (columns != NULL)
+        *columns = shape[1];
+    return values;
+}
+
+/* Whether all are from `least` to end - 1. */
+static int mp_inside(const int32_t *values, int64_t n, int64_t least, int64_t end,
+                     const char *path, char *error)
+{
+    char what[128];
+    for (int64_t i = 0; i < n; i++)
+        if (values[i] < least || values[i] >= end) {
+            snprintf(what, sizeof what, "entry %lld is %lld, outside %lld..%lld: make it anew",
+                     (long long)i, (long long)values[i], (long long)least, (long long)end - 1);
+            return mp_say(error, path, what), 0;
+        }
+    return 1;
+}
+
+/* Whether these ascend from 0 to `end`. */
+static int mp_is_offset(const int64_t *offset, int64_t n, int64_t end, const char *path,
+                        char *error)
+{
+    int good = n > 0 && offset[0] == 0 && offset[n - 1] == end;
+    for (int64_t i = 1; good && i < n; i++)
+        good = offset[i - 1] <= offset[i];
+    return good || (mp_say(error, path, "does not rise from 0 to the end: make it anew"), 0);
+}
+
+/* `rows` rows of indices of a set of `end`, or -1 where `least` is. */
+static int32_t *mp_read_indices(mp_plan *plan, const char *path, int rank, int64_t rows,
+                                int64_t least, int64_t end, int64_t *columns, char *error)
+{
+    int64_t width = 1;
+    int32_t *values =
+        (int32_t *)mp_read_rows(plan, path, H5T_NATIVE_INT32, rank, rows, &width, error);
+    if (values != NULL && !mp_inside(values, rows * width, least, end, path, error)) {
+        free(values);
+        return NULL;
+    }
+    if (columns != NULL)
+        *columns = width;
+    return values;
+}
+
+/* Offsets that cut `end` things into `n` ranges. */
+static int64_t *mp_read_offset(mp_plan *plan, const char *path, int64_t end, int64_t *n,
+                               char *error)
+{
+    int64_t length = 0;
+    int64_t *offset = (int64_t *)mp_read(plan, path, H5T_NATIVE_INT64, 1, &length, error);
+    if (offset != NULL && !mp_is_offset(offset, length, end, path, error)) {
+        free(offset);
+        return NULL;
+    }
+    *n = length - 1;
+    return offset;
+}
+
+/* Text of fixed length, with a zero byte behind it, or a whole number: one of the two is NULL. The
+ * caller frees the text. */
+static int mp_attribute(mp_plan *plan, const char *path, const char *name, char **text,
                         int64_t *number)
 {
     int done = 0;
-    if (!mp_exists(plan, path) ||
-        H5Aexists_by_name(plan->file, path, name, H5P_DEFAULT) <= 0)
+    if (!mp_exists(plan, path))
         return 0;
-    hid_t attribute = H5Aopen_by_name(plan->file, path, name, H5P_DEFAULT, H5P_DEFAULT);
-    hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
-    if (type >= 0 && number != NULL)
-        done = H5Aread(attribute, H5T_NATIVE_INT64, number) >= 0;
-    if (type >= 0 && text != NULL && H5Tget_size(type) < MP_NAME) {
-        memset(text, 0, MP_NAME);
-        done = H5Aread(attribute, type, text) >= 0;
-    }
-    if (type >= 0)
-        H5Tclose(type);
-    if (attribute >= 0)
-        H5Aclose(attribute);
+    H5E_BEGIN_TRY {
+        int found = H5Aexists_by_name(plan->file, path, name, H5P_DEFAULT) > 0;
+        hid_t attribute =
+            found ? H5Aopen_by_name(plan->file, path, name, H5P_DEFAULT, H5P_DEFAULT) : -1;
+        hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
+        hid_t space = type < 0 ? -1 : H5Aget_space(attribute);
+        int plain = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SCALAR;
+        if (plain && number != NULL && H5Tget_class(type) == H5T_INTEGER)
+            done = H5Aread(attribute, H5T_NATIVE_INT64, number) >= 0;
+        if (plain && text != NULL && H5Tget_class(type) == H5T_STRING &&
+            H5Tis_variable_str(type) == 0) {
+            *text = (char *)calloc(H5Tget_size(type) + 1, 1);
+            done = *text != NULL && H5Aread(attribute, type, *text) >= 0;
+            if (!done)
+                free(*text);
+        }
+        if (space >= 0)
+            H5Sclose(space);
+        if (type >= 0)
+            H5Tclose(type);
+        if (attribute >= 0)
+            H5Aclose(attribute);
+    } H5E_END_TRY;
     return done;
 }
 
@@ -368,24 +494,31 @@ char *mp_read_text(mp_plan *plan, const char *group, const char *name, const cha
     char path[MP_NAME], *text = NULL;
     if (!mp_path(path, group, name, NULL, NULL, error))
         return NULL;
-    if (!mp_exists(plan, path) ||
-        H5Aexists_by_name(plan->file, path, attribute, H5P_DEFAULT) <= 0)
+    if (!mp_attribute(plan, path, attribute, &text, NULL))
         return mp_say(error, path, "is not in the plan"), (char *)NULL;
-    hid_t object = H5Aopen_by_name(plan->file, path, attribute, H5P_DEFAULT, H5P_DEFAULT);
-    hid_t type = object < 0 ? -1 : H5Aget_type(object);
-    if (type >= 0)
-        text = (char *)calloc(H5Tget_size(type) + 1, 1);
-    if (text != NULL && H5Aread(object, type, text) < 0) {
-        free(text);
-        text = NULL;
-    }
-    if (type >= 0)
-        H5Tclose(type);
-    if (object >= 0)
-        H5Aclose(object);
-    if (text == NULL)
-        mp_say(error, path, "cannot be read");
     return text;
+}
+
+/* How many elements a set has, or -1. */
+static int64_t mp_size(mp_plan *plan, const char *set, char *error)
+{
+    char path[MP_NAME];
+    int64_t size = -1;
+    if (!mp_path(path, "mesh", set, NULL, NULL, error))
+        return -1;
+    if (!mp_attribute(plan, path, "size", NULL, &size) || size < 0)
+        return mp_say(error, path, "is no set of the plan"), (int64_t)-1;
+    return size;
+}
+
+/* How many elements the set has that an attribute names, or -1. */
+static int64_t mp_size_by(mp_plan *plan, const char *group, const char *name,
+                          const char *attribute, char *error)
+{
+    char *set = mp_read_text(plan, group, name, attribute, error);
+    int64_t size = set == NULL ? -1 : mp_size(plan, set, error);
+    free(set);
+    return size;
 }
 
 mp_set *mp_read_set(mp_plan *plan, const char *name, char *error)
@@ -394,10 +527,13 @@ mp_set *mp_read_set(mp_plan *plan, const char *name, char *error)
     mp_set *set = (mp_set *)calloc(1, sizeof *set);
     if (set == NULL)
         return mp_say(error, name, "out of memory"), (mp_set *)NULL;
-    if (mp_path(path, "ordering", name, "new_to_old", NULL, error))
-        set->new_to_old = (int32_t *)mp_read(plan, path, H5T_NATIVE_INT32, 1, &set->size, error);
+    if (mp_path(path, "ordering", name, "new_to_old", NULL, error) &&
+        (set->size = mp_size(plan, name, error)) >= 0)
+        set->new_to_old =
+            mp_read_indices(plan, path, 1, set->size, 0, set->size, NULL, error);
     if (set->new_to_old != NULL && mp_path(path, "ordering", name, "old_to_new", NULL, error))
-        set->old_to_new = (int32_t *)mp_read(plan, path, H5T_NATIVE_INT32, 1, &set->size, error);
+        set->old_to_new =
+            mp_read_indices(plan, path, 1, set->size, 0, set->size, NULL, error);
     if (set->old_to_new == NULL) {
         mp_free_set(set);
         return NULL;
@@ -408,14 +544,13 @@ mp_set *mp_read_set(mp_plan *plan, const char *name, char *error)
 mp_map *mp_read_map(mp_plan *plan, const char *name, char *error)
 {
     char path[MP_NAME];
-    int64_t shape[2] = {0, 0};
     mp_map *map = (mp_map *)calloc(1, sizeof *map);
     if (map == NULL)
         return mp_say(error, name, "out of memory"), (mp_map *)NULL;
-    if (mp_path(path, "maps", name, "table", NULL, error))
-        map->table = (int32_t *)mp_read(plan, path, H5T_NATIVE_INT32, 2, shape, error);
-    map->size = shape[0];
-    map->arity = shape[1];
+    if (mp_path(path, "maps", name, "table", NULL, error) &&
+        (map->size = mp_size_by(plan, "maps", name, "from_set", error)) >= 0 &&
+        (map->to_size = mp_size_by(plan, "maps", name, "to_set", error)) >= 0)
+        map->table = mp_read_indices(plan, path, 2, map->size, 0, map->to_size, &map->arity, error);
     if (map->table == NULL) {
         mp_free_map(map);
         return NULL;
@@ -426,9 +561,9 @@ mp_map *mp_read_map(mp_plan *plan, const char *name, char *error)
 int64_t *mp_read_tag(mp_plan *plan, const char *set, const char *tag, int64_t *size, char *error)
 {
     char path[MP_NAME];
-    if (!mp_path(path, "tags", set, tag, NULL, error))
+    if (!mp_path(path, "tags", set, tag, NULL, error) || (*size = mp_size(plan, set, error)) < 0)
         return NULL;
-    return (int64_t *)mp_read(plan, path, H5T_NATIVE_INT64, 1, size, error);
+    return (int64_t *)mp_read_rows(plan, path, H5T_NATIVE_INT64, 1, *size, NULL, error);
 }
 
 /* A dataset that is text. */
@@ -438,9 +573,18 @@ static char *mp_read_lines(mp_plan *plan, const char *path, char *error)
     int64_t one;
     if (!mp_exists(plan, path))
         return mp_say(error, path, "is not in the plan"), (char *)NULL;
-    hid_t set = H5Dopen2(plan->file, path, H5P_DEFAULT), stored = set < 0 ? -1 : H5Dget_type(set);
-    hid_t type = stored < 0 ? -1 : H5Tcopy(stored);
-    if (type >= 0 && H5Tset_size(type, H5Tget_size(stored) + 1) >= 0) /* a zero byte at the end */
+    hid_t set = -1, stored = -1, type = -1;
+    H5E_BEGIN_TRY {
+        set = H5Dopen2(plan->file, path, H5P_DEFAULT);
+        stored = set < 0 ? -1 : H5Dget_type(set);
+        if (stored >= 0 && H5Tget_class(stored) == H5T_STRING && H5Tis_variable_str(stored) == 0)
+            type = H5Tcopy(stored);
+        if (type >= 0)
+            H5Tset_size(type, H5Tget_size(stored) + 1); /* a zero byte at the end */
+    } H5E_END_TRY;
+    if (type < 0)
+        mp_say(error, path, "is no text");
+    else
         text = (char *)mp_read(plan, path, type, 0, &one, error);
     if (type >= 0)
         H5Tclose(type);
@@ -485,8 +629,11 @@ int64_t *mp_read_members(mp_plan *plan, const char *set, const char *tag, int64_
         return free(found), (int64_t *)NULL;
     if (mp_exists(plan, path)) {
         further = (int64_t *)mp_read(plan, path, H5T_NATIVE_INT64, 2, shape, error);
-        if (further == NULL)
-            return free(found), (int64_t *)NULL;
+        if (further == NULL || shape[1] != 2) {
+            if (further != NULL)
+                mp_say(error, path, "has not two columns: make it anew");
+            return free(found), free(further), (int64_t *)NULL;
+        }
     }
     for (int64_t i = 0; i < shape[0] * shape[1]; i += 2) /* a row: element, group */
         if (further[i + 1] == group && further[i] >= 0 && further[i] < n)
@@ -503,150 +650,228 @@ int64_t *mp_read_members(mp_plan *plan, const char *set, const char *tag, int64_
 static int mp_variant(mp_plan *plan, const char *loop, const char *variant, char *chosen,
                       char *error)
 {
-    char path[MP_NAME];
+    char path[MP_NAME], *own = NULL;
     if (!mp_path(path, "loops", loop, NULL, NULL, error))
         return 0;
-    if (!mp_attribute(plan, path, "default", chosen, NULL))
+    if (!mp_attribute(plan, path, "default", &own, NULL))
         return mp_say(error, path, "is no loop of the plan"), 0;
-    if (!mp_path(path, "loops", loop, variant == NULL ? chosen : variant, NULL, error))
-        return 0;
-    if (variant != NULL)
-        strcpy(chosen, variant); /* fits, since its path does */
-    if (chosen[0] == 0 || !mp_exists(plan, path))
+    variant = variant == NULL ? own : variant;
+    int fits = mp_path(path, "loops", loop, variant, NULL, error);
+    if (fits)
+        strcpy(chosen, variant);
+    free(own);
+    if (fits && (chosen[0] == 0 || !mp_exists(plan, path)))
         return mp_say(error, path, "there are no such blocks"), 0;
+    return fits;
+}
+
+/* Blocks are of 1 to block_size elements, and thread colours below the block's number of them. */
+static int mp_are_blocks(const mp_loop *loop, const char *path, char *error)
+{
+    for (int64_t b = 0; b < loop->n_blocks; b++) {
+        int64_t begin = loop->block_offset[b], end = loop->block_offset[b + 1];
+        int32_t colours = loop->thread_colours[b];
+        if (end - begin > loop->block_size)
+            return mp_say(error, path, "a block is larger than block_size: make it anew"), 0;
+        for (int64_t p = begin; p < end; p++)
+            if (loop->thread_colour[p] >= colours)
+                return mp_say(error, path, "a thread colour is not below thread_colours: "
+                                           "make it anew"), 0;
+    }
     return 1;
 }
 
-/* The dataset `name` of a variant. */
-static void *mp_read_in(mp_plan *plan, const char *loop, const char *variant, const char *name,
-                        hid_t type, int rank, int64_t *shape, char *error)
+/* The arrays of a loop, where `chosen` names its variant. */
+static int mp_read_blocks(mp_plan *plan, const char *name, const char *chosen, mp_loop *loop,
+                          char *error)
 {
     char path[MP_NAME];
-    if (!mp_path(path, "loops", loop, variant, name, error))
-        return NULL;
-    return mp_read(plan, path, type, rank, shape, error);
-}
-
-/* The list of a variant that has one. */
-static int mp_read_elements(mp_plan *plan, const char *loop, const char *variant, mp_loop *into,
-                            char *error)
-{
-    char path[MP_NAME];
-    int64_t n = 0;
-    if (!mp_path(path, "loops", loop, variant, "elements", error))
+    int64_t blocks, n = loop->size;
+    if (!mp_path(path, "loops", name, chosen, "block_offset", error))
+        return 0;
+    loop->block_offset = mp_read_offset(plan, path, n, &loop->n_blocks, error);
+    if (loop->block_offset == NULL ||
+        !mp_path(path, "loops", name, chosen, "block_colour_offset", error))
+        return 0;
+    blocks = loop->n_blocks;
+    loop->block_colour_offset = mp_read_offset(plan, path, blocks, &loop->n_block_colours, error);
+    if (loop->block_colour_offset == NULL ||
+        !mp_path(path, "loops", name, chosen, "block_order", error))
+        return 0;
+    loop->block_order = mp_read_indices(plan, path, 1, blocks, 0, blocks, NULL, error);
+    if (loop->block_order == NULL ||
+        !mp_path(path, "loops", name, chosen, "thread_colours", error))
+        return 0;
+    /* No block has more colours than elements. */
+    loop->thread_colours =
+        mp_read_indices(plan, path, 1, blocks, 0, loop->block_size + 1, NULL, error);
+    if (loop->thread_colours == NULL ||
+        !mp_path(path, "loops", name, chosen, "thread_colour", error))
+        return 0;
+    loop->thread_colour =
+        (uint16_t *)mp_read_rows(plan, path, H5T_NATIVE_UINT16, 1, n, NULL, error);
+    if (loop->thread_colour == NULL || !mp_are_blocks(loop, path, error) ||
+        !mp_path(path, "loops", name, chosen, "elements", error))
         return 0;
     if (!mp_exists(plan, path))
         return 1;
-    into->elements = (int32_t *)mp_read(plan, path, H5T_NATIVE_INT32, 1, &n, error);
-    if (into->elements != NULL && n != into->size)
-        return mp_say(error, path, "does not list every element once"), 0;
-    return into->elements != NULL;
+    loop->elements = mp_read_indices(plan, path, 1, n, 0, n, NULL, error);
+    return loop->elements != NULL;
 }
 
 mp_loop *mp_read_loop(mp_plan *plan, const char *name, const char *variant, char *error)
 {
     char chosen[MP_NAME], path[MP_NAME];
-    int64_t n, blocks = 0;
     if (!mp_variant(plan, name, variant, chosen, error) ||
         !mp_path(path, "loops", name, chosen, NULL, error))
         return NULL;
     mp_loop *loop = (mp_loop *)calloc(1, sizeof *loop);
     if (loop == NULL)
         return mp_say(error, name, "out of memory"), (mp_loop *)NULL;
-    loop->block_offset = (int64_t *)mp_read_in(plan, name, chosen, "block_offset",
-                                               H5T_NATIVE_INT64, 1, &blocks, error);
-    loop->n_blocks = blocks - 1;
-    loop->block_colour_offset = (int64_t *)mp_read_in(plan, name, chosen, "block_colour_offset",
-                                                      H5T_NATIVE_INT64, 1, &blocks, error);
-    loop->n_block_colours = blocks - 1;
-    loop->block_order =
-        (int32_t *)mp_read_in(plan, name, chosen, "block_order", H5T_NATIVE_INT32, 1, &n, error);
-    loop->thread_colour = (uint16_t *)mp_read_in(plan, name, chosen, "thread_colour",
-                                                 H5T_NATIVE_UINT16, 1, &loop->size, error);
-    loop->thread_colours = (int32_t *)mp_read_in(plan, name, chosen, "thread_colours",
-                                                 H5T_NATIVE_INT32, 1, &n, error);
-    if (!mp_attribute(plan, path, "block_size", NULL, &loop->block_size) ||
-        loop->block_offset == NULL || loop->block_colour_offset == NULL ||
-        loop->block_order == NULL || loop->thread_colour == NULL || loop->thread_colours == NULL ||
-        !mp_read_elements(plan, name, chosen, loop, error)) {
+    int good = mp_attribute(plan, path, "block_size", NULL, &loop->block_size) &&
+               loop->block_size > 0 && loop->block_size < INT32_MAX;
+    if (!good)
+        mp_say(error, path, "has no block_size: make it anew");
+    good = good && (loop->size = mp_size_by(plan, "loops", name, "over", error)) >= 0;
+    if (!good || !mp_read_blocks(plan, name, chosen, loop, error)) {
         mp_free_loop(loop);
         return NULL;
     }
     return loop;
 }
 
-mp_staging *mp_read_staging(mp_plan *plan, const char *loop, const char *variant, const char *set,
-                            char *error)
+/* The staging lists of `n_blocks` blocks, where `chosen` names the variant. */
+static mp_staging *mp_read_lists(mp_plan *plan, const char *loop, const char *chosen,
+                                 const char *set, int64_t n_blocks, char *error)
 {
-    char chosen[MP_NAME], inner[3][MP_NAME];
+    char inner[3][MP_NAME], path[3][MP_NAME];
     const char *names[3] = {"point_offset", "points", "exclusive"};
-    int64_t rows = 0;
-    if (!mp_variant(plan, loop, variant, chosen, error))
-        return NULL;
+    int64_t size = mp_size(plan, set, error);
     for (int i = 0; i < 3; i++)
-        if (!mp_path(inner[i], "staging", set, names[i], NULL, error))
+        if (size < 0 || !mp_path(inner[i], "staging", set, names[i], NULL, error) ||
+            !mp_path(path[i], "loops", loop, chosen, inner[i] + 1, error))
             return NULL;
     mp_staging *s = (mp_staging *)calloc(1, sizeof *s);
     if (s == NULL)
         return mp_say(error, set, "out of memory"), (mp_staging *)NULL;
-    s->point_offset = (int64_t *)mp_read_in(plan, loop, chosen, inner[0] + 1, H5T_NATIVE_INT64, 1,
-                                            &rows, error);
-    s->n_blocks = rows - 1;
-    s->points = (int32_t *)mp_read_in(plan, loop, chosen, inner[1] + 1, H5T_NATIVE_INT32, 1,
-                                      &s->loads, error);
-    s->exclusive = (uint8_t *)mp_read_in(plan, loop, chosen, inner[2] + 1, H5T_NATIVE_UINT8, 1,
-                                         &rows, error);
-    if (s->point_offset == NULL || s->points == NULL || s->exclusive == NULL) {
+    s->points = (int32_t *)mp_read(plan, path[1], H5T_NATIVE_INT32, 1, &s->loads, error);
+    if (s->points != NULL && mp_inside(s->points, s->loads, 0, size, path[1], error))
+        s->point_offset = mp_read_offset(plan, path[0], s->loads, &s->n_blocks, error);
+    if (s->point_offset != NULL && s->n_blocks != n_blocks)
+        mp_say(error, path[0], "has not one entry a block and one more: make it anew");
+    else if (s->point_offset != NULL)
+        s->exclusive = (uint8_t *)mp_read_rows(plan, path[2], H5T_NATIVE_UINT8, 1, s->loads, NULL,
+                                               error);
+    if (s->exclusive == NULL) {
         mp_free_staging(s);
         return NULL;
     }
     return s;
 }
 
+mp_staging *mp_read_staging(mp_plan *plan, const char *loop, const char *variant, const char *set,
+                            char *error)
+{
+    char chosen[MP_NAME];
+    mp_loop *blocks = mp_read_loop(plan, loop, variant, error);
+    mp_staging *found = NULL;
+    if (blocks != NULL && mp_variant(plan, loop, variant, chosen, error))
+        found = mp_read_lists(plan, loop, chosen, set, blocks->n_blocks, error);
+    mp_free_loop(blocks);
+    return found;
+}
+
+/* Whether every place of every column leads to a point that its block stages. */
+static int mp_are_staged(const uint16_t *local, int64_t arity, const mp_loop *loop,
+                         const mp_staging *staging, const char *path, char *error)
+{
+    for (int64_t k = 0; k < arity; k++)
+        for (int64_t b = 0; b < loop->n_blocks; b++) {
+            int64_t staged = staging->point_offset[b + 1] - staging->point_offset[b];
+            for (int64_t p = loop->block_offset[b]; p < loop->block_offset[b + 1]; p++)
+                if (local[k * loop->size + p] >= staged)
+                    return mp_say(error, path, "leads out of the staging list of its block: "
+                                               "make it anew"), 0;
+        }
+    return 1;
+}
+
 uint16_t *mp_read_local(mp_plan *plan, const char *loop, const char *variant, const char *map,
                         char *error)
 {
-    char chosen[MP_NAME], inner[MP_NAME];
-    int64_t shape[2];
+    char chosen[MP_NAME], inner[MP_NAME], path[MP_NAME];
     if (!mp_variant(plan, loop, variant, chosen, error) ||
-        !mp_path(inner, "local", map, NULL, NULL, error))
+        !mp_path(inner, "local", map, NULL, NULL, error) ||
+        !mp_path(path, "loops", loop, chosen, inner + 1, error))
         return NULL;
-    return (uint16_t *)mp_read_in(plan, loop, chosen, inner + 1, H5T_NATIVE_UINT16, 2, shape,
-                                  error);
+    uint16_t *local = NULL;
+    int64_t n = 0;
+    char *set = mp_read_text(plan, "maps", map, "to_set", error);
+    mp_map *whole = set ? mp_read_map(plan, map, error) : NULL;
+    mp_loop *blocks = whole ? mp_read_loop(plan, loop, chosen, error) : NULL;
+    mp_staging *s =
+        blocks ? mp_read_lists(plan, loop, chosen, set, blocks->n_blocks, error) : NULL;
+    if (s != NULL)
+        local = (uint16_t *)mp_read_rows(plan, path, H5T_NATIVE_UINT16, 2, whole->arity, &n, error);
+    if (local != NULL && n != blocks->size)
+        mp_say(error, path, "has not one column for each element: make it anew");
+    if (local != NULL &&
+        (n != blocks->size || !mp_are_staged(local, whole->arity, blocks, s, path, error))) {
+        free(local);
+        local = NULL;
+    }
+    mp_free_staging(s);
+    mp_free_loop(blocks);
+    mp_free_map(whole);
+    free(set);
+    return local;
 }
 
-/* A dataset of a matrix; NULL where it is not there, which `error` says. */
-static void *mp_read_of(mp_plan *plan, const char *matrix, const char *name, hid_t type, int64_t *n,
-                        char *error)
+/* The rows (or columns) of the elements of the set that an attribute names: counting up from 0, or
+ * -1; `end` receives how many. */
+static int32_t *mp_read_numbers(mp_plan *plan, const char *matrix, const char *name,
+                                const char *set, int64_t *size, int64_t *end, char *error)
 {
     char path[MP_NAME];
-    if (!mp_path(path, "matrices", matrix, name, NULL, error))
+    if (!mp_path(path, "matrices", matrix, name, NULL, error) ||
+        (*size = mp_size_by(plan, "matrices", matrix, set, error)) < 0)
         return NULL;
-    return mp_read(plan, path, type, 1, n, error);
+    int32_t *found = (int32_t *)mp_read_rows(plan, path, H5T_NATIVE_INT32, 1, *size, NULL, error);
+    *end = 0;
+    for (int64_t i = 0; found != NULL && i < *size; i++)
+        if (found[i] == *end)
+            ++*end;
+        else if (found[i] != -1) {
+            free(found);
+            return mp_say(error, path, "does not count up from 0: make it anew"),
+                   (int32_t *)NULL;
+        }
+    return found;
 }
 
 mp_matrix *mp_read_matrix(mp_plan *plan, const char *name, char *error)
 {
-    char path[MP_NAME];
-    int64_t rows = 0;
+    char of[MP_NAME], path[2][MP_NAME];
+    int64_t rows = 0, columns = 0;
     mp_matrix *m = (mp_matrix *)calloc(1, sizeof *m);
     if (m == NULL)
         return mp_say(error, name, "out of memory"), (mp_matrix *)NULL;
-    m->row_ptr =
-        (int64_t *)mp_read_of(plan, name, "row_ptr", H5T_NATIVE_INT64, &rows, error);
-    m->n_rows = rows - 1;
-    if (m->row_ptr != NULL)
-        m->columns = (int32_t *)mp_read_of(plan, name, "columns", H5T_NATIVE_INT32, &m->n_nonzeros,
-                                           error);
-    if (m->columns != NULL)
-        m->row_of = (int32_t *)mp_read_of(plan, name, "row_of", H5T_NATIVE_INT32, &m->row_set_size,
-                                          error);
-    if (m->row_of != NULL && mp_path(path, "matrices", name, "column_of", NULL, error))
+    if (mp_path(of, "matrices", name, "column_of", NULL, error) &&
+        mp_path(path[0], "matrices", name, "row_ptr", NULL, error) &&
+        mp_path(path[1], "matrices", name, "columns", NULL, error))
+        m->row_of = mp_read_numbers(plan, name, "row_of", "row_set", &m->row_set_size, &rows, error);
+    if (m->row_of != NULL)
         /* Of one set for both, rows and columns are the same. */
-        m->column_of = (int32_t *)mp_read_of(
-            plan, name, mp_exists(plan, path) ? "column_of" : "row_of", H5T_NATIVE_INT32,
-            &m->column_set_size, error);
-    if (m->column_of == NULL) {
+        m->column_of =
+            mp_read_numbers(plan, name, mp_exists(plan, of) ? "column_of" : "row_of", "column_set",
+                            &m->column_set_size, &columns, error);
+    if (m->column_of != NULL)
+        m->columns = (int32_t *)mp_read(plan, path[1], H5T_NATIVE_INT32, 1, &m->n_nonzeros, error);
+    if (m->columns != NULL && mp_inside(m->columns, m->n_nonzeros, 0, columns, path[1], error))
+        m->row_ptr = mp_read_offset(plan, path[0], m->n_nonzeros, &m->n_rows, error);
+    if (m->row_ptr == NULL || m->n_rows != rows) {
+        if (m->row_ptr != NULL)
+            mp_say(error, path[0], "has not one entry a row and one more: make it anew");
         mp_free_matrix(m);
         return NULL;
     }
@@ -656,14 +881,15 @@ mp_matrix *mp_read_matrix(mp_plan *plan, const char *name, char *error)
 mp_places *mp_read_places(mp_plan *plan, const char *matrix, const char *loop, char *error)
 {
     char path[MP_NAME];
-    int64_t shape[2] = {0, 0};
     mp_places *place = (mp_places *)calloc(1, sizeof *place);
     if (place == NULL)
         return mp_say(error, matrix, "out of memory"), (mp_places *)NULL;
-    if (mp_path(path, "matrices", matrix, "place", loop, error))
-        place->table = (int32_t *)mp_read(plan, path, H5T_NATIVE_INT32, 2, shape, error);
-    place->size = shape[0];
-    place->entries = shape[1];
+    mp_matrix *m = mp_read_matrix(plan, matrix, error);
+    if (m != NULL && mp_path(path, "matrices", matrix, "place", loop, error) &&
+        (place->size = mp_size_by(plan, "loops", loop, "over", error)) >= 0)
+        place->table = mp_read_indices(plan, path, 2, place->size, -1, m->n_nonzeros,
+                                       &place->entries, error);
+    mp_free_matrix(m);
     if (place->table == NULL) {
         mp_free_places(place);
         return NULL;

@@ -103,7 +103,8 @@ static int run(mp_plan *plan, const char *coordinates, const char *result, char 
     double *x = place ? read_nodes(coordinates, nodes, error) : NULL;
     double *values = x ? (double *)calloc((size_t)matrix->n_nonzeros + 1, sizeof *values) : NULL;
     int failed = values == NULL;
-    if (!failed && (map->arity != 3 || place->entries != 9)) {
+    if (!failed && (map->arity != 3 || place->entries != 9 || map->to_size != nodes->size ||
+                    map->size != loop->size || place->size != loop->size)) {
         mp_say(error, LOOP, "is not of triangles with three dofs");
         failed = 1;
     }

@@ -12,6 +12,7 @@ from meshprep_runtime.maps import SetMap
 from ..kernels import Int32s, kernel
 from ..kernels.parallel import each
 from ..mesh.incidence import Csr, point_graph, transpose
+from ..partition.metis import pymetis
 from ..reorder.curve import curve_keys
 from ..reorder.radix import stable_argsort
 from .borders.points import MOST_ROWS
@@ -192,6 +193,11 @@ CUTS: dict[str, Callable[[CutProblem], NDArray[np.int32]]] = {
 
 
 def check_cut(cut: str) -> None:
-    """Raise MeshprepError for a name that is none of :data:`CUTS`, and no file."""
+    """Raise MeshprepError for a name that is none of :data:`CUTS`, and no file.
+
+    MissingPackageError for METIS where it is not installed.
+    """
     if not cut.startswith(FILE):
         check_choice("cut", cut, (*CUTS, f"{FILE}PARTS"))
+    if cut == "metis":
+        pymetis("cut 'metis'", "annealed")

@@ -44,6 +44,9 @@ from .slices.steps import check_cut, split_slices
 from .steps import SplitOptions, split
 from .subject import SplitSubject, subject_of_mesh, subject_of_plan
 
+# Parts of fewer elements have mostly borders.
+SMALL = 20
+
 
 @dataclass(frozen=True)
 class SplitJob:
@@ -119,6 +122,8 @@ def run(
         staged, *more = of_root(ranks, lambda: files.enter_context(_new(job)))
         progress(0, total, "reading")
         subject = _subject(job, ranks)
+        notes = [*notes, *agreed(ranks, partial(_sizes, job, subject))]
+        notes += job.how.notes_on(subject, slices=job.slices)
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
         for i, parts in enumerate(job.parts):
@@ -276,6 +281,22 @@ def _refuse(job: SplitJob, adding: bool) -> None:
         raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")
     for parts in job.parts:
         job.how.shares(parts)
+
+
+def _sizes(job: SplitJob, subject: SplitSubject) -> list[str]:
+    """What to know of small parts; raises MeshprepError for more parts than elements."""
+    name, most = subject.leading_set, subject.sizes[subject.leading_set]
+    if max(job.parts) > most:
+        raise MeshprepError(
+            f"{job.source} has {most:,} {name}, too few for {max(job.parts):,} parts: "
+            f"ask for {most:,} at most"
+        )
+    return [
+        f"{parts:,} parts have {most / parts:.1f} {name} each on average, and about as many copies "
+        "of others': fewer parts send less"
+        for parts in job.parts
+        if parts > 1 and most < SMALL * parts
+    ]
 
 
 def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:

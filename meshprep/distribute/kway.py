@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import pymetis
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 
 def kway(graph: "Csr", shares: NDArray[np.float64], overfill: int, seed: int) -> NDArray[np.int32]:
     """The part of each element of a graph. O(neighbours), and 8 bytes a neighbour twice."""
+    # not every system has it
+    import pymetis
+
     wide = pymetis.CSRAdjacency(graph.offset, graph.index.astype(np.int64))
     del graph
     even = bool((shares == shares[0]).all())

@@ -12,6 +12,7 @@ from meshprep_runtime.loops import Loop
 
 from ..kernels.parallel import at_once
 from ..loops.options import Options
+from ..partition.metis import has_metis
 from .build import PartBuilder
 from .copies import all_copies
 from .cuts import CutProblem, check_cut, owners_of_leading_set
@@ -31,7 +32,7 @@ class SplitOptions:
 
     # Who owns the leading set: ``annealed``, ``metis``, ``refined``, ``rcb``, ``curve``; or
     # ``file:PARTS``, of that set or another. None takes ``refined`` for slices, ``metis`` for
-    # files of parts, which is the fastest, and ``annealed`` otherwise.
+    # files of parts, which is the fastest, and ``annealed`` otherwise and where it is missing.
     cut: str | None = None
     # What each part shall own relative to the others; empty for equal parts.
     weights: tuple[float, ...] = ()
@@ -50,7 +51,19 @@ class SplitOptions:
         """The cut, or what takes its place."""
         if self.cut is not None:
             return self.cut
-        return "refined" if slices else "metis" if subject.leading_runs.size else "annealed"
+        if slices:
+            return "refined"
+        return "metis" if subject.leading_runs.size and has_metis() else "annealed"
+
+    def notes_on(self, subject: SplitSubject, *, slices: bool = False) -> list[str]:
+        """What is done in another way since METIS, which files of parts are cut by, is missing."""
+        if has_metis() or not subject.leading_runs.size:
+            return []
+        if self.cut_of(subject, slices=slices) == "refined":
+            return ["METIS is not installed: cut 'refined' starts from runs of the file's parts"]
+        if self.cut is None:
+            return ["METIS is not installed: cut 'annealed', which takes longer, in its place"]
+        return []
 
     def shares(self, parts: int) -> NDArray[np.float64]:
         """The share of each part; raises MeshprepError for weights that do not fit."""

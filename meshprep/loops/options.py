@@ -6,6 +6,7 @@ take it, and whether a loop may have its own in loops.toml. Name, type and defau
 
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
@@ -264,6 +265,30 @@ class Options:
         values["partition_options"] = self.given_to_partitioner
         joined = {name for name, row in table() if row.of_partitioner}
         return {name: value for name, value in values.items() if name not in joined}
+
+    def for_names(self, chosen: Mapping[str, Any]) -> "Options":
+        """These options with others over them.
+
+        Parameters
+        ----------
+        chosen : mapping
+            Values by the names of options.
+
+        Returns
+        -------
+        Options
+
+        Raises
+        ------
+        MeshprepError
+            For names that no option has, and values that cannot be.
+        """
+        names = [name for name, _ in table()]
+        for name in chosen:
+            if name not in names:
+                near = get_close_matches(name, names, 2, 0.5) or names
+                raise MeshprepError(f"there is no option '{name}': use {', '.join(near)}")
+        return replace(self, **chosen)
 
     def for_loop(self, own: Mapping[str, Any]) -> "Options":
         """These options with those of one loop over them.

@@ -8,13 +8,13 @@ graph counts a pair of elements once, whether they share a facet or a corner.
 
 import math
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import pymetis
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, import_package
 from meshprep_runtime.maps import INDEX_LIMIT, read_only
 
 from ..mesh.incidence import Csr, element_graph
@@ -55,23 +55,42 @@ def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
 
     Weights and coordinates are not used. ``notes`` of the blocks: parts asked for, elements moved
     by the repair, and what it split and merged. Raises MeshprepError when a conflict graph could
-    have more than 2^31-1 pairs.
+    have more than 2^31-1 pairs, and MissingPackageError where pymetis is not installed.
 
     The graph takes 8 bytes for each pair of neighbours, 4 more while it is widened to METIS's
     integers, and two to three times that inside METIS. A tetrahedron has 4 neighbours in the dual
     graph and 70 in the conflict graph.
     """
+    package = pymetis("partitioner 'metis'", "blocks")
     n, target = problem.n, part_size(problem.block_size, options["tolerance"])
     n_parts = math.ceil(n / target)
     graph = _graph(problem, options["graph"]) if n_parts > 1 and target > 1 else None
     if graph is None or not graph.index.size:
         return blocks_of(np.arange(n) // problem.block_size, n_parts, {"asked": n_parts})
-    block = _part(problem, graph, n_parts, target, options)
+    asked = n_parts, target
+    block = _part(package, problem, graph, asked, options)
     repaired = repair(problem.table, problem.n_points, block, n_parts, problem.block_size)
     block = repaired.block
     if options["improve"]:
         block = improved(problem, graph, block, repaired.n_blocks)
     return blocks_of(block, repaired.n_blocks, {"asked": n_parts, **repaired.notes})
+
+
+def pymetis(asked: str, instead: str) -> Any:
+    """The package pymetis; raises MissingPackageError where it is not installed.
+
+    It has no wheels for Windows and Linux on Arm, so that it is not among the requirements there.
+    """
+    return import_package(
+        "pymetis",
+        f"{asked} needs METIS: pip install pymetis, which takes a C++ compiler where there is no "
+        f"wheel of it, or choose {instead}",
+    )
+
+
+def has_metis() -> bool:
+    """Whether pymetis is installed."""
+    return find_spec("pymetis") is not None
 
 
 def part_size(block_size: int, tolerance: float) -> int:
@@ -88,18 +107,23 @@ def imbalance(block_size: int, target: int) -> int:
 
 
 def _part(
-    problem: BlockProblem, graph: Csr, n_parts: int, target: int, options: Mapping[str, Any]
+    package: Any,
+    problem: BlockProblem,
+    graph: Csr,
+    asked: tuple[int, int],
+    options: Mapping[str, Any],
 ) -> NDArray[np.int32]:
-    """The part of every element."""
-    settings = pymetis.Options(
+    """The part of every element, for ``asked`` parts and their size."""
+    n_parts, target = asked
+    settings = package.Options(
         ufactor=imbalance(problem.block_size, target),
         seed=problem.seed,
         niter=options["iterations"],
         ncuts=options["cuts"],
         objtype=int(options["objective"] == "volume"),
     )
-    wide = pymetis.CSRAdjacency(graph.offset, graph.index.astype(np.int64))
-    _, part = pymetis.part_graph(n_parts, wide, recursive=options["recursive"], options=settings)
+    wide = package.CSRAdjacency(graph.offset, graph.index.astype(np.int64))
+    _, part = package.part_graph(n_parts, wide, recursive=options["recursive"], options=settings)
     return np.asarray(part).astype(np.int32)
 
 

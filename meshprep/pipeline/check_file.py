@@ -16,6 +16,7 @@ from ..mesh import Mesh
 from ..mesh.model import GRAPH_MAP, rows_as_set
 from ..mesh.original import cell_types, original_of
 from ..topology import derive
+from .check_figures import wrong_figures
 
 
 @dataclass(frozen=True)
@@ -35,20 +36,23 @@ def check(
     *,
     progress: Progress = lambda done, total, name: None,
 ) -> CheckResult:
-    """Prove a plan; with a mesh, also that the plan's maps are those of the mesh.
+    """Prove a plan and its figures; with a mesh, also that the plan's maps are those of the mesh.
 
     ``mesh`` may be the mesh the plan was made from or the renumbered one; the plan's hashes tell
     which. Raises PlanError when the file is damaged, or belongs to another mesh.
     """
-    total = 1 if mesh is None else 3
+    total = 2 if mesh is None else 4
     progress(0, total, "proving the plan")
     made = Plan.load(plan)
     findings = made.verify()
+    if not findings:
+        progress(1, total, "figures")
+        findings = wrong_figures(made)
     against = note = ""
     if mesh is not None:
-        progress(1, total, "reading the mesh")
+        progress(2, total, "reading the mesh")
         given = mesh.declared_by([made]).read()
-        progress(2, total, "comparing the maps")
+        progress(3, total, "comparing the maps")
         original = original_of(given, made)
         if original is None:
             raise PlanError(

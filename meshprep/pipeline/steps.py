@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.loops import Loop
@@ -92,6 +93,7 @@ def prepare(
     keep_order: bool = False,
     chains: Sequence[ChainRequest] = (),
     progress: Progress = lambda done, total, name: None,
+    **chosen: Any,
 ) -> Prepared:
     """Find a numbering and a plan for these loops.
 
@@ -111,6 +113,8 @@ def prepare(
     progress : callable
         ``progress(done, total, name)`` is called before each stage with the stages done, and during
         a long one with fractions.
+    **chosen
+        Options by name, such as ``target="cpu"``; they go before those of ``options``.
 
     Returns
     -------
@@ -134,7 +138,7 @@ def prepare(
         raise MeshprepError(f"mesh is a {wrong}: pass meshprep.read(FILE), from_meshio or the like")
     if not isinstance(options, Options | None):
         raise MeshprepError(f"options are {options!r}: give Options(block_size=128) or the like")
-    options = options or Options()
+    options = (options or Options()).for_names(chosen)
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
     plan = cut_and_colour(ordered, options, progress, chains)
     new = renumbered(mesh, plan)

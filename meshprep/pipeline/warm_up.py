@@ -172,7 +172,8 @@ def _processes(count: int) -> Iterator[list[subprocess.Popen[str]]]:
     """Processes that run tasks; they end with the context."""
     environment = {**os.environ, "NUMBA_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", "from meshprep.pipeline.warm_up import serve; serve()"]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    pipe = subprocess.PIPE
+    pipes: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "encoding": "utf-8"}
     started = [subprocess.Popen(command, env=environment, **pipes) for _ in range(count)]
     try:
         yield started

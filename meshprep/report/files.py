@@ -68,19 +68,20 @@ def write_files(
 ) -> list[Path]:
     """Write what ``files`` names; all files appear together, or none.
 
-    ``meshes`` are at hand already; those of ``files.meshes`` are read. ``title`` is the page's,
-    ``best`` the name of the best plan and what it is best in, where there is one.
+    ``meshes`` are at hand already; those of ``files.meshes`` are read and compared with the plans,
+    also where nothing is written. ``title`` is the page's, ``best`` the name of the best plan and
+    what it is best in, where there is one.
 
     Raises MeshprepError where a mesh cannot be read, is another than the plan's, or cannot be
     drawn; where a file exists and ``overwrite`` is False.
     """
-    if not files.outputs:
-        return []
     read = int(bool(files.meshes))
     total = read + len(files.outputs)
     if read:
         progress(0, total, "reading meshes")
     known = [*meshes, *_needed(read_meshes(files.meshes, comparison.plans), comparison.plans)]
+    if not files.outputs:
+        return []
     with together(files.outputs, overwrite=files.overwrite) as staged:
         paths = dict(zip(files.outputs, staged, strict=True))
         sections = sections_of(comparison, known) if files.html or files.figures else None

@@ -83,7 +83,7 @@ class ParLoop:
         two has is refused on arrays of the other.
     layout : str or mapping of dat name to str
         ``"aos"``: arrays of shape ``(n, dim)``; ``"soa"``: ``(dim, n)``. A mapping names the dats
-        that are not ``"aos"``.
+        that are not ``"aos"``. One component may also be ``(n,)``.
     variant : str or None
         Which blocks; None takes those that were tuned, those made for a CPU where the plan has
         them, or the default; on a GPU those made for one, of at most 1024 elements.

@@ -30,3 +30,32 @@ def test_the_program_as_a_module():
     done = subprocess.run(words, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "meshprep: error: missing.msh: does not exist: check the name\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "2>/dev/full", "<&- >&- 2>&-"])
+def test_standard_streams_that_are_closed(mesh_file, closed):
+    """Files that are written meanwhile take no number of theirs."""
+
+    def ask(*words):
+        line = [sys.executable, "-m", "meshprep_cli", *map(str, words)]
+        shell = ["sh", "-c", f'exec "$0" "$@" {closed}', *line]
+        done = subprocess.run(shell, capture_output=True, text=True)
+        assert "fault" not in done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    shown = ask("info", mesh_file)
+    assert (shown.returncode, bool(shown.stdout)) == (0, ">&-" not in closed.replace("2>&-", ""))
+    assert ask("reorder", mesh_file, "--force").returncode == 0
+    assert ask("check", mesh_file.with_name("wing.plan.h5"), "--mesh", mesh_file).returncode == 0
+    missing = ask("info", "missing.msh")
+    assert (missing.returncode, "does not exist" in missing.stderr) == (2, "2>" not in closed)
+
+
+def test_a_caller_without_streams(mesh_file, monkeypatch):
+    """As in programs with windows, which have none."""
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    assert main(["info", str(mesh_file)]) == 0
+    assert main(["info", "missing.msh"]) == 2
+    assert (sys.stdin, sys.stdout, sys.stderr) == (None, None, None)

@@ -147,9 +147,10 @@ def test_the_command_that_a_sweep_names_holds_what_was_asked(cli, mesh_file):
 def test_a_mesh_of_no_plan_is_refused(cli, fails, plan):
     other, page = plan.with_name("other.msh"), plan.with_name("r.html")
     assert cli("generate", "delaunay2d", "--cells", 90, "-o", other, "-q")[0] == 0
-    err = fails("report", plan, "--mesh", other, "--html", page, "-q")
-    assert not page.exists()
-    assert f"the plan was made from another mesh than {other}: name its own with --mesh" in err
+    for words in (("--html", page), ()):
+        err = fails("report", plan, "--mesh", other, *words, "-q")
+        assert not page.exists()
+        assert f"the plan was made from another mesh than {other}: name its own with --mesh" in err
 
 
 def test_an_interrupted_sweep_leaves_nothing(capsys, mesh_file, monkeypatch):

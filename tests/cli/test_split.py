@@ -35,6 +35,18 @@ def test_split_prints_the_halo_table_and_writes_one_file(shows, fails, mesh_file
     assert "use --force" in fails("split", mesh_file, "--parts", "2")
 
 
+def test_more_parts_than_elements_and_small_ones(cli, fails, mesh_file):
+    cells = io.read(mesh_file).sizes["cells"]
+    err = fails("split", mesh_file, "--parts", cells + 1, "-q")
+    assert f"has {cells:,} cells, too few for {cells + 1:,} parts: ask for {cells:,} at most" in err
+    assert not mesh_file.with_name("wing.parts.h5").exists()
+    few, many = cells // 20, cells // 20 + 1
+    code, _, err = cli("split", mesh_file, "--parts", f"{few},{many}")
+    assert code == 0
+    assert f"{many:,} parts have {cells / many:.1f} cells each on average" in err
+    assert f"{few:,} parts have" not in err
+
+
 def test_figures_as_json_are_those_of_the_report(cli, mesh_file):
     words = ("split", mesh_file, "--parts", "2,4", "--increments", "auto", "--json")
     made = json.loads(cli(*words)[1])

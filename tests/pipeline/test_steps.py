@@ -1,15 +1,42 @@
 """The steps together: on any mesh the plan is valid and a loop from it gives the right sums."""
 
+from importlib.metadata import version
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sum_loops import FACTORS, KERNELS, sum_request
 
+import meshprep
+import meshprep_runtime
 from meshprep.io.generate import generate
 from meshprep.mesh import ElementSet, Mesh, SetMap, Tag
 from meshprep.pipeline.steps import Options, prepare
-from meshprep_runtime import ParLoop, Plan, PlanError
+from meshprep_runtime import MeshprepError, ParLoop, Plan, PlanError
+
+
+def test_options_by_name():
+    mesh = generate("delaunay2d", cells=80)
+    plan = prepare(mesh, options=Options(block_size=16), target="cpu", seed=3).plan
+    (loop,) = plan
+    assert (plan.options["block_size"], plan.options["target"], plan.options["seed"]) == (
+        16,
+        "cpu",
+        3,
+    )
+    assert (loop in plan, "edges->nodes" in plan, 3 in plan, len(plan)) == (True, False, False, 1)
+    assert loop.replace("->", ":") in plan
+    with pytest.raises(MeshprepError, match="there is no option 'blocksize': use block_size"):
+        prepare(mesh, blocksize=16)
+    with pytest.raises(MeshprepError, match="there is no option 'x': use method, order_time"):
+        prepare(mesh, x=16)
+    with pytest.raises(MeshprepError, match="target 'tpu' is unknown: use gpu, cpu"):
+        prepare(mesh, target="tpu")
+
+
+def test_versions():
+    assert meshprep.__version__ == meshprep_runtime.__version__ == version("meshprep")
 
 
 @st.composite

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-import pymetis
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import offsets_of
 
+from ...partition.metis import has_metis
 from ..metis import UFACTOR
 from ..ranks import Ranks, of_root
 from ..runs import run_ends
@@ -97,10 +97,12 @@ def _summed(keys: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
 def _part_of_cluster(
     clusters: Clusters, pairs: list[tuple[Numbers, Numbers]], weights: NDArray[np.float64]
 ) -> NDArray[np.int32]:
-    """METIS on the graph of clusters; empty where none has a neighbour."""
+    """METIS on the graph of clusters; empty where none has a neighbour, or METIS is missing."""
     key, count = _summed(*(np.concatenate(column) for column in zip(*pairs, strict=True)))
-    if not key.size:
+    if not (key.size and has_metis()):
         return np.empty(0, np.int32)
+    import pymetis
+
     low, high = np.divmod(key, clusters.total)
     source, target = np.concatenate([low, high]), np.concatenate([high, low])
     order = np.lexsort((target, source))

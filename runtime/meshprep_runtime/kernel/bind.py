@@ -27,6 +27,8 @@ class Slot:
     shape: tuple[int, ...]
     rows: str | None
     soa: bool = False
+    # of one component, and asked for as soa: an array of shape (1, n) will do
+    one_row: bool = False
 
     @property
     def dim(self) -> int:
@@ -177,8 +179,9 @@ def _slot(loop_plan: LoopPlan, arg: Arg, soa: bool) -> Slot:
         return Slot(arg.name, arg.access, dtype, (matrix.columns.size, 1), f"values of {arg.name}")
     n = loop_plan.rows_of(rows)
     # One component has one layout.
-    soa = soa and arg.dim > 1
-    return Slot(arg.name, arg.access, dtype, (arg.dim, n) if soa else (n, arg.dim), rows, soa)
+    one_row, soa = soa and arg.dim == 1, soa and arg.dim > 1
+    shape = (arg.dim, n) if soa else (n, arg.dim)
+    return Slot(arg.name, arg.access, dtype, shape, rows, soa, one_row)
 
 
 def _check_together(loop: Loop, first: tuple[Arg, Slot], second: tuple[Arg, Slot]) -> None:
@@ -250,7 +253,10 @@ def holds(dtype: np.dtype, values: ArrayLike) -> bool:
 def check_form(loop: Loop, slot: Slot, form: ArrayForm) -> None:
     """Raise MeshprepError, which names the argument, unless an array is what its slot wants."""
     short = slot.rows is not None and slot.shape[-1] == 1
-    fits = form.shape == slot.shape or (short and form.shape == slot.shape[:1])
+    same = [slot.shape, slot.shape[:1]] if short else [slot.shape]
+    # one component lies the same in either layout
+    same += [slot.shape[::-1]] if slot.one_row else []
+    fits = form.shape in same
     if form.dtype == slot.dtype and fits and form.contiguous:
         if form.writeable or not slot.written:
             return
@@ -260,7 +266,7 @@ def check_form(loop: Loop, slot: Slot, form: ArrayForm) -> None:
     elif not fits:
         each = "column" if slot.soa else "row"
         rows = "" if slot.rows is None else f", one {each} an element of '{slot.rows}'"
-        other = f" or {slot.shape[:1]}" if short else ""
+        other = "".join(f" or {shape}" for shape in same[1:])
         what = f"has shape {form.shape}, must be {slot.shape}{other}{rows}"
     else:
         what = f"is not contiguous: pass {form.library}.ascontiguousarray of it"

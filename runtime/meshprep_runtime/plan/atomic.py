@@ -23,9 +23,10 @@ def new_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     with together([Path(path)], overwrite=overwrite) as (staged,):
         staged.touch()
         yield staged
-        _flush(staged)
+        # Windows flushes no file that is open for reading alone
+        _flush(staged, os.O_RDWR)
     if os.name == "posix":
-        _flush(Path(os.path.realpath(path)).parent)
+        _flush(Path(os.path.realpath(path)).parent, os.O_RDONLY)
 
 
 @contextmanager
@@ -80,8 +81,8 @@ def refuse_device(target: Path, shown: Path) -> None:
         raise MeshprepError(f"cannot write {shown}: it is a device or a pipe")
 
 
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+def _flush(path: Path, how: int) -> None:
+    handle = os.open(path, how)
     try:
         os.fsync(handle)
     finally:

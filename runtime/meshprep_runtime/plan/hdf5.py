@@ -131,7 +131,12 @@ def _stored(value: Scalar) -> np.ndarray:
 def opened(path: Path) -> Iterator[Any]:
     """The open file; raises OSError when it is not HDF5. The lock is left out: files are renamed
     into place whole, and network file systems often refuse locks."""
-    with h5py.File(path, "r", locking=False) as file:
+    try:
+        file = h5py.File(path, "r", locking=False)
+    except OSError:
+        # a file that this process has open with its lock is opened as before, or not at all
+        file = h5py.File(path, "r")
+    with file:
         yield file
 
 

@@ -3,7 +3,7 @@
 Frozen arrays only; :mod:`store` reads and writes them, :mod:`verify` proves them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -287,6 +287,15 @@ class PlanContent:
     def __repr__(self) -> str:
         sets = ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())
         return f"Plan(loops {', '.join(self.loops)}; sets {sets}; maps {', '.join(self.maps)})"
+
+    def __contains__(self, loop: object) -> bool:
+        return isinstance(loop, str) and among(loop, self.loops) in self.loops
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.loops)
+
+    def __len__(self) -> int:
+        return len(self.loops)
 
     def __getitem__(self, loop: str) -> LoopPlan:
         name = among(loop, self.loops)

@@ -50,7 +50,8 @@ class Plan(PlanContent):
 
     Notes
     -----
-    ``plan["NAME"]`` is the ``LoopPlan`` of a loop.
+    ``plan["NAME"]`` is the ``LoopPlan`` of a loop; ``"NAME" in plan``, ``for name in plan`` and
+    ``len(plan)`` go by the names of the loops.
     """
 
     @classmethod

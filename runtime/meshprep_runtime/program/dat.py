@@ -272,6 +272,7 @@ def make_dat(
     soa = layout == SOA and dim > 1
     wanted: list[tuple[int, ...]] = [(dim, n) if soa else (n, dim) for n in (rows, owned)]
     wanted += [] if dim > 1 else [(rows,), (owned,)]
+    wanted += [(1, rows), (1, owned)] if dim == 1 and layout == SOA else []
     if values is None:
         # As values of one number an element usually come, so that the two go together.
         values = np.zeros(wanted[0] if dim > 1 else rows, dtype)
@@ -282,6 +283,9 @@ def make_dat(
             f"{' or '.join(map(str, dict.fromkeys(wanted)))} of {np.dtype(dtype)}"
             f"{_declared(shape, given, size) if layout != SOA else ''}"
         )
+    if shape in ((1, rows), (1, owned)):
+        # one component lies the same in either layout
+        values = values.reshape(-1)
     complete = values.shape[int(soa)] == rows
     if not complete and on_device(values):
         raise MeshprepError(f"{where}: an array of a GPU must have all its {rows} rows")

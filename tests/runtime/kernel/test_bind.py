@@ -202,6 +202,17 @@ def test_columns_where_components_come_first(airfoil, arrays):
     )
 
 
+@pytest.mark.parametrize("shape", [(24,), (1, 24), (24, 1)])
+def test_one_component_has_one_layout(airfoil, arrays, shape):
+    results = []
+    for layout, own in (("aos", (24,)), ({"adt": "soa"}, shape)):
+        given = {**arrays, "res": np.zeros((24, 4)), "adt": np.arange(24.0).reshape(own) + 1}
+        ParLoop(res_calc, airfoil["res_calc"], strategy="sequential", layout=layout)(**given)
+        results.append(given["res"])
+    assert results[0].any()
+    np.testing.assert_array_equal(*results)
+
+
 def test_the_maps_of_a_solver(airfoil):
     plan = airfoil["res_calc"]
     own = {name: m.table.astype(np.int64) for name, m in plan.maps.items()}

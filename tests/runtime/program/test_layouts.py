@@ -118,6 +118,16 @@ def test_a_loop_follows_dats_of_one_layout(plan, grid, values):
         asks(q=q, res=res)
 
 
+@pytest.mark.parametrize("shape", [(20,), (1, 20)])
+def test_a_dat_of_one_component_in_either_shape(plan, shape):
+    given = np.arange(20.0).reshape(shape)
+    dat = Program(plan).dat("cells", 1, values=given, layout="soa")
+    assert np.shares_memory(dat.array, given)
+    assert dat.array.shape == (20,)
+    with pytest.raises(MeshprepError, match=r"has values of shape \(1, 20\)"):
+        Program(plan).dat("cells", 1, values=np.ones((1, 20)))
+
+
 def test_chains_and_tiles(plan, grid, values):
     """A dat that is stored anew between two runs of a chain, and within one."""
     program = Program(plan)

@@ -1,14 +1,13 @@
 """The slices of parts in a file: where each lies, and reading one without HDF5."""
 
 import hashlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +69,7 @@ class PartsTable:
         size = np.diff(self.ends[:, parts.start : parts.stop + 1]).sum(axis=0)
         return in_runs(parts, size, BATCH)
 
-    def raw(self, file: int, parts: range) -> list[bytes]:
+    def raw(self, file: BinaryIO, parts: range) -> list[bytes]:
         """The bytes of every dataset for some parts, from an open file.
 
         Raises PlanError where one of the parts is damaged.
@@ -90,11 +89,8 @@ class PartsTable:
 
         O(their bytes); nothing else of the file is read.
         """
-        file = os.open(path, os.O_RDONLY)
-        try:
+        with open(path, "rb", buffering=0) as file:
             raw = self.raw(file, parts)
-        finally:
-            os.close(file)
         found = {}
         for one, data in zip(self.datasets, raw, strict=True):
             array = np.frombuffer(data, one.dtype)
@@ -114,15 +110,16 @@ def in_runs(parts: range, size: NDArray[np.int64], most: int) -> list[range]:
     return [range(*ends) for ends in pairwise(cuts) if parts]
 
 
-def read_all(file: int, address: int, size: int) -> bytes:
+def read_all(file: BinaryIO, address: int, size: int) -> bytes:
     """Bytes of an open file; PlanError where it ends before them."""
     pieces = []
+    file.seek(address)
     while size > 0:
-        piece = os.pread(file, min(size, 1 << 30), address)
+        piece = file.read(min(size, 1 << 30))
         if not piece:
             raise PlanError("cut short: split the mesh anew")
         pieces.append(piece)
-        address, size = address + len(piece), size - len(piece)
+        size -= len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 

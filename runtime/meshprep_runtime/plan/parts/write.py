@@ -44,16 +44,13 @@ class KeptParts:
         Raises PlanError where the file is cut short.
         """
         first, last = self._held.start, self._held.stop
-        old = os.open(self._path, os.O_RDONLY)
-        try:
+        with open(self._path, "rb", buffering=0) as old:
             for (begin, end), to in zip(
                 self.table.ends[:, [first, last]].tolist(), ends[:, first].tolist(), strict=True
             ):
                 file.seek(to)
                 for at in range(begin, end, PIECE):
                     file.write(read_all(old, at, min(PIECE, end - at)))
-        finally:
-            os.close(old)
 
 
 @dataclass

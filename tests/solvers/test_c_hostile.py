@@ -1,0 +1,220 @@
+"""Plans and parts that were changed and sealed anew: in C, refused in one line, or safe to run."""
+
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from c_builds import FOLDER, LOOPS, STRICT
+from sealing import seal
+from test_c import MATRIX
+
+from meshprep import Options, prepare, read_requests
+from meshprep.distribute.job import SplitJob, run
+from meshprep.io.generate import generate
+from meshprep.pipeline import workflow
+from meshprep.topology import derive
+from meshprep_runtime.plan.seal import check_parts_seal, check_seal, seal_parts
+from meshprep_runtime.plan.store import VERSIONS
+
+# The datasets that the program reads.
+OF_PLANS = re.compile("(?!about|options|metrics)")
+OF_PARTS = re.compile(
+    "parts/3/(offset|datasets|digest|sets/(cells|edges)/|maps/edges->cells|.*/block_o)"
+)
+WORDS = ["cells", "edges", "edges->cells", "s16", "", "no", "x" * 3000]
+
+
+def numbers(values, chance):
+    """Numbers that indices, offsets and sizes must not be, and some that they may."""
+    beside = int(values.flat[0]) if values.size else 0
+    edges = [-1, 0, 1, values.size, values.size + 1, beside + 1, 255, 65535, 2**31 - 1, -(2**31)]
+    return chance.choice([*edges, 2**40, -(2**63), 2**63 - 1])
+
+
+def one_entry(file, name, values, chance):
+    if values.size and values.dtype.kind in "iu":
+        flat, info = values.reshape(-1), np.iinfo(values.dtype)
+        found = min(max(numbers(values, chance), info.min), info.max)
+        flat[chance.randrange(flat.size)] = found
+        file[name][...] = flat.reshape(values.shape)
+
+
+def every_entry(file, name, values, chance):
+    if values.size and values.dtype.kind in "iu":
+        most = chance.choice([2, 20, 200])
+        file[name][...] = np.array([chance.randrange(most) for _ in values.flat]).reshape(
+            values.shape
+        )
+
+
+def anew(file, name, **how):
+    del file[name]
+    file.create_dataset(name, **how)
+
+
+def other_length(file, name, values, chance):
+    if values.ndim:
+        axis, n = chance.randrange(values.ndim), chance.choice([0, 1, 5])
+        kept = chance.choice([values.take(range(min(n, values.shape[axis])), axis)])
+        anew(file, name, data=chance.choice([kept, np.concatenate([values, kept], axis)]))
+
+
+def other_shape(file, name, values, chance):
+    shapes = [values.ravel(), values.T, values[..., None], np.zeros((), "i8")]
+    anew(file, name, data=chance.choice(shapes))
+
+
+def other_type(file, name, values, chance):
+    if values.dtype.kind in "iu":
+        anew(file, name, data=values.astype(chance.choice(["i8", "f8", "u1", "S5", "i2"])))
+    else:
+        anew(file, name, data=chance.choice([7, "of any length", b"1 one\nx"]))
+
+
+def missing(file, name, values, chance):
+    del file[name]
+
+
+def claims_more(file, name, values, chance):
+    shape = chance.choice([(2**40,), (2**33, 2**31), (2, 2**45), (2**62, 4), (2**20,)])
+    anew(file, name, shape=shape, dtype="i4")
+
+
+def stored_elsewhere(file, name, values, chance):
+    if chance.random() < 0.5 and values.ndim and values.size:
+        anew(file, name, data=values, chunks=True)
+        return
+    del file[name]
+    links = [h5py.SoftLink("/maps"), h5py.SoftLink("/no"), h5py.ExternalLink("x.h5", "/")]
+    file[name] = chance.choice(links)
+
+
+def attribute(file, name, values, chance):
+    """Of a group: a number, a text, a list or nothing."""
+    groups = [file[n] for n in _names(file, h5py.Group) if len(file[n].attrs)]
+    if groups:
+        group = chance.choice(groups)
+        key = chance.choice(sorted(group.attrs))
+        number = chance.choice([-1, 0, 7, 10**6, 2**62])
+        some = [number, number, chance.choice(WORDS), np.arange(400), 1.5, np.bytes_("cells")]
+        group.attrs.create(key, chance.choice(some))
+
+
+CHANGES = [one_entry] * 5 + [every_entry, other_length, other_shape, other_type, missing]
+CHANGES += [claims_more, stored_elsewhere, attribute, attribute]
+
+
+def _names(file, kind):
+    found = []
+    file.visititems(lambda name, one: found.append(name) if isinstance(one, kind) else None)
+    return found
+
+
+def changed(path, read, chance):
+    """Change one thing in an HDF5 file, in what is read of it; what and where."""
+    with h5py.File(path, "r+") as file:
+        name = chance.choice([n for n in _names(file, h5py.Dataset) if read.match(n)])
+        change = chance.choice(CHANGES)
+        change(file, name, file[name][()] if file[name].shape else np.array(file[name][()]), chance)
+    return f"{change.__name__} {name}"
+
+
+def reseal_parts(path, names, begin, end):
+    """A new seal, and new digests where the tables still say what is to be digested."""
+    with h5py.File(path, "r+") as file:
+        split = file["parts/3"]
+        found = [split.get(name) for name in (*names, "offset", "digest")]
+        if all(isinstance(d, h5py.Dataset) and d.ndim and d.nbytes < 10**6 for d in found):
+            *arrays, offset, digest = (d[()] for d in found)
+            if offset.dtype.kind == "i" and offset.shape == (len(names), 4):
+                for p in range(min(len(digest), 3)):
+                    digest[p] = digest_of(arrays, offset[:, p], offset[:, p + 1])[: digest[p].size]
+                split["digest"][...] = digest
+    seal_parts(path, begin, end)
+
+
+def digest_of(arrays, first, stop):
+    slices = (a[b:e].tobytes() for a, b, e in zip(arrays, first, stop, strict=True))
+    return np.frombuffer(hashlib.sha256(b"".join(slices)).digest(), "u1")
+
+
+@pytest.fixture(scope="module")
+def program(compile_program, tmp_path_factory):
+    found = tmp_path_factory.mktemp("touched") / "touched"
+    flags = [*STRICT, "-O1", "-std=c++17", f"-I{FOLDER}"]
+    compile_program("g++", flags, Path(__file__).parent / "touched.cpp", found, checked=True)
+    return found
+
+
+def told(program, files):
+    """What the program prints of each file; all that it reads or frees wrongly ends it."""
+    limits = "allocator_may_return_null=1:max_allocation_size_mb=200"
+    environment = os.environ | {"ASAN_OPTIONS": limits, "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run([program, *files], capture_output=True, text=True, env=environment)
+    lines = ran.stdout.splitlines()
+    assert (ran.returncode, ran.stderr) == (0, ""), (files[len(lines)], ran.stderr[-4000:])
+    assert len(lines) == len(files)
+    return lines
+
+
+def written_plan(folder, lists):
+    (folder / "all.toml").write_text(LOOPS + MATRIX)
+    mesh = derive(generate("delaunay2d", cells=80, seed=2), ["edges->cells"])
+    options = Options(block_size=16, partition="metis" if lists else None)
+    made = prepare(mesh, read_requests(folder / "all.toml"), options, keep_order=lists).plan
+    tags = {"cells": {"physical": np.arange(80, dtype=np.int64) % 3}}
+    further = {"cells": {"physical": np.array([[2, 1], [2, 5], [77, 1]])}}
+    named = {"cells": {"physical": {1: "one"}}}
+    path = folder / "whole.plan.h5"
+    replace(made, tags=tags, group_names=named, further_groups=further).save(path)
+    return path
+
+
+@pytest.mark.parametrize("lists", [False, True], ids=["ranges", "lists"])
+def test_plans_that_are_sealed_anew(program, tmp_path, lists):
+    whole, chance = written_plan(tmp_path, lists), random.Random(7 + lists)
+    version, files, changes = check_seal(whole, VERSIONS), [whole], []
+    for i in range(150):
+        path = tmp_path / f"{i}.plan.h5"
+        shutil.copy(whole, path)
+        changes.append(changed(path, OF_PLANS, chance))
+        seal(path, version)
+        files.append(path)
+    first, *lines = told(program, files)
+    assert first.startswith("used ")
+    refused = Counter(line.split(": ", 1)[-1] for line in lines if not line.startswith("used"))
+    # most arrays are read, and few changes are none
+    assert refused.total() > 60, list(zip(changes, lines, strict=True))
+    assert len(refused) > 15
+
+
+def test_parts_that_are_sealed_anew(program, tmp_path):
+    mesh, whole, chance = tmp_path / "a.msh", tmp_path / "whole.parts.h5", random.Random(9)
+    workflow.generate("delaunay2d", mesh, values={"cells": 120})
+    (tmp_path / "heat.toml").write_text(LOOPS)
+    requests = read_requests(tmp_path / "heat.toml")
+    run(SplitJob(mesh, whole, (3,), requests, options=Options(block_size=16)))
+    ends, files, changes = check_parts_seal(whole), [whole], []
+    with h5py.File(whole) as file:
+        names = json.loads(file["parts/3/datasets"][()])
+    for i in range(150):
+        path = tmp_path / f"{i}.parts.h5"
+        shutil.copy(whole, path)
+        changes.append(changed(path, OF_PARTS, chance))
+        reseal_parts(path, names, *ends)
+        files.append(path)
+    first, *lines = told(program, files)
+    assert first.startswith("used ")
+    refused = Counter(line.split(": ", 1)[-1] for line in lines if not line.startswith("used"))
+    assert refused.total() > 60, list(zip(changes, lines, strict=True))
+    assert len(refused) > 8
