@@ -9,18 +9,22 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-from numba import get_num_threads, njit
+from numba import njit
 
 from meshprep_runtime import ParLoop, Plan
+from meshprep_runtime.cpu.cores import thread_count
+from meshprep_runtime.cpu.pool import SETTLED
+from meshprep_runtime.plan.noise import Timing
 
 FOLDER = Path("demo")
 MESH, PLAN, LOOPS = FOLDER / "delaunay.msh", FOLDER / "delaunay.plan.h5", FOLDER / "loops.toml"
 REPORT = FOLDER / "report.html"
 CELLS = 400_000
+TURNS = 15
 
 # A finite-volume loop: every edge reads the state of its two cells and adds a flux to both.
 LOOP_TEXT = """\
@@ -89,7 +93,7 @@ def run_loop(plan: Plan) -> int:
         "plan's order, plain loop, 1 thread": lambda: plain_loop(
             edge_cells, new_weight, new_state, new_balance
         ),
-        f"from the plan, ParLoop, {get_num_threads()} threads": lambda: loop(
+        f"from the plan, ParLoop, up to {thread_count()} threads": lambda: loop(
             weight=new_weight, state=new_state, balance=from_plan
         ),
     }
@@ -98,30 +102,53 @@ def run_loop(plan: Plan) -> int:
     error = max(
         float(np.abs(cells.restore(other) - balance).max()) for other in (new_balance, from_plan)
     )
-    seconds = {name: best_of(9, run) for name, run in runs.items()}
-    first, ordered, last = seconds.values()
-    print(f"\nloop 'diffusion', {edges.size:,} edges, on this processor")
-    for name, value in seconds.items():
-        print(f"  {name:<38} {1e3 * value:7.2f} ms a call   {first / value:5.2f} times as fast")
+    timings = in_turns(runs)
+    print(f"\nloop 'diffusion', {edges.size:,} edges, on this processor: ms a call")
+    print(f"  {'':<39} median, least to most of {TURNS}")
+    first, ordered, last = timings.values()
+    for name, timing in timings.items():
+        least, median, most = (1e3 * t for t in (timing.least, timing.median, timing.most))
+        factor = "" if timing is first else as_fast(timing, first)
+        print(f"  {name:<39} {median:7.2f}, {least:.2f} to {most:.2f}   {factor}")
     right = error < 1e-12
     same = "the same result" if right else f"ANOTHER RESULT (largest difference {error:.1e})"
-    prepared = sum(plan.metrics.seconds.values())
-    print(
-        f"\nReport: {REPORT}\nThe plan runs this loop {first / last:.1f} times as fast as the "
-        f"input order on one thread ({first / ordered:.1f} times by the order alone), with {same}; "
-        f"{prepared:.1f} s of preparation are repaid after {prepared / (first - last):,.0f} calls."
-    )
+    print(f"\nReport: {REPORT}\n{verdict(first, ordered, last)}, with {same}.")
+    if last.times_as_fast(first) is not None and last.median < first.median:
+        prepared = sum(plan.metrics.seconds.values())
+        calls = prepared / (first.median - last.median)
+        print(f"{prepared:.1f} s of preparation are repaid after {calls:,.0f} calls.")
     return 0 if right else 1
 
 
-def best_of(times: int, work: Callable[[], None]) -> float:
-    """Seconds of the fastest of several calls."""
-    seconds = []
-    for _ in range(times):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+def verdict(first: Timing, ordered: Timing, last: Timing) -> str:
+    """What the times say of the plan."""
+    if last.times_as_fast(first) is None:
+        return (
+            "This machine was too busy to tell how fast the plan runs this loop against the input "
+            "order: times of the same work differ by more"
+        )
+    return (
+        f"The plan runs this loop {as_fast(last, first)} as the input order on one thread "
+        f"(by the order alone: {as_fast(ordered, first)})"
+    )
+
+
+def as_fast(fast: Timing, slow: Timing) -> str:
+    """A factor, where noise cannot have made it."""
+    factor = fast.times_as_fast(slow)
+    return "too noisy to tell" if factor is None else f"{factor:.1f} times as fast"
+
+
+def in_turns(works: Mapping[str, Callable[[], None]]) -> dict[str, Timing]:
+    """How long calls take, in turns, after some in which a loop finds out how many threads pay."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(-SETTLED, TURNS):
+        for name, work in works.items():
+            start = time.perf_counter()
+            work()
+            if turn >= 0:
+                seconds[name].append(time.perf_counter() - start)
+    return {name: Timing.of(times) for name, times in seconds.items()}
 
 
 if __name__ == "__main__":

@@ -20,8 +20,6 @@ from meshprep_runtime.kernel.cache import root
 
 # For what tests of several folders share.
 sys.path.insert(0, str(Path(__file__).parent))
-# Small loops mostly wait: for the other thread, which on a busy machine does not run.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # On a busy machine any example may take long.
 settings.register_profile("busy", deadline=None)
 settings.load_profile("busy")

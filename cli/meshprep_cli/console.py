@@ -21,6 +21,7 @@ from .stopping import stop_if_asked
 
 if TYPE_CHECKING:
     from meshprep.report import Comparison, Table
+    from meshprep_runtime.plan.noise import Timing
 
     from .options import ComparisonShown
 
@@ -236,6 +237,18 @@ def _for_terminal(line: str) -> str:
 def difference(spread: float) -> str:
     """How much longer the slowest run took than the fastest: a share, or how many times as long."""
     return f"{spread:.0%}" if spread < 10 else f"{1 + spread:,.0f} times"
+
+
+def times_as_fast(fast: Timing, slow: Timing) -> str:
+    """By what factor one way is faster than another, where timings can tell."""
+    factor = fast.times_as_fast(slow)
+    return "too noisy to tell" if factor is None else f"{factor:.2f} times as fast"
+
+
+def slower(slow: Timing, fast: Timing) -> str:
+    """How many times as long one way takes, for a table; ``noise`` where that may be all."""
+    factor = fast.times_as_fast(slow)
+    return "noise" if factor is None else f"{factor:.2f}"
 
 
 class Stopwatch:

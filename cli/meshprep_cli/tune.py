@@ -178,7 +178,10 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
             "with more --runs, another may come first"
         )
     if done.before is not None:
-        before = f"in the input order, on one thread, it takes {_ms(done.before.seconds)} ms"
+        before = (
+            f"in the input order, on one thread, it takes {_ms(done.before.seconds)} ms: "
+            f"{console.times_as_fast(best.timing, done.before.timing)}"
+        )
         times = f"{_ms(done.before.seconds)}:{_ms(best.seconds)}"
         console.show(f"{before}; with such times of every loop, report says when the plan pays:")
         console.show(f'  meshprep report {plan} --measured "{done.loop}={times}"')
@@ -203,7 +206,7 @@ def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
         _ms(trial.median),
         console.difference(trial.spread),
         str(trial.runs),
-        f"{trial.seconds / best.seconds:.2f}",
+        "1.00" if trial is best else console.slower(trial.timing, best.timing),
     )
 
 

@@ -11,6 +11,7 @@ from . import console
 if TYPE_CHECKING:
     from meshprep.pipeline.product_tuning import ProductTrial, ProductTuning
     from meshprep.pipeline.store_timing import StoreTrial
+    from meshprep_runtime.plan.noise import Timing
 
 SHOWN = 8
 
@@ -33,14 +34,14 @@ def _show(path: Path, done: ProductTuning) -> None:
     console.show_table(
         f"{path.name}: {done.rows} rows, {done.nonzeros} nonzeros, {each:.1f} a row; "
         f"timed on {done.machine}",
-        ("threads", "piece", "ms", "median", "GFLOP/s", "GB/s", "times the best"),
+        ("threads", "piece", "ms", "median", "slowest", "GFLOP/s", "GB/s", "times the best"),
         [_row(done, trial) for trial in done.trials[:SHOWN]],
     )
     console.show("")
     best, default = done.best, done.default
     console.show(
-        f"fastest: Product(matrix, threads={best.threads}, piece={best.piece}), "
-        f"{default.seconds / best.seconds:.2f} times as fast as Product(matrix)"
+        f"fastest: Product(matrix, threads={best.threads}, piece={best.piece}), against "
+        f"Product(matrix): {console.times_as_fast(best.timing, default.timing)}"
     )
     moved = done.bytes
     console.show(
@@ -51,7 +52,7 @@ def _show(path: Path, done: ProductTuning) -> None:
         console.show("")
         console.show_table(
             "stores that the plan can fill, all threads",
-            ("store", "MB", "ms", "GB/s", "CSR / it by bytes", "measured"),
+            ("store", "MB", "ms", "median", "slowest", "GB/s", "CSR / it by bytes", "measured"),
             [_store(trial, done.stores[0]) for trial in done.stores],
         )
         console.show("")
@@ -67,10 +68,10 @@ def _store(trial: StoreTrial, csr: StoreTrial) -> tuple[str, ...]:
     return (
         trial.store,
         f"{trial.bytes / 1e6:.1f}",
-        f"{1e3 * trial.seconds:.3f}",
+        *_times(trial.timing),
         f"{1e-9 * trial.bytes / trial.seconds:.1f}",
         f"{csr.bytes / trial.bytes:.2f}",
-        f"{csr.seconds / trial.seconds:.2f}",
+        "1.00" if trial is csr else console.slower(csr.timing, trial.timing),
     )
 
 
@@ -78,9 +79,12 @@ def _row(done: ProductTuning, trial: ProductTrial) -> tuple[str, ...]:
     return (
         str(trial.threads),
         str(trial.piece),
-        f"{1e3 * trial.seconds:.3f}",
-        f"{1e3 * trial.median:.3f}",
+        *_times(trial.timing),
         f"{2e-9 * done.nonzeros / trial.seconds:.2f}",
         f"{1e-9 * done.bytes.least / trial.seconds:.1f}",
-        f"{trial.seconds / done.best.seconds:.2f}",
+        "1.00" if trial is done.best else console.slower(trial.timing, done.best.timing),
     )
+
+
+def _times(timing: Timing) -> tuple[str, ...]:
+    return tuple(f"{1e3 * s:.3f}" for s in (timing.least, timing.median, timing.most))

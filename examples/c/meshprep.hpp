@@ -8,7 +8,8 @@
 // takes one parameter an argument and sees components as q[0], q[1], ... Arguments are those of the
 // loop in the plan, one a column of a map; names, sizes, dims and types are checked at each call.
 //
-// Runs: sequential; openmp (compiled with -fopenmp; blocks of a colour at once); with
+// Runs: sequential; openmp (compiled with -fopenmp; blocks of a colour at once, on threads that
+// sleep while they wait, see meshprep_threads.hpp); with
 // meshprep_cuda.hpp hierarchical and atomics. One source file of the program defines
 // MESHPREP_PLAN_IMPLEMENTATION before it includes this header.
 #ifndef MESHPREP_HPP
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "meshprep_plan.h"
+#include "meshprep_threads.hpp"
 
 namespace meshprep {
 
@@ -78,6 +80,8 @@ struct Loop {
   std::string name, over, variant;
   std::vector<Described> arguments;
   std::unique_ptr<mp_loop, decltype(&mp_free_loop)> blocks{nullptr, mp_free_loop};
+  mutable Team team;
+  mutable std::vector<std::int64_t> alone;  // places of the blocks in the order of one thread
 };
 
 std::vector<Described> described(const std::string& json);

@@ -3,6 +3,7 @@
 #define MESHPREP_CPU_HPP
 
 #include <algorithm>
+#include <numeric>
 
 #if defined(__clang__)
 #define MESHPREP_SIMD _Pragma("clang loop vectorize(assume_safety)")
@@ -307,42 +308,74 @@ struct Partials {
 // Blocks in the order of their colours: those of the plan, or pieces of a loop that needs none.
 struct Schedule {
   Schedule(const mp_loop* blocks, std::int64_t n)
-      : blocks(blocks), n(n), colours(blocks ? blocks->n_block_colours : 1),
-        n_blocks(blocks ? blocks->n_blocks : (n + piece - 1) / piece) {}
-  std::int64_t first(std::int64_t colour) const {
-    return blocks ? blocks->block_colour_offset[colour] : colour * n_blocks;
+      : blocks(blocks), n(n), n_blocks(blocks ? blocks->n_blocks : (n + piece - 1) / piece) {}
+  // Where the colour of the block at place k begins.
+  std::int64_t before(std::int64_t k) const {
+    if (!blocks) return 0;
+    const auto* offset = blocks->block_colour_offset;
+    return *(std::upper_bound(offset, offset + blocks->n_block_colours + 1, k) - 1);
   }
   std::int64_t block(std::int64_t k) const { return blocks ? blocks->block_order[k] : k; }
   std::int64_t begin(std::int64_t block) const {
     return blocks ? blocks->block_offset[block] : std::min(n, block * piece);
   }
   const mp_loop* blocks;
-  std::int64_t n, colours, n_blocks;
+  std::int64_t n, n_blocks;
 };
 
+// The blocks in the order of the set, but each after those of lower colours that it meets: the sums
+// of one colour after the other, while the set is read once and not once a colour.
+template <class... Args>
+std::vector<std::int64_t> order_alone(const mp_loop& blocks, const Args&... args) {
+  std::vector<std::int64_t> place(std::size_t(blocks.n_blocks)), order(place.size());
+  std::iota(place.begin(), place.end(), 0);
+  std::iota(order.begin(), order.end(), 0);
+  std::map<const void*, std::vector<std::int64_t>> last;  // block at each row of a dat so far
+  const auto meet = [&](std::int64_t b, bool before, const auto& arg) {
+    using A = std::decay_t<decltype(arg)>;
+    if constexpr (A::conflicts) {
+      std::vector<std::int64_t>& found = last[arg.values];
+      found.resize(std::size_t(arg.size / A::Dim));
+      for (std::int64_t p = blocks.block_offset[b]; p < blocks.block_offset[b + 1]; ++p) {
+        std::int64_t& row = found[std::size_t(arg.table[mp_element(&blocks, p) * arg.arity])];
+        if (before) place[b] = std::max(place[b], row);
+        else row = std::max(row, place[b]);
+      }
+    }
+  };
+  for (std::int64_t k = 0; k < blocks.n_blocks; ++k) {
+    (meet(blocks.block_order[k], true, args), ...);
+    (meet(blocks.block_order[k], false, args), ...);
+  }
+  const auto earlier = [&](std::int64_t i, std::int64_t k) {
+    return place[blocks.block_order[i]] < place[blocks.block_order[k]];
+  };
+  std::stable_sort(order.begin(), order.end(), earlier);
+  return order;
+}
+
 template <bool Parallel, bool Listed, class Kernel, class... Args>
-void run_schedule(const Schedule& s, const Kernel& kernel, Partials<Args>&... partials,
-                  const Args&... args) {
+void run_schedule(const Schedule& s, const Loop& loop, const Kernel& kernel,
+                  Partials<Args>&... partials, const Args&... args) {
   const Places<Listed> places{Listed ? s.blocks->elements : nullptr};
   const auto one = [&](std::int64_t k) {
     const std::int64_t b = s.block(k);
     run_block<Listed, Kernel, Args...>(places, s.begin(b), s.begin(b + 1), kernel, args...,
                                        partials.of(b)...);
   };
-  for (std::int64_t colour = 0; colour < s.colours; ++colour) {
-    const std::int64_t first = s.first(colour), last = s.first(colour + 1);
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic) if (Parallel)
-#endif
-    for (std::int64_t k = first; k < last; ++k) one(k);
-  }
+  if constexpr (Parallel)
+    run_in_order(
+        loop.team, s.n_blocks, one, [&](std::int64_t k) { return s.before(k); },
+        [&](std::int64_t k) { return s.blocks ? loop.alone[std::size_t(k)] : k; });
+  else
+    for (std::int64_t k = 0; k < s.n_blocks; ++k) one(k);
 }
 
 template <class... Args, bool Parallel, bool Listed, class Kernel>
-void run_with_partials(const Schedule& s, std::bool_constant<Parallel>,
+void run_with_partials(const Schedule& s, const Loop& loop, std::bool_constant<Parallel>,
                        std::bool_constant<Listed>, const Kernel& kernel, const Args&... args) {
   const auto run = [&](auto&&... partials) {
-    run_schedule<Parallel, Listed, Kernel, Args...>(s, kernel, partials..., args...);
+    run_schedule<Parallel, Listed, Kernel, Args...>(s, loop, kernel, partials..., args...);
     (partials.finish(args), ...);
   };
   run(Partials<Args>(args, s.n_blocks)...);
@@ -353,11 +386,12 @@ template <bool Parallel, class Kernel, class... Args>
 void run_on_host(const Loop& loop, std::int64_t n, const Kernel& kernel, const Args&... args) {
   constexpr bool in_blocks = Parallel && (Args::conflicts || ...);
   const Schedule s(in_blocks ? loop.blocks.get() : nullptr, n);
+  if (s.blocks && loop.alone.empty()) loop.alone = order_alone(*s.blocks, args...);
   constexpr std::bool_constant<Parallel> parallel;
   if (s.blocks && s.blocks->elements)
-    run_with_partials<Args...>(s, parallel, std::true_type(), kernel, args...);
+    run_with_partials<Args...>(s, loop, parallel, std::true_type(), kernel, args...);
   else
-    run_with_partials<Args...>(s, parallel, std::false_type(), kernel, args...);
+    run_with_partials<Args...>(s, loop, parallel, std::false_type(), kernel, args...);
 }
 
 }  // namespace meshprep

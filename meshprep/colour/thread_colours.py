@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import get_num_threads
 from numpy.typing import NDArray
 
+from meshprep_runtime.cpu.cores import thread_count
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
@@ -75,7 +75,7 @@ def thread_bound(table: Int32s, n_points: int, block_offset: Int64s) -> Int32s:
 
 def _each(kernel: Callable[..., None], blocks: Int64s, state: ThreadColouring) -> None:
     """Run a kernel on these blocks, in chunks that as many threads take as numba would."""
-    threads = get_num_threads()
+    threads = thread_count()
     if threads == 1:
         kernel(blocks, state)
     elif blocks.size:

@@ -6,9 +6,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numba import get_num_threads, set_num_threads
+from numba import set_num_threads
 from numpy.typing import NDArray
 
+from meshprep_runtime.cpu.cores import thread_count
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.program.vote import Alone
 
@@ -122,7 +123,7 @@ def in_turn(
 
     Threads that are left over are shared by the parts at work.
     """
-    threads = get_num_threads()
+    threads = thread_count()
     workers = max(1, min(threads, len(parts)))
     own: Any = {"initializer": set_num_threads, "initargs": (threads // workers,)}
     waiting: deque[Future[T]] = deque()

@@ -16,6 +16,7 @@ import numpy as np
 from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
+from meshprep_runtime.cpu.cores import core_count, thread_count
 from meshprep_runtime.maps import chunks
 
 from .memory import give_back
@@ -32,7 +33,7 @@ def pieces(n: int, least: int = WORTHWHILE, most: int = 1 << 16) -> list[tuple[i
 
     At most ``most`` pieces, where each takes memory.
     """
-    count = min(get_num_threads(), most) if n >= least else 1
+    count = min(thread_count(), most) if n >= least else 1
     return [(i * n // count, (i + 1) * n // count) for i in range(count)]
 
 
@@ -44,13 +45,13 @@ def rows_in_pieces(offset: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 
 def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """The results of ``kernel(*task)`` for every task, in order, on numba's number of threads.
+    """The results of ``kernel(*task)`` for every task, in order, on :func:`thread_count` threads.
 
     The calling thread is one of these. All tasks that began have ended when this returns or raises
     the error of the first task that has one.
     """
     # numba takes 10 us to tell its number of threads
-    count = get_num_threads() if len(tasks) > 1 else 1
+    count = thread_count() if len(tasks) > 1 else 1
     threads = min(len(tasks), count)
     if threads < 2:
         return [kernel(*task) for task in tasks]
@@ -89,7 +90,7 @@ def _kept_threads(process: int) -> ThreadPoolExecutor:
 
     A forked process has none of its parent's and makes its own.
     """
-    return ThreadPoolExecutor(os.cpu_count())
+    return ThreadPoolExecutor(core_count())
 
 
 def take(values: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
@@ -119,7 +120,7 @@ def at_once(*works: Callable[[], Any]) -> list[Any]:
 def on_fewer_cores(work: Callable[[], Any]) -> Any:
     """The result of a function that takes half of the cores: what runs beside it is urgent."""
     threads = get_num_threads()
-    set_num_threads(max(1, threads // 2))
+    set_num_threads(max(1, thread_count() // 2))
     try:
         return work()
     finally:

@@ -1,8 +1,7 @@
 """``tune --spmv``: how the product with a matrix runs fastest on this machine."""
 
-import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +12,14 @@ from meshprep_runtime.matrix.pieces import PIECE
 from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.matrix.rule import CsrThreads, fixed_rule
 from meshprep_runtime.plan import LoopPlan, Plan
+from meshprep_runtime.plan.noise import Timing
 from meshprep_runtime.plan.tuned import Machine
 from meshprep_runtime.tuning.machines import this_cpu
 
 from ..io import read
 from ..io.graphs.common import MATRIX_MARKET, WEIGHT, pairs_of, symmetry_of
 from ..metrics.product_traffic import CsrBytes, csr_bytes, lines_of_x
-from .store_timing import StoreTrial, sample, time_stores
+from .store_timing import StoreTrial, sample, settle, time_stores
 
 PIECES = (1 << 11, 1 << 12, 1 << 13, PIECE, 1 << 15, 1 << 16, 1 << 17)
 PLAN_SUFFIXES = (".h5", ".hdf5")
@@ -31,8 +31,14 @@ class ProductTrial:
 
     threads: int
     piece: int  # nonzeros and rows that a thread takes at a time
-    seconds: float  # of the fastest call
+    seconds: float  # of the fastest sample
     median: float
+    slowest: float
+    runs: int
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(self.seconds, self.median, self.slowest, self.runs)
 
 
 @dataclass(frozen=True)
@@ -134,11 +140,13 @@ def tune_product(
     x, y = (np.ones(size, matrix.values.dtype) for size in matrix.shape[::-1])
     candidates = {(t, p): Product(matrix, threads=t, piece=p) for t, p in grid}
     seconds: dict[tuple[int, int], list[float]] = {way: [] for way in grid}
+    for product in candidates.values():
+        settle(product, x, y)
     for turn in range(runs):
         progress(turn / runs, 1 if plan is None else 2, "timing")
         for way, product in candidates.items():
             seconds[way].append(sample(product, x, y))
-    trials = [ProductTrial(*way, min(s), statistics.median(s)) for way, s in seconds.items()]
+    trials = [ProductTrial(*way, *astuple(Timing.of(samples))) for way, samples in seconds.items()]
     rows, nonzeros, itemsize = matrix.shape[0], matrix.values.size, matrix.values.dtype.itemsize
     gpu = fixed_rule(rows, nonzeros)
     stores: tuple[StoreTrial, ...] = ()

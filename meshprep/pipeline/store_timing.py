@@ -2,17 +2,19 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.cpu.pool import SETTLED
 from meshprep_runtime.loops import Arg
 from meshprep_runtime.matrix import LocalMatrices
 from meshprep_runtime.matrix.assemble import STORES, Store
 from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.plan import LoopPlan
+from meshprep_runtime.plan.noise import Timing
 from meshprep_runtime.tuning.tune import SAMPLE_SECONDS
 
 from ..metrics.product_traffic import store_bytes
@@ -24,7 +26,14 @@ class StoreTrial:
 
     store: str  # as :class:`~..metrics.product_traffic.StoreBytes` names it
     bytes: int  # that a product moves if caches keep the vectors
-    seconds: float  # of the fastest call
+    seconds: float  # of the fastest sample
+    median: float
+    slowest: float
+    runs: int
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(self.seconds, self.median, self.slowest, self.runs)
 
 
 def time_stores(
@@ -48,11 +57,15 @@ def time_stores(
     products = {name: Product(_empty(plan, arg, name), _blocks(plan, name)) for name in names}
     x, y = (np.ones(size, arg.dtype) for size in pattern.shape[::-1])
     seconds: dict[str, list[float]] = {name: [] for name in names}
+    for product in products.values():
+        settle(product, x, y)
     for turn in range(runs):
         progress(turn / runs)
         for name, product in products.items():
             seconds[name].append(sample(product, x, y))
-    return tuple(StoreTrial(name, moved[name], min(seconds[name])) for name in names)
+    return tuple(
+        StoreTrial(name, moved[name], *astuple(Timing.of(seconds[name]))) for name in names
+    )
 
 
 def _blocks(plan: LoopPlan, store: str) -> LoopPlan | None:
@@ -67,6 +80,12 @@ def _empty(plan: LoopPlan, arg: Arg, store: str) -> Store:
     elements, n = whole.dofs.shape
     half: NDArray[Any] = np.zeros((elements, n * (n + 1) // 2), arg.dtype)
     return LocalMatrices(half, whole.dofs, True, whole.n_rows)
+
+
+def settle(product: Product, x: NDArray[Any], y: NDArray[Any]) -> None:
+    """Let a product find out how many threads it takes, so that samples are alike."""
+    for _ in range(SETTLED):
+        product(x, out=y)
 
 
 def sample(product: Product, x: NDArray[Any], y: NDArray[Any]) -> float:

@@ -23,9 +23,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from numba import get_num_threads
 from numba.core import config
 
+from meshprep_runtime.cpu.cores import thread_count
 from meshprep_runtime.errors import Progress
 from meshprep_runtime.program import chains
 
@@ -106,7 +106,7 @@ def warm_up(tasks: Sequence[str], progress: Progress = lambda done, total, name:
     news: SimpleQueue[tuple[str, float | str | None]] = SimpleQueue()
     for task in left:
         waiting.put(task)
-    count = min(len(left), get_num_threads())
+    count = min(len(left), thread_count())
     with _processes(count) as processes, ThreadPoolExecutor(count) as pool:
         for process in processes:
             pool.submit(_feed, process, waiting, news)

@@ -12,9 +12,9 @@ from meshprep.kernels.parallel import WORTHWHILE, at_once, each, on_fewer_cores,
 
 @pytest.fixture
 def two_threads(monkeypatch):
-    monkeypatch.setattr(parallel, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(parallel, "thread_count", lambda: 2)
     monkeypatch.setattr(parallel, "set_num_threads", lambda count: None)
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(parallel, "core_count", lambda: 1)
     parallel._kept_threads.cache_clear()
     yield
     parallel._kept_threads.cache_clear()

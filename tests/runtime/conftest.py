@@ -23,11 +23,23 @@ from meshprep_runtime import (
     Staging,
     Variant,
 )
+from meshprep_runtime.cpu.pool import Team
 from meshprep_runtime.cuda.device import current, use
 from meshprep_runtime.plan.metrics import Metrics
 
 # For the loops that tests of this folder share.
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(autouse=True)
+def _several_threads(monkeypatch):
+    """Small loops of tests run on several threads, too, as if one had taken a second for a call."""
+
+    def always(team):
+        team._took[0].append(1.0)
+        return True
+
+    monkeypatch.setattr(Team, "_takes_several", always)
 
 
 def first_free(taken: set[int]) -> int:

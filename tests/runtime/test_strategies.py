@@ -1,16 +1,18 @@
 """Which strategy and blocks a loop runs, what it refuses, and colours of the whole set."""
 
 from dataclasses import replace
+from itertools import combinations, pairwise
 
 import numba
 import numpy as np
 import pytest
 from python_loops import INC, RW, check, edge_plan, res_calc
 
-from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, PlanError
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, PlanError
 from meshprep_runtime.cpu import executor
 from meshprep_runtime.cpu.elements import ElementCode
-from meshprep_runtime.cpu.schedule import SCHEDULES
+from meshprep_runtime.cpu.pool import Team
+from meshprep_runtime.cpu.schedule import SCHEDULES, order_alone
 from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.kernel.colouring import colour_elements
 from meshprep_runtime.kernel.rows import rows_of
@@ -170,3 +172,37 @@ def test_two_steps_add_to_components_in_arrays_of_their_own(slow):
     np.add.at(expected.T, table, np.array([[1, 2], [3, 5]]))
     ParLoop(add_four, plan, strategy="two-step", layout="soa")(a=found)
     assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_one_thread_stays_near_the_order_of_the_set(slow, flow, monkeypatch, lists):
+    """Blocks wait for those that they meet alone, and the bits are those of whole colours."""
+    grid = slow.quads(6, 4)
+    plan = slow.plan(grid.sizes, grid.tables, [slow.res_calc], lists=lists)["res_calc"]
+    variant = plan.variant()
+    colour, order = variant.colour_of_block(), SCHEDULES["hierarchical"](plan, variant).alone
+    table = variant.by_place(plan.maps["edges->cells"].table)
+    reached = [{*table[a:b].ravel().tolist()} for a, b in pairwise(variant.block_offset)]
+    place = np.argsort(order)
+    for a, b in combinations(range(variant.n_blocks), 2):
+        if reached[a] & reached[b]:
+            assert (place[a] < place[b]) == (colour[a] < colour[b])
+    assert sorted(order) == [*range(variant.n_blocks)]
+    detours = [np.abs(np.diff(some)).sum() for some in (order, variant.block_order)]
+    assert detours[0] < detours[1] or lists
+    found = []
+    for several in (True, False):
+        monkeypatch.setattr(Team, "_takes_several", lambda team, several=several: several)
+        team = Team()
+        team._took[0].append(1.0)
+        monkeypatch.setattr(executor, "Team", lambda most, team=team: team)
+        arrays = {name: value.copy() for name, value in flow.items()}
+        ParLoop(res_calc, plan, strategy="hierarchical")(**arrays)
+        found.append(arrays["res"])
+    np.testing.assert_array_equal(*found)
+
+
+def test_what_no_two_blocks_write_stays_in_order(slow):
+    plan = edge_plan(slow, Arg("w", Access.WRITE, 1, "f8"))
+    variant = plan.variant()
+    np.testing.assert_array_equal(order_alone(plan, variant), np.arange(variant.n_blocks))

@@ -22,8 +22,7 @@ HOST = [*STRICT, "-std=c++17", "-fopenmp"]
 CHECK = f"-I{ROOT / 'runtime' / 'meshprep_runtime' / 'cuda' / 'check'}"
 # Of the blocks below some have as many elements, some more.
 CHECKED = [*STRICT, "-std=c++20", "-DCHECKED", "-DMESHPREP_THREADS=32", CHECK]
-# In turns on a busy machine, threads that spin wait for those that work.
-THREADS = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
+THREADS = {"OMP_NUM_THREADS": "2"}
 LOOPS = """\
 [loop.mix]
 over = "edges"
@@ -182,14 +181,19 @@ def expected(plan):
     return np.concatenate([res.ravel(), seen, sums, top, ends])
 
 
-@pytest.mark.parametrize("how", ["sequential", "openmp", "hierarchical", "atomics"])
+ON_HOST = ("sequential", "openmp", "one thread")
+
+
+@pytest.mark.parametrize("how", [*ON_HOST, "hierarchical", "atomics"])
 def test_the_sums_of_numpy(how, plan, request, tmp_path):
-    program = request.getfixturevalue(
-        "on_host" if how in ("sequential", "openmp") else "under_checks"
-    )
+    program = request.getfixturevalue("on_host" if how in ON_HOST else "under_checks")
     made, path = plan
     assert run(program, path, how, tmp_path / "result") == (0, "", "")
     np.testing.assert_array_equal(np.fromfile(tmp_path / "result", np.int64), expected(made))
+
+
+def test_one_thread_and_several_give_the_same_bits(on_host, plan):
+    assert run(on_host, plan[1], "same bits") == (0, "", "")
 
 
 def test_colours_that_are_wrong_are_a_race(under_checks, plan, tmp_path):

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import get_num_threads
+
+from meshprep_runtime.cpu.cores import thread_count
 
 from ...kernels import Float64s, Int32s, Int64s, helper, kernel
 from ..blocks_of import sort_by
@@ -104,7 +105,7 @@ class Grouping(NamedTuple):
 
     def shares(self) -> list[Int64s]:
         """The groups dealt out to workers, each of which has an array over all points."""
-        workers = min(MAX_WORKERS, get_num_threads(), self.groups) if self.clusters.size else 0
+        workers = min(MAX_WORKERS, thread_count(), self.groups) if self.clusters.size else 0
         return [np.arange(worker, self.groups, workers) for worker in range(workers)]
 
 

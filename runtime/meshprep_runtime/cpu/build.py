@@ -13,10 +13,6 @@ from ..kernel.analysis import INNER, fresh, reach, stable
 from . import atomics, vectors
 from .source import COUNTERS
 
-# One parallel region: numba would make one of each array that is filled, too.
-OTHER_REGIONS = ("comprehension", "fusion", "inplace_binop", "numpy", "reduction", "setitem")
-PRANGE = dict.fromkeys((*OTHER_REGIONS, "stencil"), False) | {"prange": True}
-
 
 @dataclass(frozen=True)
 class Request:
@@ -24,7 +20,6 @@ class Request:
 
     kernel: Callable[..., None]
     text: str
-    parallel: bool
     boundscheck: bool
     fastmath: bool
     single: bool
@@ -35,11 +30,11 @@ class Request:
 
     def options(self) -> tuple[Hashable, ...]:
         """All but the kernel."""
-        return (self.text, self.parallel, self.boundscheck, self.fastmath, self.single)
+        return (self.text, self.boundscheck, self.fastmath, self.single)
 
 
 def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., None]:
-    """The compiled ``run(threads, *arrays)`` for arrays of these types; it checks nothing."""
+    """The compiled ``run(who, *arrays)`` for arrays of these types; it checks nothing."""
     signature = (numba.int64, *(numba.typeof(a) for a in arrays))
     known = stable(reach(request.kernel))
     kept = None
@@ -74,19 +69,14 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
     exec(compile(request.text, file, "exec"), scope)
     if "elements" in scope:
         scope["elements"] = numba.jit(**(common | INNER))(scope["elements"])
-    # Threads cannot hand on the place of an exception, so bounds are checked on one.
-    # A copy, which numba empties.
-    parallel: Any = dict(PRANGE) if request.parallel and not request.boundscheck else False
     # Straight into the machine code: what the arrays are has been checked on binding.
-    entry: Callable[..., None] = cache.compiled(
-        scope["run"], signature, kept, common | {"parallel": parallel}
-    )
+    entry: Callable[..., None] = cache.compiled(scope["run"], signature, kept, common)
     return entry
 
 
 def names_in_texts() -> dict[str, Any]:
     """What the generated texts use."""
-    found = {"np": np, "U": np.uint64, "prange": numba.prange}
+    found = {"np": np, "U": np.uint64}
     helpers = ("stack", "row", "spread", "fetch", "load4", "store4", "copy_row")
     found |= COUNTERS | {n: getattr(vectors, n) for n in helpers}
     return found | {n: getattr(atomics, n) for n in ("fetch_add", "look", "rest", "raises")}

@@ -1,25 +1,24 @@
 """Runs a bound loop on the CPU: schedules, compiles and keeps its code, and launches it."""
 
-import os
-import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MeshprepError
 from ..kernel.analysis import takes_single
 from ..kernel.bind import Slot
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
+from ..loops import Access
 from ..plan import LoopPlan, Variant
+from .cores import thread_count
 from .elements import ElementCode, can_chunk
+from .pool import Step, Team
 from .schedule import SCHEDULES, Ranges, Schedule
-from .source import parallel, sequential
+from .source import COUNTER_ROOM, parallel, reduced, sequential
 from .two_step import PointSums, temporaries
 
 MAX_KEPT = 256
@@ -29,23 +28,6 @@ FETCHED_BYTES = 12_000_000
 
 _kept: dict[Hashable, Any] = {}
 _keeping = threading.Lock()
-
-
-class _Launch:
-    """One parallel launch at a time: numba's workqueue layer aborts on concurrent ones."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.forked = False
-
-    def after_fork(self) -> None:
-        self.lock = threading.Lock()
-        self.forked = _threads_run()
-
-
-_launch = _Launch()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_launch.after_fork)
 
 
 @dataclass(frozen=True)
@@ -115,18 +97,39 @@ class Executor:
         names += [f"s{i}" for i in range(len(self.slots))]
         fetches = schedule.fetches and sum(a.nbytes for a in arrays) >= FETCHED_BYTES
         text = self._text(schedule, rows, names, fetches)
-        call = self._compiled(text, schedule.parallel, (*whole, *fixed, *arrays))
         if not schedule.parallel:
-            return lambda given, ranges: call(1, *(ranges or whole), *fixed, *given)
-        then = [
-            (self._compiled(s.text, True, (*s.arrays, arrays[s.slot])), s.arrays, s.slot)
-            for s in sums
-        ]
-        steps = [(call, (*whole, *fixed), None), *then]
+            call = self._compiled(text, (*whole, *fixed, *arrays))
+            return lambda given, ranges: call(0, *(ranges or whole), *fixed, *given)
+        return self._on_threads(text, schedule, fixed, sums, arrays)
+
+    def _on_threads(
+        self,
+        text: str,
+        schedule: Schedule,
+        fixed: Sequence[NDArray[Any]],
+        sums: Sequence[PointSums],
+        arrays: Sequence[NDArray[Any]],
+    ) -> Callable[..., None]:
+        globals_ = reduced(self.slots)
+        whole, alone = schedule.ranges, schedule.ranges_alone
+        n_ranges = whole[0].size - 1
+        counters = np.zeros(COUNTER_ROOM, np.int64)
+        call = self._compiled(
+            text, (counters, *whole, *fixed, *arrays, *_parts(globals_, arrays, n_ranges))
+        )
+        then = [(self._compiled(s.text, (counters, *s.arrays, arrays[s.slot])), s) for s in sums]
+        # Threads cannot hand on the place of an exception, so bounds are checked on one.
+        team = Team(1 if self.options.boundscheck else None)
 
         def run(given: Sequence[NDArray[Any]], ranges: Ranges | None) -> None:
-            some = steps if ranges is None else [(call, (*ranges, *fixed), None), *then]
-            self._launch(some, given)
+            parts = _parts(globals_, given, n_ranges)
+
+            def steps(several: bool) -> list[Step]:
+                some = ranges or (whole if several else alone)
+                first = (call, (*some, *fixed, *given, *parts))
+                return [first, *((add, (*s.arrays, given[s.slot])) for add, s in then)]
+
+            team.run((ranges or whole)[2].size, steps)
 
         return run
 
@@ -145,18 +148,12 @@ class Executor:
         make = parallel if schedule.parallel else sequential
         return f"{elements.text()}\n\n{make(names, self.slots)}"
 
-    def _launch(self, steps: Sequence[Any], given: Sequence[NDArray[Any]]) -> None:
-        with launching(f"loop '{self.loop.name}'") as threads:
-            for call, fixed, slot in steps:
-                call(threads, *fixed, *(given if slot is None else (given[slot],)))
-
-    def _compiled(self, text: str, parallel: bool, arrays: Sequence[NDArray[Any]]) -> Any:
+    def _compiled(self, text: str, arrays: Sequence[NDArray[Any]]) -> Any:
         from .build import Request, build
 
         single = takes_single(slot.dtype for slot in self.slots)
-        request = Request(
-            self.kernel, text, parallel, self.options.boundscheck, self.options.fastmath, single
-        )
+        options = self.options
+        request = Request(self.kernel, text, options.boundscheck, options.fastmath, single)
         key = (request.key(), tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in arrays))
         with _keeping:
             if key in _kept:
@@ -191,37 +188,18 @@ def choose_strategy(variant: Variant | None) -> str:
     """Hierarchical where there are several threads, and blocks that may run at the same time."""
     # As many colours as blocks: each waits for the one before.
     side_by_side = variant is not None and variant.n_blocks > variant.n_block_colours
-    several = side_by_side and import_numba().get_num_threads() > 1
+    several = side_by_side and thread_count() > 1
     return "hierarchical" if several else "sequential"
 
 
-@contextmanager
-def launching(what: str) -> Iterator[int]:
-    """The number of threads for parallel launches, which run when no other thread's do."""
-    _refuse_after_fork(what)
-    threads = import_numba().get_num_threads()
-    with _launch.lock:
-        yield threads
-
-
-def _threads_run() -> bool:
-    """True where numba has begun threads: for our loops, or for others of the program."""
-    if "numba" not in sys.modules:
-        return False
-    try:
-        import_numba().threading_layer()
-    except ValueError:
-        return False
-    return True
-
-
-def _refuse_after_fork(what: str) -> None:
-    if not _launch.forked:
-        return
-    import numba
-
-    if numba.threading_layer() == "omp":
-        raise MeshprepError(
-            f"{what}: this process was forked after a parallel loop had run, which OpenMP "
-            "does not survive: start processes by 'spawn', or use strategy 'sequential'"
-        )
+def _parts(
+    reductions: Sequence[tuple[int, Slot]], given: Sequence[NDArray[Any]], n_ranges: int
+) -> list[NDArray[Any]]:
+    """A row a range for each global that is reduced, in which nothing is added up yet."""
+    made = []
+    for i, slot in reductions:
+        part = np.zeros((n_ranges, given[i].size), given[i].dtype)
+        if slot.access is not Access.INC:
+            part[:] = given[i]
+        made.append(part)
+    return made

@@ -6,6 +6,7 @@ common point, so that threads may share them; a phase starts when the one before
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +37,19 @@ class Schedule:
     # What elements touch lies where no processor would guess: it is asked for ahead.
     fetches: bool = False
     parallel: bool = True
+    # (n_ranges,): an order with the same sums for one thread, to which colours are a detour.
+    alone: NDArray[np.int32] | None = None
 
     @property
     def ranges(self) -> Ranges:
         return self.range_offset, self.phase_offset, self.range_order
+
+    @property
+    def ranges_alone(self) -> Ranges:
+        """All ranges, for one thread."""
+        if self.alone is None:
+            return self.ranges
+        return self.range_offset, np.array([0, self.alone.size], np.int64), self.alone
 
     def between(self, first: int, last: int) -> Ranges:
         """The ranges at places ``first`` to ``last - 1`` of ``range_order``, in their phases."""
@@ -62,7 +72,8 @@ def hierarchical(plan: LoopPlan, variant: Variant | None) -> Schedule:
     v = _blocks(variant)
     lists = v.elements is not None
     ranges = (v.block_offset, v.block_colour_offset, v.block_order)
-    return Schedule(*ranges, v.elements, maps_permuted=lists, fetches=lists)
+    alone = order_alone(plan, v)
+    return Schedule(*ranges, v.elements, maps_permuted=lists, fetches=lists, alone=alone)
 
 
 def block_permute(plan: LoopPlan, variant: Variant | None) -> Schedule:
@@ -70,7 +81,44 @@ def block_permute(plan: LoopPlan, variant: Variant | None) -> Schedule:
     v = _blocks(variant)
     place = np.lexsort((v.thread_colour, v.block_of_place())).astype(np.int32)
     order = place if v.elements is None else v.elements[place]
-    return Schedule(v.block_offset, v.block_colour_offset, v.block_order, order)
+    ranges = (v.block_offset, v.block_colour_offset, v.block_order)
+    return Schedule(*ranges, order, alone=order_alone(plan, v))
+
+
+def order_alone(plan: LoopPlan, variant: Variant) -> NDArray[np.int32]:
+    """Blocks in the order of the set, but each after those of lower colours that it meets.
+
+    Every point gets its sums in the order of the colours, as where the whole colours go one after
+    the other, but the set is read once and not once a colour. O(points of several blocks).
+    """
+    colour = variant.colour_of_block()
+    point, block, n_points = _shared_points(plan, variant)
+    by_colour = np.argsort(colour[block], kind="stable")
+    point, block = point[by_colour], block[by_colour]
+    ends = np.searchsorted(colour[block], np.arange(variant.n_block_colours + 1))
+    # where a block stands at the earliest, and the last one so far at each point
+    place, last = np.arange(variant.n_blocks), np.zeros(n_points, np.int64)
+    for begin, end in pairwise(ends):
+        np.maximum.at(place, block[begin:end], last[point[begin:end]])
+        np.maximum.at(last, point[begin:end], place[block[begin:end]])
+    return np.lexsort((colour, place)).astype(np.int32)
+
+
+def _shared_points(
+    plan: LoopPlan, variant: Variant
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Points of sets that are written to, and blocks that reach them: pairs; how many points.
+
+    Points that one block alone reaches are left out.
+    """
+    points, blocks, begin = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for to_set in dict.fromkeys(plan.maps[name].to_set for name in plan.loop.conflict_columns):
+        staged = variant.staging[to_set]
+        block = np.repeat(np.arange(variant.n_blocks), np.diff(staged.point_offset))
+        points.append(staged.points[~staged.exclusive].astype(np.int64) + begin)
+        blocks.append(block[~staged.exclusive])
+        begin += plan.rows_of(to_set)
+    return np.concatenate(points), np.concatenate(blocks), begin
 
 
 def global_colouring(plan: LoopPlan, variant: Variant | None) -> Schedule:

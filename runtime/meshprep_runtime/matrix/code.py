@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.executor import launching
+from ..cpu.pool import Team
 from ..cpu.schedule import Ranges, Schedule
-from ..cpu.source import parallel
+from ..cpu.source import COUNTER_ROOM, parallel
 from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
 from ..maps import read_only
 
 Vector = NDArray[Any]
-# Threads, ranges, x and y.
-Call = Callable[[int, Ranges, Vector, Vector], None]
+# The threads, ranges, x and y.
+Call = Callable[[Team, Ranges, Vector, Vector], None]
 # Matrices with fewer values are worked on by one thread.
 WORTHWHILE = 1 << 16
 NO_PARTS = np.zeros(0)
 # The ranges in the order of several threads' phases, so that sums are the same.
 SERIAL = """\
-def run(threads, range_offset, phase_offset, range_order, order, {params}):
+def run(who, range_offset, phase_offset, range_order, order, {params}):
     for b in range_order:
         elements(range_offset[b], range_offset[b + 1], order, {params})
 """
@@ -41,7 +41,8 @@ class MatrixCode:
     schedule: Schedule
     room: int = 0  # values that a thread needs room for, which the kernel takes last, with ``dofs``
     dofs: int = 0  # of an element
-    _calls: dict[bool, Call] = field(default_factory=dict)
+    _calls: list[Call] = field(default_factory=list)
+    _teams: dict[int | None, Team] = field(default_factory=dict)
 
     def __reduce__(self) -> Any:
         """Its arrays are views, and what is compiled keeps them."""
@@ -54,16 +55,13 @@ class MatrixCode:
     ) -> None:
         """Run on arrays that were checked.
 
-        ``threads`` of None stands for numba's number, ``ranges`` of None for the whole schedule.
+        ``threads`` are the most that run, None for as many as there are; ``ranges`` of None stands
+        for the whole schedule.
         """
         some = self.schedule.ranges if ranges is None else ranges
+        team = self._teams.setdefault(threads, Team(threads))
         with self._alone:
-            if self._large and (threads or import_numba().get_num_threads()) > 1:
-                call = self._call(True, x, y)
-                with launching("a product") as most:
-                    call(min(most, threads or most), some, read_only(x), y)
-            else:
-                self._call(False, x, y)(1, some, read_only(x), y)
+            self._call(x, y)(team, some, read_only(x), y)
 
     @cached_property
     def _alone(self) -> AbstractContextManager[Any]:
@@ -74,29 +72,37 @@ class MatrixCode:
     def _large(self) -> bool:
         return self.schedule.parallel and self.arrays["values"].size >= WORTHWHILE
 
-    def _call(self, on_threads: bool, x: Vector, y: Vector) -> Call:
-        """All but the number of threads, the ranges, x and y is the same in every call."""
-        if on_threads not in self._calls:
+    def _call(self, x: Vector, y: Vector) -> Call:
+        """All but the threads, the ranges, x and y is the same in every call."""
+        if not self._calls:
             fixed: list[Vector] = [np.zeros(0, np.int32), *self.arrays.values()]
             given: list[Vector] = [*self.schedule.ranges, *fixed, read_only(x), y]
-            run = self._compiled(on_threads, given)
-            self._calls[on_threads] = lambda threads, ranges, x, y: run(
-                threads, *ranges, *fixed, x, y
-            )
-        return self._calls[on_threads]
+            if self._large:
+                run = self._compiled([np.zeros(COUNTER_ROOM, np.int64), *given])
 
-    def _compiled(self, on_threads: bool, given: Sequence[Vector]) -> Callable[..., None]:
+                def call(team: Team, ranges: Ranges, x: Vector, y: Vector) -> None:
+                    team.run(ranges[2].size, lambda several: [(run, (*ranges, *fixed, x, y))])
+
+            else:
+                run = self._compiled(given)
+
+                def call(team: Team, ranges: Ranges, x: Vector, y: Vector) -> None:
+                    run(0, *ranges, *fixed, x, y)
+
+            self._calls.append(call)
+        return self._calls[0]
+
+    def _compiled(self, given: Sequence[Vector]) -> Callable[..., None]:
         from ..cpu.build import Request, build
 
         import_numba()
         types = tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in given)
-        key = (self.kernel, self.room, on_threads, types)
+        key = (self.kernel, self.room, self._large, types)
         if key not in _kept:
-            text = self._text(on_threads)
-            _kept[key] = build(Request(self.kernel, text, on_threads, False, False, False), given)
+            _kept[key] = build(Request(self.kernel, self._text(), False, False, False), given)
         return _kept[key]
 
-    def _text(self, on_threads: bool) -> str:
+    def _text(self) -> str:
         names = [*self.arrays, "x", "y"]
         lines = [f"def elements(start, stop, order, {', '.join(names)}):"]
         last = ""
@@ -104,7 +110,7 @@ class MatrixCode:
             lines.append(f"    room = stack(y, {self.room})")
             last = f", room, {self.dofs}"
         lines.append(f"    kernel((start, stop), {', '.join(names)}{last})")
-        run = parallel(names, ()) if on_threads else SERIAL.format(params=", ".join(names))
+        run = parallel(names, ()) if self._large else SERIAL.format(params=", ".join(names))
         return "\n".join([*lines, "", "", run])
 
 

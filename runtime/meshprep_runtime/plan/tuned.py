@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from .noise import Timing
 from .records import LEFT_OUT, Record
 
 CPU, GPU = "cpu", "gpu"
@@ -39,6 +40,11 @@ class Trial(Record):
     threads: int | None = field(default=None, metadata=LEFT_OUT)
 
     @property
+    def timing(self) -> Timing:
+        """Of its runs, of which there must be some."""
+        return Timing(self.seconds, self.median, self.seconds * (1 + self.spread), self.runs)
+
+    @property
     def layout(self) -> dict[str, str]:
         """The layout as a ParLoop takes it."""
         return dict.fromkeys(self.soa, "soa")
@@ -70,9 +76,8 @@ class Tuned(Record):
         ranked, and none that was given up early.
         """
         best = self.best
-        slowest = best.seconds * (1 + best.spread)
         enough = (t for t in self.trials[1:] if self.measured and 2 * t.runs >= best.runs)
-        return tuple(t for t in enough if t.seconds <= slowest)
+        return tuple(t for t in enough if best.timing.times_as_fast(t.timing) is None)
 
     def best_for(self, soa: Iterable[str]) -> Trial | None:
         """The fastest that has just these dats component after component."""

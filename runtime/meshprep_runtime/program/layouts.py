@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..cpu.cores import thread_count
 from ..cuda.function import name_of
 from ..kernel.bind import AOS, SOA, Layout
-from ..kernel.compiler import import_numba
 from ..loop import ParLoop
 from ..plan.model import LoopPlan
 from ..plan.tuned import CPU, GPU, Machine
@@ -78,6 +78,6 @@ def _tuned(dat: ProgramDat, loops: Sequence[LoopLayouts]) -> frozenset[str]:
 
         machine = Machine(GPU, current().name)
     else:
-        machine = Machine(CPU, processor(), import_numba().get_num_threads())
+        machine = Machine(CPU, processor(), thread_count())
     plans = [(one.plan, name_of(one.par_loop.kernel)) for one in loops]
     return fastest_soa(plans, machine)

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ..cpu import STRATEGIES, choose_strategy
+from ..cpu.cores import thread_count
 from ..cpu.executor import StrategyAndVariant
-from ..kernel.compiler import import_numba
 from ..plan import LoopPlan, Variant
 from ..plan.structure import check_variant
 from ..plan.tuned import CPU, Machine, Trial
@@ -28,7 +28,7 @@ class Chooser:
     def __call__(self) -> StrategyAndVariant:
         if self.strategy != AUTO:
             return self.strategy, self.variant
-        threads = import_numba().get_num_threads()
+        threads = thread_count()
         if threads not in self._by_threads:
             self._by_threads[threads] = self._choose(threads)
         return self._by_threads[threads]

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu import NEED_BLOCKS, STRATEGIES, refusal
+from ..cpu.cores import thread_count
 from ..cuda import COMMITS
 from ..cuda import STRATEGIES as GPU_STRATEGIES
 from ..cuda import refusal as gpu_refusal
 from ..cuda.device import current, import_cupy
 from ..cuda.protocols import Device
 from ..cuda.strategies import MOST_THREADS
-from ..kernel.compiler import import_numba
 from ..plan import LoopPlan
 from ..plan.tuned import CPU, GPU, Machine
 from .lookup import processor
@@ -37,7 +37,7 @@ class Backend:
 
 def this_cpu() -> Backend:
     """This machine's processor, with the threads that loops use now."""
-    machine = Machine(CPU, processor(), import_numba().get_num_threads())
+    machine = Machine(CPU, processor(), thread_count())
     first = "hierarchical"
     return Backend(machine, (first, *(s for s in STRATEGIES if s != first)), variants_on_cpu)
 

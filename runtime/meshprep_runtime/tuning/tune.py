@@ -15,6 +15,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cpu.pool import SETTLED
 from ..cuda import DeviceFunction
 from ..cuda.function import name_of
 from ..errors import Progress, check_choice, check_integer, check_number
@@ -224,6 +225,7 @@ class _Race:
             return (time.perf_counter() - start) / times
 
         call(1)  # Compiles.
+        call(SETTLED)
         times = 1 + int(SAMPLE_SECONDS / call(1))
         return lambda: call(times)
 

@@ -5,7 +5,6 @@ import threading
 import time
 from contextlib import nullcontext
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -185,8 +184,7 @@ def test_what_a_loop_changed_before_it_failed_counts_as_changed(halves, tiles):
 
 def test_an_interrupt_waits_for_every_thread(monkeypatch):
     """Else tiles would be written while the program goes on."""
-    two = SimpleNamespace(get_num_threads=lambda: 2)
-    monkeypatch.setattr(launch, "import_numba", lambda: two)
+    monkeypatch.setattr(launch, "thread_count", lambda: 2)
     begun, ended = threading.Event(), []
 
     def call(thread, taken):

@@ -104,11 +104,11 @@ def _inspected(
     end: NDArray[np.uint64],
 ) -> tuple[NDArray[Any], ...]:
     """All tiles, on all threads: runs of tiles beside each other."""
-    from ...kernel.compiler import import_numba
+    from ...cpu.cores import thread_count
     from .compiled import inspect
 
     n_tiles = own_offset.size - 1
-    many = max(min(import_numba().get_num_threads(), n_tiles), 1)
+    many = max(min(thread_count(), n_tiles), 1)
     ends = [n_tiles * i // many for i in range(many + 1)]
 
     def some(run: tuple[int, int]) -> tuple[NDArray[Any], ...]:

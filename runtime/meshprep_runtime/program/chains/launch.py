@@ -1,6 +1,5 @@
 """What running tiles takes: functions, threads, and globals that tiles reduce."""
 
-import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...cpu.cores import thread_count
 from ...cpu.executor import Executor
+from ...cpu.pool import share
 from ...kernel.analysis import takes_single
 from ...kernel.compiler import compile_error, import_numba
 from ...loops import Access
@@ -75,20 +76,7 @@ def launch(
     def stop() -> None:
         taken[0] = n_tiles
 
-    many = min(import_numba().get_num_threads(), n_tiles)
-    others = [threading.Thread(target=work, args=(i,)) for i in range(1, many)]
-    try:
-        for other in others:
-            other.start()
-        work(0)
-        for other in others:
-            other.join()
-    except KeyboardInterrupt:
-        stop()
-        for other in others:
-            if other.ident is not None:
-                other.join()
-        raise
+    share(work, min(thread_count(), n_tiles), stop)
     if failed:
         thread, error = failed[0]
         calls = [n for n, r in enumerate(records) if isinstance(r, Call)]

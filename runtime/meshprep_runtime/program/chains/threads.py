@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from ...kernel.compiler import import_numba
+from ...cpu.cores import thread_count
 
 R = TypeVar("R")
 
@@ -12,7 +12,7 @@ R = TypeVar("R")
 def on_threads(work: Callable[..., R], *items: Iterable[Any]) -> list[R]:
     """What ``map`` gives, several items at a time."""
     given = list(zip(*items, strict=True))
-    many = min(import_numba().get_num_threads(), len(given))
+    many = min(thread_count(), len(given))
     if many < 2:
         return [work(*one) for one in given]
     with ThreadPoolExecutor(many) as pool:

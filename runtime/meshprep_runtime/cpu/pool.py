@@ -1,0 +1,218 @@
+"""Threads that sleep until there is work, and how many of them a loop takes.
+
+Work is offered: the calling thread begins at once, and takes back what nobody has begun when it is
+done. So nobody waits for a thread that the system lets run late, as it does on a busy machine, and
+nobody spins for work. One thread or several give the same bits, so that each call may take what was
+faster in the calls before.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cores import thread_count
+from .source import COUNTER_ROOM
+
+# Seconds of work for which a thread is woken, which takes some ten microseconds.
+WORTH = 20e-6
+# Calls that are remembered of either way, those that are tried first, and how often what was slower
+# is tried again.
+RECENT, FIRST, AGAIN = 9, 3, 64
+# Calls after which a loop has found out.
+SETTLED = 2 * FIRST
+# What several threads must take at most of the time of one.
+GAIN = 0.95
+
+Work = Callable[[int], Any]
+# A function and its arguments.
+Step = tuple[Callable[..., Any], Sequence[Any]]
+Steps = Callable[[bool], Sequence[Step]]
+
+
+class _Helper:
+    """A thread that sleeps on a lock."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.job: Work | None = None
+        self.running: Work | None = None
+        self.wake, self.claim, self.busy = (threading.Lock() for _ in range(3))
+        self.wake.acquire()
+        threading.Thread(target=self._serve, name="meshprep helper", daemon=True).start()
+
+    def _serve(self) -> None:
+        while self.wake.acquire():
+            with self.busy:
+                with self.claim:
+                    self.running, self.job = self.job, None
+                if self.running is not None:
+                    self.running(self.number)
+                # a sleeper keeps nobody's arrays alive
+                self.running = None
+
+    def take_back(self, work: Work) -> None:
+        """Wait for work that has begun; what has not, never begins."""
+        with self.claim:
+            begun = self.running is work
+            if self.job is work:
+                self.job = None
+        if begun:
+            with self.busy:
+                pass
+
+
+class _Pool:
+    """The helpers of a process."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """A forked process has none of its parent's threads, and perhaps a lock that is taken."""
+        self._offering = threading.Lock()
+        self.turn = threading.Lock()
+        self._helpers: list[_Helper] = []
+
+    def some(self, count: int) -> list[_Helper]:
+        """So many helpers; fewer where the system gives no more threads."""
+        with self._offering:
+            try:
+                while len(self._helpers) < count:
+                    self._helpers.append(_Helper(len(self._helpers) + 1))
+            except RuntimeError:  # the interpreter ends, or a limit: the caller does it alone
+                pass
+            return self._helpers[:count]
+
+    def offer(self, helpers: Sequence[_Helper], work: Work) -> None:
+        """Wake helpers; work that was offered before and not begun is dropped."""
+        with self._offering:
+            for helper in helpers:
+                helper.job = work
+                if helper.wake.locked():
+                    helper.wake.release()
+
+
+_pool = _Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.forget)
+
+
+def share(
+    work: Work, threads: int, stop: Callable[[], None] = lambda: None, *, waits: bool = True
+) -> None:
+    """Run ``work(0)`` here and, beside it, ``work(1)``, ``work(2)``, ... on threads that are free.
+
+    However many begin, each takes pieces of one heap until it is empty. Those that began have ended
+    when this returns or raises what ``work(0)`` raises, an interrupt, too, after which ``stop`` is
+    called; the others must not raise. With ``waits=False`` they may still be about to find that
+    nothing is left, unless something is raised.
+    """
+    helpers = _pool.some(threads - 1)
+    try:
+        _pool.offer(helpers, work)
+        work(0)
+    except BaseException:
+        stop()
+        waits = True
+        raise
+    finally:
+        for helper in helpers:
+            if waits:
+                helper.take_back(work)
+            elif helper.job is work:
+                helper.job = None
+
+
+class Team:
+    """The threads that call after call of one loop is given: one, or as many as there are.
+
+    Calls are timed, and medians compared. A thread is given at least 20 microseconds of work, so
+    that small loops run on one.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        # So few ranges are done before another thread has woken; a call of them is not timed.
+        self._small = 1
+        self._several = False
+        self._again = False
+        self._calls = 0
+        # Seconds a range, by one thread and by several.
+        self._took: tuple[deque[float], deque[float]] = deque(maxlen=RECENT), deque(maxlen=RECENT)
+        self._counters = np.zeros(COUNTER_ROOM, np.int64)
+
+    def run(self, ranges: int, steps: Steps) -> None:
+        """Run steps one after the other, each on one thread or on several.
+
+        ``steps(several)`` gives them. ``function(who, counters, *arguments)`` takes its ranges off
+        the counters; ``who`` is 0 for one of its threads. Calls from several threads take turns, as
+        they may have arrays in common.
+        """
+        with _pool.turn:
+            if ranges <= self._small or self._most == 1:
+                self._run_alone(steps)
+                return
+            several = self._takes_several()
+            start = time.perf_counter()
+            if several:
+                several = self._run_on_several(ranges, steps)
+            else:
+                self._run_alone(steps)
+            self._note(several, time.perf_counter() - start, ranges)
+
+    def _run_alone(self, steps: Steps) -> None:
+        for function, arguments in steps(False):
+            self._counters.fill(0)
+            function(0, self._counters, *arguments)
+
+    def _run_on_several(self, ranges: int, steps: Steps) -> bool:
+        """Returns False where there is no more than one thread."""
+        one, several = self._took
+        worth = int(min(one) * ranges / WORTH)
+        threads = min(self._most or ranges, ranges, worth, thread_count())
+        if threads < 2:
+            several.append(inf)
+            self._run_alone(steps)
+            return False
+        for step in steps(True):
+            # a late thread may still look at the counters of an earlier call
+            work = partial(_take, step, np.zeros(COUNTER_ROOM, np.int64))
+            share(work, threads, waits=False)
+        return True
+
+    def _takes_several(self) -> bool:
+        one, several = self._took
+        self._calls += 1
+        if len(one) < FIRST or len(several) < FIRST:
+            return len(one) >= FIRST
+        return self._several != (self._again or self._calls % AGAIN == 0)
+
+    def _note(self, on_several: bool, seconds: float, ranges: int) -> None:
+        one, several = self._took
+        self._took[on_several].append(seconds / ranges)
+        if not several:
+            if len(one) == FIRST and min(one) * ranges < 2 * WORTH:
+                self._small = ranges
+                one.clear()
+        elif on_several != self._several or self._calls % RECENT == 0:
+            better = seconds / ranges < _median(self._took[not on_several])
+            self._several = _median(several) < GAIN * _median(one)
+            # What is better than usual is tried at once again, until it is usual.
+            self._again = better and on_several != self._several
+
+
+def _take(step: Step, counters: NDArray[np.int64], who: int) -> None:
+    function, arguments = step
+    function(who, counters, *arguments)
+
+
+def _median(values: deque[float]) -> float:
+    return sorted(values)[len(values) // 2]

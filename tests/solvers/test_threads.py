@@ -1,0 +1,96 @@
+"""Threads of par_loop in C++: order, errors, how many run, and how many there may be."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+INCLUDE = Path(__file__).parents[2] / "examples" / "c"
+FLAGS = ["-std=c++17", "-fopenmp", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
+PROGRAM = r"""
+#include "meshprep_threads.hpp"
+#include <cstdio>
+#include <stdexcept>
+using namespace meshprep;
+
+Team after(int calls, bool several, double seconds, Team team = {}) {
+  for (int i = 0; i < calls; ++i) team.note(several, seconds);
+  return team;
+}
+
+int main(int argc, char** argv) {
+  if (argc > 1) return std::printf("%g %d\n", quota_of(argv[1]), thread_count()), 0;
+  constexpr int n = 1000;
+  for (int call = 0; call < 200; ++call) {
+    Team team = after(3, false, 1.0);
+    std::atomic<int> ran[n] = {}, missing{0};
+    run_in_order(
+        team, n,
+        [&](std::int64_t k) {
+          for (std::int64_t before = 0; before < k / 7 * 7; ++before) missing += ran[before] != 1;
+          ++ran[k];
+        },
+        [](std::int64_t k) { return k / 7 * 7; }, [](std::int64_t k) { return k; });
+    for (const auto& count : ran) missing += count != 1;
+    if (missing) return std::puts("an element ran too early, twice or not at all"), 1;
+  }
+  try {
+    Team team = after(3, false, 1.0);
+    run_in_order(
+        team, n, [](std::int64_t k) { if (k == 57) throw std::runtime_error("element 57"); },
+        [](std::int64_t k) { return k; }, [](std::int64_t k) { return k; });
+  } catch (const std::runtime_error& error) {
+    std::puts(error.what());
+  }
+  Team fast = after(9, true, 1.6e-3, after(9, false, 3e-3));
+  Team busy = after(9, true, 20e-3, fast);
+  std::printf("%d %d %d\n", fast.threads(n), busy.threads(n), after(3, false, 30e-6).threads(n));
+  int tried = 0;
+  for (int call = 0; call < 640; ++call) tried += busy.threads(n) > 1;
+  Team again = after(9, false, 3e-3, after(9, true, 1.6e-3, busy));
+  std::printf("%d %d\n", tried, again.threads(n));
+#pragma omp parallel num_threads(2)
+#pragma omp single
+  std::printf("%d\n", thread_count());
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(compile_program, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("threads")
+    (folder / "a.cpp").write_text(PROGRAM)
+    assert compile_program("g++", FLAGS, folder / "a.cpp", folder / "a") == ""
+    return folder / "a"
+
+
+def run(program, *words, **environment):
+    given = {"OMP_NUM_THREADS": "2", **environment}
+    kept = {name: value for name, value in (os.environ | given).items() if value}
+    return subprocess.run(
+        [str(program), *map(str, words)], env=kept, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_order_errors_and_how_many_run(program):
+    # two where they are faster, one where others are busy and for small loops; tried each 64th time
+    assert run(program).splitlines() == ["element 57", "2 1 1", "10 2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({"cpu.max": "150000 100000\n"}, "1.5"),
+        ({"cpu.max": "max 100000\n"}, "0"),
+        ({"cpu.cfs_quota_us": "300000\n", "cpu.cfs_period_us": "100000\n"}, "3"),
+        ({"cpu.cfs_quota_us": "-1\n", "cpu.cfs_period_us": "100000\n"}, "0"),
+        ({}, "0"),
+    ],
+)
+def test_how_many_there_may_be(program, tmp_path, files, quota):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert run(program, tmp_path, OMP_NUM_THREADS="5").split() == [quota, "5"]
+    _, count = run(program, tmp_path, OMP_NUM_THREADS="").split()
+    assert 1 <= int(count) <= len(os.sched_getaffinity(0))
