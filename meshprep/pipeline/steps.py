@@ -341,21 +341,16 @@ def _assemble(
     wanted = dict.fromkeys(m for s in specs for m in s.loop.maps)
     wanted |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
     maps = {name: numbering.map(name) for name in wanted}
-    sizes = full.sizes
     matrices = build_matrices(numbering, specs)
     loops = {}
     for spec in specs:
         loop, variant = spec.loop, variants[spec.loop.name]
-        loops[loop.name] = LoopPlan(
-            loop,
-            sizes,
-            {m: maps[m] for m in loop.maps},
-            {variant.name: variant},
-            variant.name,
-            matrices={a.name: matrices[a.name] for a in loop.matrices},
-        )
+        own = {m: maps[m] for m in loop.maps}
+        added = {a.name: matrices[a.name] for a in loop.matrices}
+        blocks = {variant.name: variant}
+        loops[loop.name] = LoopPlan(loop, full.sizes, own, blocks, variant.name, matrices=added)
     return Plan(
-        sizes=sizes,
+        sizes=full.sizes,
         ordering=numbering.all(),
         maps=maps,
         loops=loops,
