@@ -300,6 +300,19 @@ def test_an_environment_that_numba_cannot_work_in_is_one_line(name, value, said,
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(os.name != "posix", reason="folders have no modes")
+def test_the_program_warns_in_one_line(tmp_path):
+    (tmp_path / "kernels").mkdir(mode=0o777)
+    (tmp_path / "kernels").chmod(0o777)
+    command = [sys.executable, "-m", "meshprep_cli", "generate", "delaunay2d", "--cells", "9", "-q"]
+    place = {"MESHPREP_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        command, env=os.environ | place, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert done.stderr.startswith(f"meshprep: warning: {tmp_path / 'kernels'}: others can write")
+
+
 @pytest.mark.parametrize("package", ["numba", "numpy"])
 def test_a_version_that_was_never_tried_is_warned_of(package, monkeypatch):
     import_numba.cache_clear()

@@ -5,17 +5,39 @@ import gc
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepWarning
+
+from .messages import one_line, tell
 
 _own = threading.Event()
 
 
 def own_process() -> None:
-    """The process runs one command and ends: without a last search for garbage, of 0.2 s."""
+    """The process runs one command and ends: without a last search for garbage, of 0.2 s.
+
+    Warnings of meshprep are a line each, as errors are.
+    """
     if not _own.is_set():
         _own.set()
         atexit.register(gc.freeze)
+        warnings.showwarning = _show_warning
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], *where: Any, **more: Any
+) -> None:
+    if issubclass(category, MeshprepWarning):
+        tell(f"meshprep: warning: {one_line(str(message))}")
+    else:
+        _of_python(message, category, *where, **more)
+
+
+_of_python = warnings.showwarning
 
 
 @contextmanager

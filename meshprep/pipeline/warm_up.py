@@ -170,7 +170,9 @@ def _feed(
 @contextmanager
 def _processes(count: int) -> Iterator[list[subprocess.Popen[str]]]:
     """Processes that run tasks; they end with the context."""
-    environment = {**os.environ, "NUMBA_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    own = {"NUMBA_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    # this process has warned of what there is
+    environment = {**os.environ, **own, "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, "-c", "from meshprep.pipeline.warm_up import serve; serve()"]
     pipe = subprocess.PIPE
     pipes: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "encoding": "utf-8"}

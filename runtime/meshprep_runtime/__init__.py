@@ -8,7 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import DistributedError, MeshprepError, MissingPackageError, PlanError
+    from .errors import (
+        DistributedError,
+        MeshprepError,
+        MeshprepWarning,
+        MissingPackageError,
+        PlanError,
+        UntestedVersionWarning,
+    )
     from .loop import ParLoop
     from .loops import Access, Arg, Loop
     from .maps import SetMap
@@ -25,7 +32,15 @@ __version__ = "0.2.0"
 
 _HOME = {
     **dict.fromkeys(
-        ("DistributedError", "MeshprepError", "MissingPackageError", "PlanError"), "errors"
+        (
+            "DistributedError",
+            "MeshprepError",
+            "MeshprepWarning",
+            "MissingPackageError",
+            "PlanError",
+            "UntestedVersionWarning",
+        ),
+        "errors",
     ),
     **dict.fromkeys(("Access", "Arg", "Loop"), "loops"),
     **dict.fromkeys(("LoopPlan", "MatrixPlan", "Plan", "Staging", "Variant"), "plan"),
@@ -50,6 +65,7 @@ __all__ = [
     "LoopPlan",
     "MatrixPlan",
     "MeshprepError",
+    "MeshprepWarning",
     "MissingPackageError",
     "Ordering",
     "ParLoop",
@@ -60,6 +76,7 @@ __all__ = [
     "ReducedGlobal",
     "SetMap",
     "Staging",
+    "UntestedVersionWarning",
     "Variant",
     "run_ranks",
 ]
