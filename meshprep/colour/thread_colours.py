@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
 from ..kernels import Int32s, Int64s, UInt8s, helper, kernel
-from ..kernels.arrays import largest, numbers, smallest
+from ..kernels.arrays import largest, numbers, scan_offsets, smallest
 from ..kernels.parallel import each, rows_in_pieces
 from ..mesh.blockwise import count_elements, elements_of_points, most_on_a_point, number_points
 from .bits import WORD
@@ -100,8 +100,7 @@ def _high_degree_first(local: Int32s, offset: Int32s) -> Int32s:
     place = np.zeros(most + 2, np.int32)
     for c in degree_sum:
         place[most - c + 1] += 1
-    for rank in range(most + 1):
-        place[rank + 1] += place[rank]
+    scan_offsets(place)
     order = np.empty(m, np.int32)
     for e in range(m):
         order[place[most - degree_sum[e]]] = e
@@ -208,8 +207,7 @@ def _sort(colour: NDArray[np.unsignedinteger], block_offset: Int64s) -> Int32s:
         for e in range(start, stop):
             place[np.int64(colour[e]) + 1] += 1
         place[0] = start
-        for c in range(most + 1):
-            place[c + 1] += place[c]
+        scan_offsets(place[: most + 2])
         for e in range(start, stop):
             own = np.int64(colour[e])
             new_to_old[place[own]] = e

@@ -41,7 +41,7 @@ from .check import proof_of_split
 from .figures import batch_figures, split_figures
 from .given import FILE
 from .joined import joined_subject
-from .kept import with_kept_blocks
+from .order import with_kept_blocks
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
 from .slices.read import subject_of_slices
 from .slices.steps import check_cut, split_slices

@@ -18,7 +18,7 @@ from ..mesh.incidence import Csr, point_graph, transpose
 from ..partition.metis import has_metis, pymetis
 from ..reorder.curve import curve_keys
 from ..reorder.radix import stable_argsort
-from .borders.points import MOST_ROWS
+from .borders.refine import MOST_ROWS
 from .build import PartBuilder
 from .copies import all_copies
 from .given import FILE, owners_from_file

@@ -5,7 +5,7 @@ import pytest
 from thread_ranks import on_ranks, slice_of
 
 from meshprep.distribute.borders import moves, refine
-from meshprep.distribute.borders.points import points_of_elements
+from meshprep.distribute.borders.refine import points_of_elements
 from meshprep.distribute.ranks import ALONE
 from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices.cuts import leading_owners

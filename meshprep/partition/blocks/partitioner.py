@@ -34,18 +34,16 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
-from .annealing import LONG_SEARCH
+from .annealing import FOREVER, LONG_SEARCH
 from .apart import components, more_pieces
 from .bricks import brick_blocks
-from .budget import FOREVER
 from .caps import room_for_bytes, split_for_bytes
-from .components import count_components
 from .corners import Corners, corners_of
 from .geometry import Geometry, block_count
 from .grids import GridPlaces, distinct_places, grid_places
 from .levels import stand_in_places
 from .phases import GRIDS, MENDED, OTHER
-from .reconnect import near_blocks, reconnect_groups
+from .reconnect import count_components, near_blocks, reconnect_groups
 from .search import Search
 from .start import Start, choose_start
 
