@@ -216,7 +216,7 @@ ORDER_FIGURES = (
     ("rms wavefront", "cpu", "rms_wavefront"),
     ("128-byte lines a loop", "gpu", "lines"),
 )
-_DECIDES = {"cpu": ORDER_FIGURES[0], "gpu": FIGURES[3]}
+_DECIDES = {"cpu": ORDER_FIGURES[0], "gpu": ORDER_FIGURES[3]}
 
 
 def order_tables(order: OrderMetrics, full: bool = True) -> list[Table]:
