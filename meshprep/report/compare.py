@@ -16,9 +16,19 @@ from meshprep_runtime.plan.records import to_json
 from ..metrics.cost import Assumptions
 from ..metrics.printable import check_printable
 from .chains import chain_record, chain_tables
-from .columns import Column, columns_of
-from .comparison_tables import before_after, comparable, line_by_line, seconds_table, side_by_side
-from .figures import FIGURES, ReportRow, best_of, device_figures
+from .columns import (
+    FIGURES,
+    Column,
+    ReportRow,
+    before_after,
+    best_of,
+    columns_of,
+    comparable,
+    device_figures,
+    line_by_line,
+    seconds_table,
+    side_by_side,
+)
 from .matrices import matrix_record, matrix_tables, store_records
 from .table import Table, figure
 
