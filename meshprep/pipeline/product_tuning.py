@@ -1,7 +1,7 @@
 """``tune --spmv``: how the product with a matrix runs fastest on this machine."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -211,7 +211,6 @@ def tune_product(
     *,
     plan: LoopPlan | None = None,
     runs: int = 9,
-    pieces: Sequence[int] = PIECES,
     progress: Progress = lambda done, total, what: None,
 ) -> ProductTuning:
     """Time the product with a matrix for numbers of threads and sizes of pieces.
@@ -223,7 +222,7 @@ def tune_product(
     machine = this_cpu().machine
     # 1, 2, 4, ... and as many as there are
     counts = {*(1 << k for k in range(machine.threads.bit_length())), machine.threads}
-    grid = [(t, p) for t in sorted(counts) for p in dict.fromkeys([PIECE, *pieces])]
+    grid = [(t, p) for t in sorted(counts) for p in dict.fromkeys([PIECE, *PIECES])]
     x, y = (np.ones(size, matrix.values.dtype) for size in matrix.shape[::-1])
     candidates = {(t, p): Product(matrix, threads=t, piece=p) for t, p in grid}
     seconds: dict[tuple[int, int], list[float]] = {way: [] for way in grid}

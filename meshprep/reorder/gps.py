@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from ..kernels import Int32s, Int64s, helper, kernel
 from ..mesh.incidence import Csr
 from .by_component import by_component
-from .levels import lowest_degree, pseudo_diameter
-from .levels_number import number
+from .levels import lowest_degree, number, pseudo_diameter
 from .radix import counting_sort
 
 # Small graphs, where time does not matter: starts for each component, and sweeps over the final
