@@ -89,10 +89,6 @@ def _fail(text: str, code: int) -> int:
     return code
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 @contextmanager
 def own_stdout() -> Iterator[None]:
     """Give ``sys.stdout`` a descriptor of its own, and point descriptor 1 at standard error.
@@ -124,3 +120,7 @@ def _is_descriptor_1() -> bool:
         return sys.stdout.fileno() == 1
     except (AttributeError, OSError, ValueError):
         return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

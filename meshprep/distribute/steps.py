@@ -1,4 +1,4 @@
-"""From a mesh and its loops to parts: the steps in their order."""
+"""From a mesh and its loops to parts: the steps in their order, and the cuts to choose from."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What a plan costs and when it pays: seconds of preparation against time saved a call."""
+"""What a plan costs and when it pays, and how many of its blocks a multiprocessor holds at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

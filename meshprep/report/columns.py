@@ -1,4 +1,4 @@
-"""What stands in one column of a comparison: a variant of a loop, its figures and its verdict."""
+"""The columns of a comparison, each a variant of a loop with its figures, and tables of these."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

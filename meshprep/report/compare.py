@@ -1,4 +1,4 @@
-"""The figures of one plan before and after, and of several plans side by side."""
+"""The figures of one plan before and after, of several plans side by side, and of their orders."""
 
 import csv
 import io
