@@ -5,6 +5,8 @@ as numba's own parts are then compiled once; what is left over, such as steps th
 is compiled when it runs.
 """
 
+from __future__ import annotations
+
 import gc
 import hashlib
 import json
@@ -19,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba.core import config
 
@@ -27,16 +29,12 @@ from meshprep_runtime.cpu.cores import thread_count
 from meshprep_runtime.errors import Progress
 from meshprep_runtime.program import chains
 
-from ..io import FORMATS
-from ..io.source import MeshSource
 from ..kernels.machine_code import folder, shipped, why_not_shipped
-from ..loops.options import Options
-from ..partition import PARTITIONERS
-from ..reorder import METHODS
 
-ORDERS = tuple(name for name in METHODS if name != "none")
-# Formats that a mesh of cells can be written to and read from.
-WRITTEN = tuple(name for name, f in FORMATS.items() if f.write is not None and f.cells)
+if TYPE_CHECKING:
+    from ..io.source import MeshSource
+    from ..loops.options import Options
+
 # Seconds between two looks at what has ended.
 TICK = 0.2
 
@@ -46,7 +44,7 @@ def job_tasks(options: Options, formats: Sequence[str]) -> list[str]:
     # a mesh that keeps its order, and is cut in a temporary one
     kept = options.method == "none" and options.partition not in (None, "contiguous")
     method = "gps" if kept else options.method
-    wanted = ORDERS if method == "auto" else {method} & set(ORDERS)
+    wanted = _orders() if method == "auto" else {method} & set(_orders())
     orders = [f"order {name} {options.target}" for name in wanted]
     # triangles on the boundary follow their nodes
     orders += ["rows"] * bool(orders)
@@ -68,9 +66,11 @@ def read_tasks(sources: Iterable[MeshSource]) -> list[str]:
 
 def all_tasks() -> list[str]:
     """Every method, partitioner and format."""
+    from ..partition import PARTITIONERS
+
     cuts = [f"blocks {name} gpu" for name in PARTITIONERS]
-    orders = [f"order {name} {target}" for name in ORDERS for target in ("gpu", "cpu")]
-    files = [f"files {name}" for name in ("gmsh-ascii", *WRITTEN)]
+    orders = [f"order {name} {target}" for name in _orders() for target in ("gpu", "cpu")]
+    files = [f"files {name}" for name in ("gmsh-ascii", *_formats())]
     splits = ["split", "split refined"]
     others = ["repairs", "colours lists", "rows", *splits, "matrices", "chains"]
     return [*cuts, *others, *orders, *files, "pictures"]
@@ -181,7 +181,20 @@ def serve() -> None:
 
 
 def _file_tasks(formats: Iterable[str]) -> list[str]:
-    return [f"files {name}" for name in dict.fromkeys(formats) if name in WRITTEN]
+    return [f"files {name}" for name in dict.fromkeys(formats) if name in _formats()]
+
+
+def _orders() -> tuple[str, ...]:
+    from ..reorder import METHODS
+
+    return tuple(name for name in METHODS if name != "none")
+
+
+def _formats() -> tuple[str, ...]:
+    """Those that a mesh of cells can be written to and read from."""
+    from ..io import FORMATS
+
+    return tuple(name for name, f in FORMATS.items() if f.write is not None and f.cells)
 
 
 def _writable_folder() -> Path | None:
