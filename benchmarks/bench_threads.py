@@ -18,7 +18,7 @@ from bench_registers import KERNELS, plans_of, values_for
 from common import report
 from executed import executed
 
-from meshprep.metrics.occupancy import occupancy
+from meshprep.metrics.cost import occupancy
 from meshprep_runtime import LoopPlan
 from meshprep_runtime.cuda import program
 from meshprep_runtime.cuda.nvrtc import compile_program

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep.mesh.cells import SHAPES
-from meshprep.topology.lattice import local_points
+from meshprep.topology.dofs import local_points
 from meshprep_runtime.cuda import DeviceFunction
 
 FORMS = ("global", "local", "redundant")

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from meshprep import io
-from meshprep.distribute.cuts import CutProblem, owners_of_leading_set
+from meshprep.distribute.steps import CutProblem, owners_of_leading_set
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io import write
 from meshprep.io.generate import generate

@@ -67,6 +67,17 @@ def test_two_at_once(cache):
     assert not list(cache.rglob("*.tmp"))
 
 
+@pytest.mark.slow
+def test_a_caller_that_stops_does_not_wait_for_the_other_tasks(cache, monkeypatch):
+    def stop(done, total, name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(warm_up, "thread_count", lambda: 1)
+    with pytest.raises(KeyboardInterrupt):
+        warm_up.warm_up(["order rcm cpu", TASK], stop)
+    assert compiled() > 0
+
+
 def test_a_task_that_fails_is_told(cache):
     warmed = warm_up.warm_up(["order nonsense cpu"])
     assert warmed.seconds == {}

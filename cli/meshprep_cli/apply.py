@@ -46,7 +46,7 @@ def run(files: FieldFiles) -> None:
 
 def move(files: FieldFiles, *, inverse: bool) -> None:
     """Move every file, and say what was moved."""
-    from meshprep.io.fields.files import move_files
+    from meshprep.io.fields import move_files
 
     with console.waiting(f"moving values of {files.plan.name}", files.quiet):
         done = move_files(

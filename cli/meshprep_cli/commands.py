@@ -21,8 +21,7 @@ from . import (
     tune,
     warm_up,
 )
-from .groups import with_options
-from .help import Command
+from .groups import Command, with_options
 
 app = typer.Typer(
     name="meshprep",

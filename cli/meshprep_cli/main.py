@@ -5,13 +5,13 @@ What takes long to import comes with :mod:`.commands`, so that Ctrl-C meanwhile 
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from meshprep_runtime.errors import MeshprepError
 
 from . import mpi
 from .messages import one_line, tell
-from .output import own_stdout
 from .process import own_process, streams
 from .stopping import asked, stoppable
 
@@ -87,6 +87,39 @@ def _gone(flag: str) -> str:
 def _fail(text: str, code: int) -> int:
     tell(f"meshprep: error: {one_line(text)}")
     return code
+
+
+@contextmanager
+def own_stdout() -> Iterator[None]:
+    """Give ``sys.stdout`` a descriptor of its own, and point descriptor 1 at standard error.
+
+    METIS, say, prints remarks between the lines of a JSON document. Where ``sys.stdout`` is not
+    descriptor 1 (a caller has put something else there), nothing changes.
+    """
+    if not _is_descriptor_1():
+        yield
+        return
+    before = sys.stdout
+    before.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        encoding, errors = before.encoding, before.errors
+        with os.fdopen(os.dup(kept), "w", encoding=encoding, errors=errors) as own:
+            sys.stdout = own
+            yield
+    finally:
+        sys.stdout = before
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _is_descriptor_1() -> bool:
+    try:
+        os.fstat(2)
+        return sys.stdout.fileno() == 1
+    except (AttributeError, OSError, ValueError):
+        return False
 
 
 if __name__ == "__main__":

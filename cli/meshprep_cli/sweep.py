@@ -15,8 +15,7 @@ from . import console, options, process
 from .groups import listed, words
 
 if TYPE_CHECKING:
-    from meshprep.report.sweep import SweepPoint
-    from meshprep.report.sweep_files import SweepJob
+    from meshprep.report.sweep import SweepJob, SweepPoint
 
 
 # What the command that makes a plan says, be it the default or not.
@@ -76,7 +75,7 @@ def run(
     """Make and compare plans of many block sizes and partitioners."""
     from meshprep.pipeline.warm_up import sweep_tasks
     from meshprep.report.files import ReportFiles
-    from meshprep.report.sweep_files import SweepJob, run_sweep
+    from meshprep.report.sweep import SweepJob, run_sweep
 
     options.set_threads(how.threads)
     process.keep_freed()

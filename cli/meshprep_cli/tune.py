@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +17,7 @@ import typer
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, options, tune_product, user_code
+from . import console, options, tune_product
 from .groups import listed, words
 
 if TYPE_CHECKING:
@@ -102,9 +108,7 @@ def run(
         tune_product.run(plan, kernels.loop, tried.runs, as_json, quiet)
         return
     loaded = Plan.load(plan)
-    function = (
-        user_code.function_of(kernels.kernel, "--kernel") if kernels.kernel is not None else None
-    )
+    function = function_of(kernels.kernel, "--kernel") if kernels.kernel is not None else None
     name = loop_of(loaded, function, kernels.loop)
     with console.compiled_ahead(["colours"], quiet) as progress:
         done = tune_plan(
@@ -113,7 +117,7 @@ def run(
             function,
             device=tried.device,
             block_sizes=_numbers(tried.block_sizes),
-            values=user_code.arrays_of(kernels.values, loaded[name]),
+            values=arrays_of(kernels.values, loaded[name]),
             proof=chosen.proof,
             progress=_by_strategy(progress),
             strategies=None if tried.strategies is None else listed(tried.strategies),
@@ -229,3 +233,48 @@ def _numbers(text: str | None) -> list[int] | None:
     if not all(word.isdecimal() for word in listed(text)):
         raise MeshprepError(f"--block-sizes '{text}' must read as 512,1024,2048")
     return list(map(int, listed(text)))
+
+
+def function_of(text: str, option: str) -> Any:
+    """What ``module:function`` or ``FILE.py:function`` names: a function, or one in CUDA C."""
+    from meshprep_runtime.cuda import DeviceFunction
+
+    where, colon, name = text.rpartition(":")
+    if not (colon and where and name):
+        raise MeshprepError(f"{option} '{text}' must read module:function or FILE.py:function")
+    found = getattr(_module(where, option), name, None)
+    if not callable(found) and not isinstance(found, DeviceFunction):
+        raise MeshprepError(f"{option}: {where} has no function '{name}'")
+    return found
+
+
+def _module(where: str, option: str) -> ModuleType:
+    try:
+        if not where.endswith(".py"):
+            if os.getcwd() not in sys.path:
+                sys.path.insert(0, os.getcwd())
+            return importlib.import_module(where)
+        spec = importlib.util.spec_from_file_location(Path(where).stem, where)
+        if spec is None or spec.loader is None:
+            raise ImportError("no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules.setdefault(spec.name, module)
+        spec.loader.exec_module(module)
+        return module
+    except FileNotFoundError as error:
+        missing = error.filename or where
+        raise MeshprepError(f"{option}: {missing} does not exist: check the name") from error
+    except Exception as error:  # Whatever the user's module raises.
+        raise MeshprepError(
+            f"{option}: cannot import {where}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def arrays_of(text: str | None, plan: Any) -> Mapping[str, Any] | None:
+    """The arrays that a function of a loop's plan gives, by name."""
+    if text is None:
+        return None
+    found = function_of(text, "--values")(plan)
+    if not isinstance(found, Mapping):
+        raise MeshprepError(f"--values {text} gave a {type(found).__name__}: give arrays by name")
+    return found

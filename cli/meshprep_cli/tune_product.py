@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from . import console
 
 if TYPE_CHECKING:
-    from meshprep.pipeline.product_tuning import ProductTrial, ProductTuning
-    from meshprep.pipeline.store_timing import StoreTrial
+    from meshprep.pipeline.product_tuning import ProductTrial, ProductTuning, StoreTrial
     from meshprep_runtime.plan.noise import Timing
 
 SHOWN = 8

@@ -1,8 +1,8 @@
 """Colours: of threads in a block, of blocks, and of a whole set [G10 section 9.1]."""
 
 from .block_colours import BlockColours, colour_blocks
+from .greedy import colour_whole_set
 from .thread_colours import ThreadColours, colour_threads, sort_by_colour, thread_bound
-from .whole_set import colour_whole_set
 
 __all__ = [
     "BlockColours",

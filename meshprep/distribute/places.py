@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 
 from ..kernels import Int32s, kernel
-from ..kernels.arrays import first_not_below
+from ..kernels.arrays import first_not_below, scan_offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,7 @@ def _buckets(points: NDArray[np.integer], span: int, shift: int) -> Int32s:
     first = np.zeros((span >> shift) + 2, np.int32)
     for p in points:
         first[((np.int64(p) - points[0]) >> shift) + 1] += 1
-    for b in range(first.size - 1):
-        first[b + 1] += first[b]
+    scan_offsets(first)
     return first
 
 

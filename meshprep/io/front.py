@@ -9,14 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.atomic import together
 from meshprep_runtime.plan.inputs import check_input, reason
 
-from ..mesh import Mesh
+from ..mesh import Dat, Mesh, Tag
+from ..mesh.cells import shape_of
 from . import graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
-from .notes import notes
+from .gmsh.info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC
 from .outputs import check_targets
 from .registry import Format, find
 
@@ -158,7 +161,7 @@ def losses(mesh: Mesh, target: Format, **options: Any) -> list[str]:
     Besides what the format says: what a reader left out (``extras["unread"]``), and extras that
     hold content. Extras whose key begins with the name of a format (or ``skfem``) are notes of
     that format on its own file; the formats that have no such notes go without. The same holds for
-    the :func:`~meshprep.io.notes.notes` among values and groups.
+    the :func:`~meshprep.io.front.notes` among values and groups.
     """
     lost = left_out(mesh, target, **options)
     places = [f"'{item.name}' on '{item.set}'" for item in notes(mesh)] if lost else []
@@ -236,3 +239,30 @@ def named(path: Path) -> Iterator[None]:
         raise MeshprepError(f"{path}: no text holds the letter {letter} of a name") from None
     except MemoryError:
         raise MeshprepError(f"{path}: there is not enough memory") from None
+
+
+# The last is what meshio makes of the first two.
+_OF_GMSH = (ENTITY_DIM, ENTITY_TAG, PARAMETRIC, "gmsh:dim_tags")
+
+
+def notes(mesh: Mesh) -> list[Dat | Tag]:
+    """What only Gmsh has a use for, and a group that all cells are in.
+
+    Gmsh notes the entity of its geometry that each node and cell lies on. Those of cells are no
+    notes where there are no physical groups: they are the only groups then. A physical group of all
+    cells of the highest dimension separates nothing; Gmsh wants one to save the cells. O(size).
+    """
+    dats = [d for d in mesh.dats if d.set == "nodes" and d.name in _OF_GMSH]
+    physical = [t for t in mesh.tags if t.name == "physical" and t.set != "nodes"]
+    entities = [t for t in mesh.tags if t.name == "entity" and physical]
+    return [*dats, *entities, *_of_all(mesh, physical)]
+
+
+def _of_all(mesh: Mesh, physical: list[Tag]) -> list[Tag]:
+    """The tags of the cells of the highest dimension where these are all in one and one group."""
+    dims = {s.name: shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size}
+    top = {name for name, dim in dims.items() if dim == max(dims.values())}
+    tags = [t for t in physical if t.set in top]
+    groups = {i for t in tags for i in (*t.group_id.tolist(), *t.names)}
+    single = all((np.diff(t.group_offset)[t.values] == 1).all() for t in tags)
+    return tags if single and len(groups) == 1 and len(tags) == len(top) else []

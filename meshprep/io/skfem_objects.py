@@ -182,7 +182,7 @@ def _groups(mesh: Mesh, set_name: str) -> Iterator[tuple[str, NDArray[Any]]]:
 
 def _find_rows(table: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.int32]:
     """Where each of these rows stands in a table, whatever the order inside rows. O(n log n)."""
-    from .duplicates import first_equal
+    from .validate import first_equal
 
     both = np.sort(np.concatenate([table, rows]), axis=1)
     # The row of the table is the first of those that are equal.

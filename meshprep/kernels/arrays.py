@@ -55,6 +55,13 @@ def first_not_below(values: NDArray, begin: int, end: int, value: int) -> int:
     return begin
 
 
+@helper
+def scan_offsets(offset: NDArray) -> None:
+    """Sums of counts in place: ``offset[i + 1]`` holds how many there are of ``i``."""
+    for i in range(offset.size - 1):
+        offset[i + 1] += offset[i]
+
+
 @kernel
 def first_places(count: Int64s, offset: Int64s) -> None:
     """The places at which a counting sort on several threads begins.

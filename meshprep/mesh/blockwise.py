@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..kernels import Int32s, helper
+from ..kernels.arrays import scan_offsets
 
 # 2^64 divided by the golden ratio: spreads consecutive numbers over a power of two.
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -57,8 +58,7 @@ def count_elements(local: Int32s, n_points: int) -> Int32s:
             if last[p] != e:
                 last[p] = e
                 offset[p + 1] += 1
-    for p in range(n_points):
-        offset[p + 1] += offset[p]
+    scan_offsets(offset)
     return offset
 
 

@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT, offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, kernel
-from ..kernels.arrays import sort
+from ..kernels.arrays import scan_offsets, sort
 from ..kernels.parallel import each, pieces
 
 
@@ -119,8 +119,7 @@ def _transpose(table: Int32s, n_to: int) -> tuple[Int64s, Int32s]:
     for i in range(n):
         for j in range(arity):
             offset[table[i, j] + 1] += 1
-    for t in range(n_to):
-        offset[t + 1] += offset[t]
+    scan_offsets(offset)
     fill = offset[:-1].copy()
     index = np.empty(n * arity, np.int32)
     for i in range(n):
@@ -139,8 +138,7 @@ def _graph_of_pairs(table: Int32s, n_to: int) -> tuple[Int64s, Int32s]:
         if table[i, 0] != table[i, 1]:
             offset[table[i, 0] + 1] += 1
             offset[table[i, 1] + 1] += 1
-    for t in range(n_to):
-        offset[t + 1] += offset[t]
+    scan_offsets(offset)
     fill, index = offset[:-1].copy(), np.empty(offset[n_to], np.int32)
     for i in range(table.shape[0]):
         one, other = table[i, 0], table[i, 1]

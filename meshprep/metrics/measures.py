@@ -29,8 +29,7 @@ from meshprep_runtime.program.useful import useful_bytes
 from ..colour.thread_colours import thread_bound
 from ..kernels.parallel import at_once
 from ..loops.reach import indirect_dats, maps_by_place, maps_by_set, written_table
-from .traffic import LAYOUTS, LINE_BYTES, SECTOR_BYTES, traffic
-from .units import staged_units
+from .traffic import LAYOUTS, LINE_BYTES, SECTOR_BYTES, staged_units, traffic
 
 
 def measure(plan: LoopPlan, variant: Variant | None = None) -> VariantMetrics:

@@ -9,6 +9,7 @@ dat of its nonzeros, reached through their places, that blocks do not stage.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,12 @@ from meshprep_runtime.cuda.strategies import WARP
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.loops import CONFLICTING, Access, Arg, Loop
 from meshprep_runtime.maps import SetMap, offsets_of, run_offset
-from meshprep_runtime.plan import Variant
+from meshprep_runtime.plan import Staging, Variant
 from meshprep_runtime.plan.matrices import plain_args
 
-from ..colour.whole_set import colour_whole_set
-from ..kernels import kernel
+from ..colour.greedy import colour_whole_set
+from ..kernels import Int32s, Int64s, kernel
 from ..loops.reach import written_table
-from .units import staged_units
 
 SECTOR_BYTES = 32
 # A cache makes room for a line where only a sector of it is asked for.
@@ -365,3 +365,33 @@ def grouped_units(
                         total += 1
                     seen_by[s] = g
     return total
+
+
+# What :func:`staged_units` counted, by width and bytes, as long as the lists live.
+_COUNTED: WeakKeyDictionary[Staging, dict[tuple[int, int], Int64s]] = WeakKeyDictionary()
+
+
+def staged_units(staging: Staging, width: int, nbytes: int) -> Int64s:
+    """:func:`aligned_units` of staging lists, each counted once: figures often ask for the same."""
+    known = _COUNTED.setdefault(staging, {})
+    if (width, nbytes) not in known:
+        known[width, nbytes] = aligned_units(staging.points, staging.point_offset, width, nbytes)
+    return known[width, nbytes]
+
+
+@kernel
+def aligned_units(points: Int32s, point_offset: Int64s, width: int, nbytes: int) -> Int64s:
+    """Distinct aligned pieces of ``nbytes`` under values of ``width`` bytes, block by block.
+
+    ``points`` ascend inside a block, as staging lists do. O(loads).
+    """
+    count = np.zeros(point_offset.size - 1, np.int64)
+    for b in range(count.size):
+        last = np.int64(-1)
+        # Points ascend, so that a piece seen before is the last one.
+        for i in range(point_offset[b], point_offset[b + 1]):
+            start = np.int64(points[i]) * width
+            first = max(start // nbytes, last + 1)
+            last = (start + width - 1) // nbytes
+            count[b] += last - first + 1
+    return count

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Int32s, Int64s, kernel
+from ..kernels.arrays import scan_offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +88,7 @@ def sort_by(key: Int32s, n_keys: int) -> tuple[Int64s, Int32s]:
     offset = np.zeros(n_keys + 1, np.int64)
     for k in key:
         offset[k + 1] += 1
-    for k in range(n_keys):
-        offset[k + 1] += offset[k]
+    scan_offsets(offset)
     fill = offset[:-1].copy()
     member = np.empty(key.size, np.int32)
     for i in range(key.size):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels import Int32s, Int64s, helper, inlined, kernel
+from ..kernels.arrays import scan_offsets
 
 # More neighbouring blocks than this are not looked at: points of high degree aside.
 MAX_CANDIDATES = 24
@@ -75,8 +76,7 @@ def connect(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int) -> Conn
         for j in range(arity):
             if table[i, j] >= 0:
                 slot_offset[table[i, j] + 1] += 1
-    for t in range(weight.size):
-        slot_offset[t + 1] += slot_offset[t]
+    scan_offsets(slot_offset)
     slots = slot_offset[weight.size]
     state = Connectivity(
         table,

@@ -14,13 +14,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from numba.core import config
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..io.source import MeshSource
     from ..loops.options import Options
 
-# Seconds after which a caller that wants to stop is asked again.
+# Seconds between two looks at what has ended.
 TICK = 0.2
 
 
@@ -102,73 +102,48 @@ def warm_up(tasks: Sequence[str], progress: Progress = lambda done, total, name:
     left = [] if place is None else [t for t in tasks if not _is_done(t, place)]
     if place is None or not left:
         return Warmed()
-    waiting: SimpleQueue[str] = SimpleQueue()
-    news: SimpleQueue[tuple[str, float | str | None]] = SimpleQueue()
-    for task in left:
-        waiting.put(task)
     count = min(len(left), thread_count())
-    with _processes(count) as processes, ThreadPoolExecutor(count) as pool:
-        for process in processes:
-            pool.submit(_feed, process, waiting, news)
-        warmed = _gather(len(left), news, progress)
-    for task in warmed.seconds:
+    # the processes end first, so that no thread waits for one that still compiles
+    with ThreadPoolExecutor(count) as pool, _processes(count) as free:
+        answers = {task: pool.submit(_ask, free, task) for task in left}
+        _tell(answers, progress)
+    found = {task: answer.result() for task, answer in answers.items()}
+    seconds = {task: s for task, s in found.items() if isinstance(s, float)}
+    for task in seconds:
         (place / _mark(task)).touch()
-    return warmed
+    return Warmed(seconds, {task: why for task, why in found.items() if isinstance(why, str)})
 
 
-def _gather(
-    total: int, news: SimpleQueue[tuple[str, float | str | None]], progress: Progress
-) -> Warmed:
-    """Tell what is going on until all tasks have ended."""
-    warmed, told = Warmed(), ""
-    running: list[str] = []
-    while (done := len(warmed.seconds) + len(warmed.failures)) < total:
-        try:
-            task, found = news.get(timeout=TICK)
-        except Empty:
-            # those that begin at once are told at once
-            names = " and ".join(dict.fromkeys(task.split()[0] for task in running))
-            if running and names != told:
-                progress(done, total, f"compiling {names}")
-                told = names
-            continue
-        if found is None:
-            running.append(task)
-            continue
-        running.remove(task)
-        if isinstance(found, str):
-            warmed.failures[task] = found
-        else:
-            warmed.seconds[task] = found
-    return warmed
+def _tell(answers: Mapping[str, Future[float | str]], progress: Progress) -> None:
+    """Tell what is compiled, whenever that changes, until all tasks have ended."""
+    told = ""
+    while left := sum(not answer.done() for answer in answers.values()):
+        running = [task.split()[0] for task, answer in answers.items() if answer.running()]
+        names = " and ".join(dict.fromkeys(running))
+        if running and names != told:
+            progress(len(answers) - left, len(answers), f"compiling {names}")
+            told = names
+        wait(answers.values(), TICK)
 
 
-def _feed(
-    process: subprocess.Popen[str],
-    waiting: SimpleQueue[str],
-    news: SimpleQueue[tuple[str, float | str | None]],
-) -> None:
-    """Hand tasks to a process as long as there are any."""
-    given, answers = process.stdin, process.stdout
-    assert given is not None
-    assert answers is not None
-    while True:
-        try:
-            task = waiting.get_nowait()
-        except Empty:
-            return
-        news.put((task, None))
-        try:
-            given.write(task + "\n")
-            given.flush()
-            found = json.loads(answers.readline())
-        except (OSError, ValueError):
-            found = "the process ended"
-        news.put((task, found))
+def _ask(free: SimpleQueue[subprocess.Popen[str]], task: str) -> float | str:
+    """What a process that is free answers to a task."""
+    process = free.get()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(task + "\n")
+        process.stdin.flush()
+        found: float | str = json.loads(process.stdout.readline())
+        return found
+    except (OSError, ValueError):
+        return "the process ended"
+    finally:
+        free.put(process)
 
 
 @contextmanager
-def _processes(count: int) -> Iterator[list[subprocess.Popen[str]]]:
+def _processes(count: int) -> Iterator[SimpleQueue[subprocess.Popen[str]]]:
     """Processes that run tasks; they end with the context."""
     own = {"NUMBA_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     # this process has warned of what there is
@@ -177,8 +152,11 @@ def _processes(count: int) -> Iterator[list[subprocess.Popen[str]]]:
     pipe = subprocess.PIPE
     pipes: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "encoding": "utf-8"}
     started = [subprocess.Popen(command, env=environment, **pipes) for _ in range(count)]
+    free: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
+    for process in started:
+        free.put(process)
     try:
-        yield started
+        yield free
     finally:
         for process in started:
             process.kill()

@@ -11,7 +11,7 @@ What the paper leaves quadratic is capped (candidates of the last level) or touc
 paper begins at the end of lower degree. Here it is the one whose levels more vertices have, so that
 a level is numbered from the one before, and neighbours in the order are neighbours in the mesh.
 Smaller graphs try both ends and several starts instead, and in the order of the smallest ones
-neighbours change places where the profile gains and the bandwidth does not grow (:mod:`exchange`).
+neighbours change places where the profile gains and the bandwidth does not grow.
 """
 
 from functools import partial
@@ -22,10 +22,8 @@ from numpy.typing import NDArray
 from ..kernels import Int32s, Int64s, helper, kernel
 from ..mesh.incidence import Csr
 from .by_component import by_component
-from .exchange import sweep
-from .levels import lowest_degree, pseudo_diameter
-from .levels_merge import combine
-from .levels_number import number
+from .levels import lowest_degree, number, pseudo_diameter
+from .radix import counting_sort
 
 # Small graphs, where time does not matter: starts for each component, and sweeps over the final
 # order, as many as keep each times the neighbours within the budget.
@@ -149,3 +147,181 @@ def _keep_better(cost: tuple[float, bool], best: float, order: NDArray, trial: N
         for i in range(n):
             order[i] = trial[n - 1 - i] if reverse else trial[i]
     return min(product, best)
+
+
+@helper
+def sweep(graph: tuple, order: NDArray, begin: int, sweeps: int, scratch: NDArray) -> None:
+    """Lower the profile of one component's order, in place, by exchanges of adjacent places.
+
+    Sweeps go up and down by turns. In every other pair of them exchanges that change nothing are
+    made too, which leads off plateaus; no exchange widens the bandwidth. ``order`` are the vertices
+    of the component, ``begin`` to ``begin + size - 1``; ``scratch`` (2 or more, n) is overwritten
+    in its range. O(sweeps x edges of the component): an exchange moves every lowest neighbour by at
+    most one place, so that its gain is found by counting.
+    """
+    if order.size < 3:
+        return
+    (offset, index), place, low = graph, scratch[0], scratch[1]
+    for i in range(order.size):
+        place[order[i]] = i
+    bandwidth = 0
+    for p in range(begin, begin + order.size):
+        low[p] = place[p]
+        for k in range(offset[p], offset[p + 1]):
+            low[p] = min(low[p], place[index[k]])
+        bandwidth = max(bandwidth, place[p] - low[p])
+    for s in range(sweeps):
+        limit = 0 if s % 4 < 2 else -1
+        for j in range(order.size - 1):
+            i = j if s % 2 == 0 else order.size - 2 - j
+            if _change(graph, (order, place, low), i, bandwidth) <= limit:
+                _exchange(graph, (order, place, low), i)
+
+
+@helper
+def _change(graph: tuple, line: tuple, i: int, bandwidth: int) -> int:
+    """What the profile gains or loses when places i and i + 1 are exchanged; 1 when too wide."""
+    (offset, index), (order, place, low) = graph, line
+    u, v = order[i], order[i + 1]
+    if low[u] < i and i + 1 - low[u] > bandwidth:
+        return 1
+    # vertices behind the two whose lowest neighbour moves by one, and u and v themselves
+    change = -1 if low[v] <= i else 0
+    meet = False
+    for k in range(offset[v], offset[v + 1]):
+        q = index[k]
+        meet |= q == u
+        if place[q] > i + 1:
+            if place[q] - i > bandwidth:
+                return 1
+            change += low[q] >= i
+    for k in range(offset[u], offset[u + 1]):
+        q = index[k]
+        if place[q] > i + 1 and low[q] == i:
+            change -= 1
+    return change + (1 if low[u] < i or meet else 0)
+
+
+@helper
+def _exchange(graph: tuple, line: tuple, i: int) -> None:
+    """Exchange places i and i + 1, and keep the lowest neighbours right."""
+    (offset, index), (order, place, low) = graph, line
+    u, v = order[i], order[i + 1]
+    meet = False
+    for k in range(offset[u], offset[u + 1]):
+        q = index[k]
+        meet |= q == v
+        if place[q] > i + 1 and low[q] == i:
+            low[q] = i + 1
+    for k in range(offset[v], offset[v + 1]):
+        q = index[k]
+        if place[q] > i + 1:
+            low[q] = min(low[q], i)
+    if low[u] == i and not meet:
+        low[u] = i + 1
+    low[v] = min(low[v], i)
+    order[i], order[i + 1], place[u], place[v] = v, u, i + 1, i
+
+
+# The second algorithm of [GPS76], with the connected pieces labelled once and only the levels that
+# a piece touches looked at.
+@helper
+def combine(
+    graph: tuple,
+    begin: int,
+    end: int,
+    levels: tuple,
+    scratch: tuple,
+    size: NDArray,
+    prefer_first: bool,
+) -> int:
+    """Merge the levels from both ends into one of them [GPS76 algorithm II].
+
+    ``graph`` has offsets and neighbours; ``levels`` those from the first end, which become the
+    result, those from the second, which become counted from the first, and room for as many.
+    ``scratch`` is a queue and where its pieces begin.
+    Vertices where both agree are settled; the connected pieces of the rest follow, largest first.
+    ``size``, zero on entry, receives the number of vertices of each level. Returns how many took
+    the level of the second end where the two disagree. O(n + edges).
+    """
+    (level, other, state), (queue, bins), depth = levels, scratch, size.size
+    for p in range(begin, end):
+        other[p] = max(0, depth - 1 - other[p])
+        state[p] = level[p] != other[p]
+        if not state[p]:
+            size[level[p]] += 1
+    count = _pieces(graph, begin, end, state, queue, bins[begin:])
+    bound = bins[begin : begin + count + 1]
+    if count == 1:
+        return _settle(queue[bound[0] : bound[1]], level, other, size, prefer_first)
+    moved = 0
+    if count > 1:
+        for c in _largest_first(bound, end - begin):
+            moved += _settle(queue[bound[c] : bound[c + 1]], level, other, size, prefer_first)
+    return moved
+
+
+@helper
+def _pieces(
+    graph: tuple, begin: int, end: int, state: NDArray, queue: NDArray, bound: NDArray
+) -> int:
+    """Connected pieces of the vertices with ``state`` 1; returns how many. Leaves ``state`` 0."""
+    (offset, index), count, head, tail = graph, 0, 0, 0
+    bound[0] = 0
+    for root in range(begin, end):
+        if state[root] == 0:
+            continue
+        state[root] = 0
+        queue[tail] = root
+        tail += 1
+        while head < tail:
+            p = queue[head]
+            head += 1
+            for k in range(offset[p], offset[p + 1]):
+                q = index[k]
+                if state[q] == 1:
+                    state[q] = 0
+                    queue[tail] = q
+                    tail += 1
+        count += 1
+        bound[count] = tail
+    return count
+
+
+@helper
+def _largest_first(bound: NDArray, n: int) -> NDArray:
+    """The pieces by falling size, stable."""
+    count = bound.size - 1
+    pieces, less = np.empty(count, np.uint32), np.empty(count, np.int32)
+    for c in range(count):
+        pieces[c], less[c] = c, n - (bound[c + 1] - bound[c])
+    return counting_sort(pieces, less, n + 1)[0]
+
+
+@helper
+def _settle(
+    piece: NDArray, level: NDArray, other: NDArray, size: NDArray, prefer_first: bool
+) -> int:
+    """Put one piece on the side where the widest level it touches stays narrower.
+
+    Returns its size when that is the second side, 0 when it is the first.
+    """
+    first, second = _widest(piece, level, size), _widest(piece, other, size)
+    moves = second < first or (second == first and not prefer_first)
+    if moves:
+        for p in piece:
+            level[p] = other[p]
+    for p in piece:
+        size[level[p]] += 1
+    return piece.size if moves else 0
+
+
+@helper
+def _widest(piece: NDArray, level: NDArray, size: NDArray) -> int:
+    widest = 0
+    for p in piece:
+        size[level[p]] += 1
+        widest = max(widest, size[level[p]])
+    for p in piece:
+        size[level[p]] -= 1
+    return widest

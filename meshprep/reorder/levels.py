@@ -7,7 +7,8 @@ no harm. Scratch arrays run over all vertices, so that a component costs no more
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import helper, inlined, kernel
+from .radix import counting_sort
 
 
 @helper
@@ -126,3 +127,129 @@ def pseudo_diameter(
         if not deeper:
             break
     return v, u, row_v, row_u, depth, width_v <= width_u
+
+
+# Up to this many vertices an insertion sort beats a counting sort.
+SHORT = 24
+
+
+@helper
+def number(
+    graph: tuple, start: int, begin: int, level: NDArray, size: NDArray, out: NDArray
+) -> tuple[float, bool]:
+    """Number one component from ``start`` [GPS76 algorithm III].
+
+    Parameters
+    ----------
+    level : (n,) int32
+        Level of each vertex; overwritten.
+    size : (depth,) int32
+        Number of vertices of each level.
+    out : (size of the component,) uint32
+        Receives the vertices in their order.
+
+    Returns
+    -------
+    The cost of the numbering, and whether it is that of the reverse one: the cube of the bandwidth
+    times the smaller profile of both directions, so that 1 % of bandwidth is worth 3 % of profile.
+
+    ``level`` doubles as the record of what is numbered, ``-1 - i`` for the vertex at place ``i``,
+    so that one look at a neighbour serves both: a vertex's lowest neighbour is the one that
+    numbered it, its highest is known when the next level has been numbered from it.
+    O(vertices + edges).
+    """
+    # stand-ins of the right types, replaced when there are leftovers
+    leftover, bound = out[:0], np.empty(0, np.int64)
+    bandwidth, profile, reverse_profile = 0, 0, 0
+    first, tail, full = 0, 0, 0
+    for depth in range(size.size + 1):
+        # the level before stands at head..first-1
+        head, first = first, tail
+        full += size[depth] if depth < size.size else 0
+        if depth == 0:
+            out[0], level[start], tail = start, -1, 1
+        while head < first or tail < full:
+            if head == tail:
+                if leftover.size == 0:
+                    leftover, bound = _leftovers(graph[0], begin, level, size.size, out.size)
+                while level[leftover[bound[depth]]] != depth:
+                    bound[depth] += 1
+                out[tail] = leftover[bound[depth]]
+                level[out[tail]] = -1 - tail
+                tail += 1
+                continue
+            added, high = _append(graph, out[head], depth, level, out, tail)
+            if added > 0:
+                bandwidth = max(bandwidth, tail + added - 1 - head)
+                profile += added * (tail - head) + added * (added - 1) // 2
+                tail += added
+            if head < first:
+                reverse_profile += max(high, head) - head
+            head += 1
+    return float(bandwidth) ** 3 * min(profile, reverse_profile), reverse_profile < profile
+
+
+@inlined
+def _append(
+    graph: tuple, p: int, depth: int, level: NDArray, out: NDArray, tail: int
+) -> tuple[int, int]:
+    """Number the neighbours of ``p`` in this level.
+
+    Returns how many, and the highest number among all its neighbours that have one.
+    """
+    (offset, index), end, low = graph, tail, 0
+    for k in range(offset[p], offset[p + 1]):
+        q = index[k]
+        state = level[q]
+        if state == depth:
+            out[end] = q
+            end += 1
+            level[q] = -1
+        low = min(low, state)
+    if end - tail > 1:
+        _sort_by_degree(offset, out[tail:end])
+    for i in range(tail, end):
+        level[out[i]] = -1 - i
+    return end - tail, max(-1 - low, end - 1 if end > tail else -1)
+
+
+@helper
+def _sort_by_degree(offset: NDArray, vertices: NDArray) -> None:
+    """Stable sort in place. Linear in the vertices and their degrees together."""
+    if vertices.size > SHORT:
+        degree = np.empty(vertices.size, np.int32)
+        highest = 0
+        for i in range(vertices.size):
+            degree[i] = offset[vertices[i] + 1] - offset[vertices[i]]
+            highest = max(highest, degree[i])
+        ordered, _ = counting_sort(vertices, degree, highest + 1)
+        for i in range(vertices.size):
+            vertices[i] = ordered[i]
+        return
+    for i in range(1, vertices.size):
+        p = vertices[i]
+        degree = offset[p + 1] - offset[p]
+        at = i
+        while at > 0 and offset[vertices[at - 1] + 1] - offset[vertices[at - 1]] > degree:
+            vertices[at] = vertices[at - 1]
+            at -= 1
+        vertices[at] = p
+
+
+@helper
+def _leftovers(
+    offset: NDArray, begin: int, level: NDArray, depth: int, n: int
+) -> tuple[NDArray, NDArray]:
+    """Vertices not numbered yet, by level and degree; and where each level begins. Linear."""
+    waiting, degree, where = np.empty(n, np.uint32), np.empty(n, np.int32), np.empty(n, np.int32)
+    count = highest = 0
+    for p in range(begin, begin + n):
+        if level[p] >= 0:
+            waiting[count] = p
+            degree[count] = offset[p + 1] - offset[p]
+            highest = max(highest, degree[count])
+            count += 1
+    waiting, _ = counting_sort(waiting[:count], degree[:count], highest + 1)
+    for i in range(count):
+        where[i] = level[waiting[i]]
+    return counting_sort(waiting, where[:count], depth)

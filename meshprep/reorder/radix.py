@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Int32s, UInt64s, helper, kernel
-from ..kernels.arrays import largest, numbers
+from ..kernels.arrays import largest, numbers, scan_offsets
 
 DIGIT_BITS = 11
 N_DIGITS = -(-64 // DIGIT_BITS)
@@ -78,8 +78,7 @@ def counting_sort(vertices: NDArray, key: NDArray, n_keys: int) -> tuple[NDArray
     bound = np.zeros(n_keys + 1, np.int64)
     for k in key:
         bound[k + 1] += 1
-    for k in range(n_keys):
-        bound[k + 1] += bound[k]
+    scan_offsets(bound)
     fill = bound.copy()
     out = np.empty(vertices.size, np.uint32)
     for i in range(vertices.size):

@@ -5,8 +5,7 @@ from numpy.typing import NDArray
 
 from ..kernels import Int32s, helper, kernel
 from .by_component import by_component
-from .levels import breadth_first, lowest_degree
-from .levels_number import number
+from .levels import breadth_first, lowest_degree, number
 from .problem import LocalityProblem
 
 # Searches for a deeper start; George and Liu search without end, but find none after a few.

@@ -1,14 +1,121 @@
-"""What stands in one column of a comparison: a variant of a loop, its figures and its verdict."""
+"""The columns of a comparison, each a variant of a loop with its figures, and tables of these."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.metrics import VariantMetrics
 
-from ..metrics.cost import Assumptions, cost_of
-from .figures import ShownMetrics
+from ..metrics.cost import Assumptions, Cost, cost_of, occupancy_share
+from .table import Table, figure, two_digits
 from .verdict import against_metis, repayment, tuned, verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownMetrics(VariantMetrics):
+    """The figures of one side of a variant, and those that rest on assumptions."""
+
+    measured_ms: float | None = None  # of a call, where it was measured
+    cost: Cost | None = None  # of the plan; None for the input order
+
+
+@dataclass(frozen=True)
+class ReportRow:
+    """A row of a report."""
+
+    label: str
+    # Finds the figure; None where there is none, as in plans of older versions.
+    find: Callable[[ShownMetrics], float | int | None]
+    better: int = 0  # {1, 0, -1}: whether large is good, nothing is, or small is
+    # Heads the figure's column where a plan is a line; empty for figures that are left out there.
+    short: str = ""
+    brief: bool = False  # whether a user acts on it, so that it is always shown
+
+
+def _traffic(layout: str, what: str) -> Callable[[ShownMetrics], int | None]:
+    """Sectors of a call in one layout: ``read``, ``written`` or ``total``."""
+    return lambda v: getattr(v.traffic[layout], what) if layout in v.traffic else None
+
+
+def _useful(of: VariantMetrics, milliseconds: float | None) -> float | None:
+    """sum(w_d S_d) / T [S19]."""
+    if not milliseconds or of.useful_bytes is None:
+        return None
+    return of.useful_bytes / milliseconds / 1e6
+
+
+FIGURES = (
+    ReportRow("reuse factor", lambda v: v.reuse, +1, "reuse", brief=True),
+    ReportRow("accesses", lambda v: v.accesses),
+    ReportRow("loads", lambda v: v.loads, -1, "loads", brief=True),
+    ReportRow("exclusive share of loads", lambda v: v.exclusive_share, +1),
+    ReportRow("blocks", lambda v: v.blocks, brief=True),
+    ReportRow("blocks in several pieces", lambda v: v.partition.scattered if v.partition else None),
+    ReportRow("elements a block, largest", lambda v: v.block_elements.max),
+    ReportRow("staged bytes a block, mean", lambda v: v.staged_bytes.mean),
+    ReportRow(
+        "staged bytes a block, largest", lambda v: v.staged_bytes.max, -1, "staged bytes", True
+    ),
+    ReportRow("128-byte lines a block (AoS)", lambda v: v.aos.lines.mean, brief=True),
+    ReportRow("128-byte lines a block (SoA)", lambda v: v.soa.lines.mean),
+    ReportRow("32-byte sectors a block (AoS)", lambda v: v.aos.sectors.mean),
+    ReportRow("32-byte sectors a block (SoA)", lambda v: v.soa.sectors.mean),
+    ReportRow("sectors moved a call (AoS)", _traffic("aos", "total"), -1, brief=True),
+    ReportRow("sectors read a call (AoS)", _traffic("aos", "read"), -1),
+    ReportRow("sectors written a call (AoS)", _traffic("aos", "written"), -1),
+    ReportRow("sectors read a call (SoA)", _traffic("soa", "read"), -1),
+    ReportRow("sectors written a call (SoA)", _traffic("soa", "written"), -1),
+    ReportRow("thread colours, mean", lambda v: v.thread_colours.mean, -1, "thread colours", True),
+    ReportRow("thread colours, bound", lambda v: v.thread_colours.bound_mean),
+    ReportRow("thread colours, largest", lambda v: v.thread_colours.max, -1),
+    ReportRow("block colours", lambda v: v.block_colours, -1, "block colours", brief=True),
+    ReportRow("blocks in the smallest colour", lambda v: v.block_colour_blocks.min, +1),
+    ReportRow("blocks in the largest colour", lambda v: v.block_colour_blocks.max),
+    ReportRow("warp efficiency, computing", lambda v: v.warp_efficiency.computing, +1),
+    ReportRow("warp efficiency, increments", lambda v: v.warp_efficiency.increments, +1),
+    ReportRow("useful MB a call", lambda v: _useful(v, 1.0)),
+    ReportRow(
+        "seconds to cut the blocks",
+        lambda v: v.partition.seconds if v.partition else None,
+        -1,
+        "s to cut",
+        brief=True,
+    ),
+)
+
+
+def device_figures(assumptions: Assumptions) -> tuple[ReportRow, ...]:
+    """Occupancy, and where times were measured these, the useful bandwidth, and repayment."""
+    on = f"on {assumptions.device}"
+    timed = (
+        ReportRow("measured ms a call", lambda v: v.measured_ms, -1, "measured ms", brief=True),
+        ReportRow("measured useful GB/s", lambda v: _useful(v, v.measured_ms), +1),
+        ReportRow(
+            "calls that repay the preparation",
+            lambda v: two_digits(v.cost.calls) if v.cost else None,
+            -1,
+            brief=True,
+        ),
+    )
+    return (
+        ReportRow(
+            f"occupancy {on}, {assumptions.registers} registers",
+            lambda v: occupancy_share(v, assumptions),
+            +1,
+            "occupancy",
+        ),
+        *(timed if assumptions.measured else ()),
+    )
+
+
+def best_of(values: Sequence[float | int | None], better: int) -> list[int]:
+    """Places of the best of several figures; none where all are alike or nothing is good."""
+    known = [v for v in values if v is not None]
+    if not better or len(set(known)) < 2:
+        return []
+    best = max(known) if better > 0 else min(known)
+    return [i for i, v in enumerate(values) if v == best]
 
 
 @dataclass(frozen=True)
@@ -138,3 +245,98 @@ def _peer(column: Column, among: Sequence[Column], plans: Mapping[str, Plan]) ->
     method = _method(plans[column.plan])
     others.sort(key=lambda other: _method(plans[other.plan]) != method)
     return against_metis(column.after, others[0].after) if others else ""
+
+
+ARROW = " -> "
+
+
+def before_after(column: Column, figures: Sequence[ReportRow]) -> Table:
+    """A column before and a column after."""
+    what = f"{column.elements:,} elements, blocks of {column.after.block_size} at most"
+    if column.after.listed:
+        what += ", which list them"
+    if not column.elements:
+        what = "no elements, so that there is nothing to prepare"
+    title = f"loop {column.loop}, variant {column.variant}: {what}"
+    header = ("", "before: input order", f"after: {column.after.partitioner}")
+    rows, best = [], set()
+    for i, row in enumerate(_telling(figures, [column])):
+        sides = (column.before, column.after)
+        values = [None if side is None else row.find(side) for side in sides]
+        rows.append((row.label, *map(figure, values)))
+        best |= {(i, 1 + j) for j in best_of(values, row.better)}
+    changed = frozenset((i, 2) for i, row in enumerate(rows) if "-" != row[1] != row[2])
+    return Table(title, header, rows, frozenset(best), changed)
+
+
+def side_by_side(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Table:
+    """A column a plan with ``before -> after``; the best is the best after."""
+    header = [c.label for c in columns]
+    rows, best = [], set()
+    alike = comparable(columns)
+    for i, row in enumerate(_telling(figures, columns)):
+        after = [row.find(c.after) for c in columns]
+        old = [None if c.before is None else row.find(c.before) for c in columns]
+        rows.append((row.label, *(_arrow(*pair) for pair in zip(old, after, strict=True))))
+        best |= {(i, 1 + j) for j in best_of(after, row.better) if alike}
+    title = f"loop {columns[0].loop}: before{ARROW}after"
+    changed = frozenset(
+        (i, j) for i, row in enumerate(rows) for j, text in enumerate(row) if ARROW in text
+    )
+    return Table(title, ("", *header), rows, frozenset(best), changed)
+
+
+def line_by_line(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Table:
+    """A line a plan with what sets plans apart, after; the best of each column."""
+    alike, inputs = comparable(columns), _inputs(columns)
+    names = [*(c.label for c in columns), *(f"input order s{v.block_size}" for v in inputs)]
+    rows, best = [], set()
+    for i, row in enumerate(row for row in _telling(figures, columns) if row.short):
+        after = [row.find(c.after) for c in columns]
+        rows.append((row.short, *map(figure, [*after, *map(row.find, inputs)])))
+        best |= {(i, 1 + j) for j in best_of(after, row.better) if alike}
+    title = f"loop {columns[0].loop}"
+    return Table(title, ("after", *names), rows, frozenset(best)).transposed()
+
+
+def comparable(columns: Sequence[Column]) -> bool:
+    """Whether the columns are of one loop over one mesh, so that one of them can be the best."""
+    return len({(c.after.accesses, c.elements) for c in columns}) < 2
+
+
+def _telling(figures: Sequence[ReportRow], columns: Sequence[Column]) -> list[ReportRow]:
+    """The rows that say something: neither without any figure, nor zeros of a loop without maps."""
+    values = [side for c in columns for side in (c.before, c.after) if side is not None]
+    direct = all(c.after.reuse is None for c in columns)
+    return [
+        row
+        for row in figures
+        if not {row.find(v) for v in values} <= ({None, 0} if direct else {None})
+    ]
+
+
+def _inputs(columns: Sequence[Column]) -> list[ShownMetrics]:
+    """The input order cut into every block size, ascending."""
+    found = {c.before.block_size: c.before for c in columns if c.before is not None}
+    return [found[size] for size in sorted(found)]
+
+
+def _arrow(before: float | int | None, after: float | int | None) -> str:
+    old, new = figure(before), figure(after)
+    return new if before is None or old == new else f"{old}{ARROW}{new}"
+
+
+def seconds_table(names: Sequence[str], plans: Sequence[Plan], transposed: bool) -> Table:
+    """What preparing cost; the best is the least in all, of plans of meshes of one size.
+
+    ``transposed`` gives a line a plan.
+    """
+    seconds = [p.metrics.seconds for p in plans]
+    stages = list(dict.fromkeys(stage for one in seconds for stage in one))
+    rows = [(stage, *(figure(one.get(stage)) for one in seconds)) for stage in stages]
+    totals = [sum(one.values()) for one in seconds]
+    rows.append(("all", *map(figure, totals)))
+    alike = all(plan.sizes == plans[0].sizes for plan in plans)
+    best = frozenset((len(rows) - 1, 1 + j) for j in best_of(totals, -1) if alike)
+    table = Table("seconds of preparation", ("", *names), rows, best)
+    return table.transposed() if transposed else table

@@ -8,15 +8,19 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError, Progress, check_choice
 from meshprep_runtime.plan import LoopPlan, Plan
 
+from ..io.source import MeshSource
 from ..kernels import clock
-from ..loops import Loops, LoopSpec
+from ..loops import LoopRequest, Loops, LoopSpec
 from ..loops.options import Options
 from ..mesh import Mesh
 from ..metrics.cost import Assumptions
 from ..partition import PARTITIONERS
 from ..partition.options import effective
 from ..pipeline.steps import Ordered, cut_and_colour, order, plan_request_maps
+from ..pipeline.workflow import check_default
 from .compare import Comparison
+from .files import ReportFiles, write_files
+from .meshes import NamedMesh, bare
 
 # More plans than anybody reads; a mistyped range is refused before any work.
 MOST = 400
@@ -251,3 +255,49 @@ def _cut(text: str) -> tuple[str, dict[str, Any]]:
         given[option] = value
     effective(PARTITIONERS[name].options, given, f"partitioner '{name}'")
     return name, given
+
+
+@dataclass(frozen=True)
+class SweepJob:
+    """What to read, the plans to make and compare, and what to write of the comparison."""
+
+    source: MeshSource
+    sweep_points: tuple[SweepPoint, ...]
+    requests: tuple[LoopRequest, ...] = ()
+    options: Options = field(default_factory=Options)
+    assumptions: Assumptions = field(default_factory=Assumptions)
+    files: ReportFiles = field(default_factory=ReportFiles)
+
+
+def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None) -> SweepResult:
+    """Read once, make every plan, compare them, and write the page if it is asked for.
+
+    Raises MeshprepError on bad input, outputs that exist, and where no plan could be made.
+    """
+    job.source.find_format()
+    job.files.check([job.source.path])
+    # reading and topology come first
+    made = 2 + len(job.sweep_points)
+    total = made + len(job.files.outputs)
+    progress(0, total, "reading")
+    mesh = job.source.read()
+    result = sweep(
+        mesh,
+        job.requests,
+        job.sweep_points,
+        job.options,
+        assumptions=job.assumptions,
+        progress=lambda done, n, name: progress(done + 1, total, name),
+    )
+    first = result.comparison.plans[0]
+    check_default(job.requests, first.loops.values(), first.sizes)
+    meshes = [NamedMesh(str(job.source.path), bare(mesh))]
+    write_files(
+        result.comparison,
+        job.files,
+        lambda done, n, name: progress(made + done, total, name),
+        meshes=meshes,
+        title=f"meshprep sweep: {len(result.comparison.plans)} plans of {job.source.path.name}",
+        best=(result.best.name, result.criterion),
+    )
+    return result

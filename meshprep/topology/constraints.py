@@ -9,12 +9,11 @@ from meshprep_runtime.errors import MeshprepError
 
 from ..mesh import Mesh, Tag
 from ..mesh.cells import shape_of
-from .attach import locate, lower_corners
 from .dofs import dofs_degree, facet_dofs
 from .facets import find_facets
 from .layout import CellPart, Layout, layout_of, lower_sets
 from .slots import Slots, slots_of
-from .tags import without_sense
+from .tags import locate, lower_corners, without_sense
 
 BOUNDARY = "boundary"
 # The tag of Gmsh's geometry.

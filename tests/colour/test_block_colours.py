@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 from scipy.spatial import Delaunay
 
 from meshprep.colour import BlockColours, colour_blocks
-from meshprep.colour.block_colours import _by_saturation, _order, first_fit_blocks
-from meshprep.colour.conflicts import block_conflicts, neighbours
+from meshprep.colour.block_colours import (
+    _by_saturation,
+    _order,
+    block_conflicts,
+    first_fit_blocks,
+    neighbours,
+)
 from meshprep.kernels.compiled import from_python
 
 # Python cannot call helpers as they are.

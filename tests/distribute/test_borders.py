@@ -5,11 +5,11 @@ import pytest
 from thread_ranks import on_ranks, slice_of
 
 from meshprep.distribute.borders import moves, refine
-from meshprep.distribute.borders.points import points_of_elements
-from meshprep.distribute.cuts import CutProblem, owners_of_leading_set
+from meshprep.distribute.borders.refine import points_of_elements
 from meshprep.distribute.ranks import ALONE
 from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices.cuts import leading_owners
+from meshprep.distribute.steps import CutProblem, owners_of_leading_set
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
 from meshprep.loops import LoopSpec, simple_request

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from parts_files import LOOPS, SMALL, all_parts, job
 
-from meshprep.distribute import external
 from meshprep.distribute import job as jobs
 from meshprep.distribute.check import check_parts, proof_of_split
 from meshprep.distribute.job import SplitJob, run
@@ -201,9 +200,9 @@ def test_dats_of_op2_have_their_room_on_the_disk_first(tmp_path, monkeypatch):
         return SimpleNamespace(sets={"cells": SimpleNamespace(original=np.arange(n))})
 
     table = SimpleNamespace(parts=1, description={"sets": {"cells": n}})
-    monkeypatch.setattr(external, "parts_table", lambda *_: table)
-    monkeypatch.setattr(external, "read_part", read)
-    external.write_external(path, path, (1,), "cells")
+    monkeypatch.setattr(jobs, "parts_table", lambda *_: table)
+    monkeypatch.setattr(jobs, "read_part", read)
+    jobs.write_external(path, path, (1,), "cells")
     assert held[0] >= path.stat().st_size > 4 * n
 
 

@@ -8,9 +8,9 @@ import pytest
 from numba import get_num_threads, set_num_threads
 
 from meshprep.distribute import metis
-from meshprep.distribute.cuts import CutProblem, _graph_of, owners_of_leading_set
 from meshprep.distribute.kway import kway
 from meshprep.distribute.metis import KwayProcesses, sections
+from meshprep.distribute.steps import CutProblem, _graph_of, owners_of_leading_set
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io.generate import generate
 from meshprep.loops import simple_request

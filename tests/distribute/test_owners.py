@@ -8,13 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
-from meshprep.distribute import cuts
-from meshprep.distribute.cuts import CutProblem, _rows_at, owners_of_leading_set
-from meshprep.distribute.owners import cut as own_cut
-from meshprep.distribute.owners import part_of_element
-from meshprep.distribute.owners.cut import _renumbered
-from meshprep.distribute.owners.room import within_caps
-from meshprep.distribute.owners.wanted import wanted_sizes
+from meshprep.distribute import owners as own_cut
+from meshprep.distribute import steps
+from meshprep.distribute.owners import _renumbered, part_of_element, wanted_sizes, within_caps
+from meshprep.distribute.steps import CutProblem, _rows_at, owners_of_leading_set
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
 from meshprep.loops import LoopSpec, simple_request
@@ -262,8 +259,8 @@ def test_the_search_has_the_memory_of_the_graph_and_the_table_it_came_with(monke
         held.extend(one() for one in came)
         return np.zeros(search.graph.n_rows, np.int32)
 
-    monkeypatch.setattr(cuts, "point_graph", followed(point_graph))
-    monkeypatch.setattr(cuts, "_rows_at", followed(_rows_at))
+    monkeypatch.setattr(steps, "point_graph", followed(point_graph))
+    monkeypatch.setattr(steps, "_rows_at", followed(_rows_at))
     monkeypatch.setattr(own_cut, "_found", found)
     owners_of_leading_set(CutProblem(subject, np.full(2, 0.5)), "annealed")
     assert held == [None, None]

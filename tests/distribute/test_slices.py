@@ -20,9 +20,8 @@ from meshprep.distribute.runs import runs
 from meshprep.distribute.slices import facets
 from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices import read as sliced_read
-from meshprep.distribute.slices.owners import slice_owners
 from meshprep.distribute.slices.read import subject_of_slices
-from meshprep.distribute.slices.steps import split_slices
+from meshprep.distribute.slices.steps import slice_owners, split_slices
 from meshprep.distribute.steps import SplitOptions, split
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io import read, write

@@ -5,7 +5,7 @@ from io import BytesIO
 
 import numpy as np
 
-from meshprep.io.fields.files import move_files
+from meshprep.io.fields import move_files
 from meshprep_runtime import Ordering, Plan
 
 SIZES = {"nodes": 7, "cells": 5, "edges": 11, "twins": 5}

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from io_meshes import PLANE, SPACE, TETS, plain_meshes
 
-from meshprep.io import duplicates
-from meshprep.io.duplicates import first_duplicate
-from meshprep.io.validate import validate
+from meshprep.io import validate as module
+from meshprep.io.validate import first_duplicate, first_equal, validate
 from meshprep.mesh import Mesh
 from meshprep.mesh.assemble import Block, assemble
 from meshprep_runtime.errors import MeshprepError
@@ -73,7 +72,7 @@ def test_loose_vertices_are_carried():
 
 def hash_cells(table):
     hashes = np.empty(len(table), np.uint64)
-    return hashes, duplicates.hash_cells(read_only(table), hashes)
+    return hashes, module.hash_cells(read_only(table), hashes)
 
 
 rows = st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3), min_size=1, max_size=20)
@@ -117,11 +116,11 @@ def test_duplicates_are_found_whatever_the_hashes(table):
 @settings(deadline=None, max_examples=50)
 def test_first_equal_rows_against_index(rows):
     expected = [rows.index(row) for row in rows]
-    assert duplicates.first_equal(np.array(rows, np.int32)).tolist() == expected
+    assert first_equal(np.array(rows, np.int32)).tolist() == expected
     # Where the keys of all rows are the same, too.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(np.random, "default_rng", lambda seed: SameNumbers())
-        assert duplicates.first_equal(np.array(rows, np.int32)).tolist() == expected
+        assert first_equal(np.array(rows, np.int32)).tolist() == expected
 
 
 class SameNumbers:

@@ -6,8 +6,7 @@ import pytest
 
 from meshprep import Options, prepare
 from meshprep.io.generate import generate
-from meshprep.metrics.cost import Cost, cost_of, occupancy_share
-from meshprep.metrics.occupancy import occupancy
+from meshprep.metrics.cost import Cost, cost_of, occupancy, occupancy_share
 from meshprep.report import Assumptions
 from meshprep.report.compare import Comparison
 from meshprep.report.table import figure

@@ -2,7 +2,7 @@
 
 import pytest
 
-from meshprep.metrics.occupancy import DEVICES, Occupancy, occupancy
+from meshprep.metrics.cost import DEVICES, Occupancy, occupancy
 from meshprep_runtime.errors import MeshprepError
 
 KIB = 1024

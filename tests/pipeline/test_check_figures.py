@@ -7,8 +7,7 @@ import pytest
 
 from meshprep import Mesh, Options, prepare
 from meshprep.io.generate import generate
-from meshprep.pipeline.check_figures import wrong_figures
-from meshprep.pipeline.check_file import check
+from meshprep.pipeline.check_file import check, wrong_figures
 from meshprep.pipeline.variants import with_loop, with_sizes
 from meshprep_runtime.plan.records import from_json, to_json
 

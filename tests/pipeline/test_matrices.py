@@ -18,7 +18,7 @@ from meshprep.pipeline.input_order import input_reach
 from meshprep.pipeline.matrices import _fill_places, _visit_entries, build_matrices
 from meshprep.pipeline.numbering import Numbering
 from meshprep.pipeline.steps import Options, plan_request_maps, prepare
-from meshprep.report.html.matrices import sections
+from meshprep.report.html.page import matrix_sections
 from meshprep.report.matrices import input_nonzeros
 from meshprep.topology import constrained_points, derive
 from meshprep_runtime import MeshprepError
@@ -132,7 +132,7 @@ def test_any_maps_give_a_right_matrix(mesh, columns, target):
     assert np.array_equal(matrix.columns, wanted.indices)
     place = matrix.place["m"]
     assert np.array_equal(np.bincount(place[place >= 0], minlength=wanted.nnz), wanted.data)
-    (section,) = sections(("",), (plan,))
+    (section,) = matrix_sections(("",), (plan,))
     assert len(section.figures) == (2 if wanted.nnz else 0)
 
 

@@ -12,7 +12,7 @@ from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest
 from meshprep.mesh.cells import SHAPES
 from meshprep.pipeline.steps import prepare
-from meshprep.topology.lattice import local_points
+from meshprep.topology.dofs import local_points
 from meshprep_runtime.matrix import BatchSums
 
 # Squares a side, the error with as many and with twice as many, by an independent program that

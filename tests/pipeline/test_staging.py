@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from meshprep.colour import ThreadColours
 from meshprep.loops.reach import maps_by_set, written_table
-from meshprep.pipeline.staging import build_staging
-from meshprep.pipeline.variants import build_variant
+from meshprep.pipeline.variants import build_staging, build_variant
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Access, Arg, Loop
 from meshprep_runtime.maps import SetMap

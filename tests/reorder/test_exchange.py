@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.kernels.compiled import from_python
-from meshprep.reorder.exchange import sweep
+from meshprep.reorder.gps import sweep
 
 from .graphs import edges_of, graph, neighbours, slow_envelope
 

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.kernels.compiled import from_python
-from meshprep.reorder.levels import breadth_first, candidates, components, pseudo_diameter
-from meshprep.reorder.levels_merge import combine
-from meshprep.reorder.levels_number import number
+from meshprep.reorder.gps import combine
+from meshprep.reorder.levels import breadth_first, candidates, components, number, pseudo_diameter
 
 from .graphs import as_networkx, edges_of, graph, grid, neighbours, slow_envelope
 

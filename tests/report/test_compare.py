@@ -10,9 +10,9 @@ import pytest
 from meshprep import LoopRequest, Options, prepare
 from meshprep.io.generate import generate
 from meshprep.report import Assumptions, Comparison, Table, compare, plan_table, verdict
-from meshprep.report.figures import best_of
+from meshprep.report.columns import best_of
+from meshprep.report.compare import order_comparison
 from meshprep.report.html import html_report
-from meshprep.report.orders import order_comparison
 from meshprep.report.table import figure
 from meshprep_runtime import Plan
 from meshprep_runtime.errors import MeshprepError

@@ -18,10 +18,9 @@ from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.original import with_type_order
 from meshprep.report import compare, plan_table
 from meshprep.report.describe import describe
-from meshprep.report.files import ReportFiles, write_files
+from meshprep.report.files import ReportFiles, paraview_mesh, write_files
 from meshprep.report.html import html_report, sections_of, svg_files
 from meshprep.report.meshes import NamedMesh, block_values, mesh_of, scene_of
-from meshprep.report.vtu import paraview_mesh
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.metrics import Metrics

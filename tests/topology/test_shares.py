@@ -8,7 +8,7 @@ import pytest
 from meshprep.io.generate import generate
 from meshprep.mesh.assemble import Block, assemble
 from meshprep.reorder import from_set_order, lexicographic
-from meshprep.topology import attach, derive, match, unattached
+from meshprep.topology import derive, match, tags, unattached
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def in_shares(monkeypatch):
         return list(itertools.pairwise(bounds))
 
     def patch():
-        for module in (match, attach, lexicographic):
+        for module in (match, tags, lexicographic):
             monkeypatch.setattr(module, "pieces", cut)
 
     return patch

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
+from ...kernels.arrays import scan_offsets
 
 # Parts around an element that are looked at.
 MOST_PARTS = 64
@@ -50,8 +51,7 @@ def _count_elements(table: Int32s, offset: Int64s) -> None:
         for j in range(table.shape[1]):
             if table[i, j] >= 0:
                 offset[table[i, j] + 1] += 1
-    for p in range(offset.size - 1):
-        offset[p + 1] += offset[p]
+    scan_offsets(offset)
 
 
 @kernel

@@ -6,21 +6,230 @@ the highest key moves, so that what a move costs is exact. Keys, draws and caps 
 elements' numbers in the mesh and on counts over all ranks only.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import Int32s, Int64s
+from meshprep_runtime.maps import INDEX_LIMIT, SetMap, distinct, offsets_of
+
+from ...kernels import Bools, Int32s, Int64s, kernel
 from ...kernels.arithmetic import log
 from ...kernels.parallel import each, pieces
 from ...mesh.blockwise import SPREAD
-from ..ranks import Ranks
-from ..slices.homes import Homes
+from ..places import Places
+from ..ranks import Ranks, exchanged, holder
+from ..slices.homes import Homes, blocks, joined
 from ..subject import SplitSubject
-from .cared import CaredElements, cared_elements
 from .moves import DRAWS, FINE, Prices, at_borders, move, parts_at_points, propose, winners
-from .points import points_of_elements
+
+# Rows of the leading map that are looked at, for each element.
+MOST_ROWS = 32
+
+
+class PointTable(NamedTuple):
+    """The points of elements: nodes, then rows of the leading map."""
+
+    table: NDArray[np.integer]  # (n, k) integers: -1 where an element has fewer
+    nodes: int  # points below it are nodes
+    size: int  # points of the whole mesh
+
+
+def points_of_elements(subject: SplitSubject, ranks: Ranks) -> PointTable:
+    """The points of the elements of the leading set that are at home here.
+
+    O(n / ranks log n).
+    """
+    name, leading = subject.leading_set, subject.leading_map
+    assert leading is not None
+    nodes = subject.maps.get(f"{name}->nodes")
+    first = 0 if nodes is None else subject.sizes["nodes"]
+    size = first + subject.sizes[leading.from_set]
+    rows = _rows_that_reach(leading, subject.sizes, ranks)
+    kind = np.dtype(np.int32 if size <= INDEX_LIMIT else np.int64)
+    rows = np.where(rows < 0, rows, rows + kind.type(first)) if first else rows.astype(kind)
+    return PointTable(rows if nodes is None else np.hstack([nodes.table, rows]), first, size)
+
+
+def _rows_that_reach(m: SetMap, sizes: Mapping[str, int], ranks: Ranks) -> NDArray[np.int32]:
+    """The rows of a map that reach each element at home here, ascending."""
+    homes, rows_at = Homes(sizes[m.to_set], ranks), Homes(sizes[m.from_set], ranks)
+    pieces = []
+    for rows in blocks(ranks, m.size):
+        element = m.table[rows].reshape(-1)
+        row = np.repeat(np.arange(rows.start, rows.stop) + rows_at.own.start, m.arity)
+        order = np.argsort(element, kind="stable")
+        pairs = np.stack([element, row.astype(np.int32)], axis=1)[order]
+        pieces += exchanged(ranks, homes.pieces(pairs[:, 0], pairs))
+    own = homes.own
+    count = np.zeros(len(own), np.int64)
+    for piece in pieces:
+        count += np.bincount(piece[:, 0] - own.start, minlength=count.size)
+    width = min(MOST_ROWS, max(ranks.allgather(int(count.max(initial=0)))))
+    out = np.full((len(own), width), -1, np.int32)
+    for piece in pieces:
+        _fill_rows(piece, own.start, out)
+    return out
+
+
+@kernel
+def _fill_rows(pairs: NDArray[np.int32], first: int, out: NDArray[np.int32]) -> None:
+    """Give each element its rows, each once, and the lowest where there is no room for all."""
+    width = out.shape[1]
+    for i in range(pairs.shape[0]):
+        at, row, last = pairs[i, 0] - first, pairs[i, 1], 0
+        for j in range(width):
+            last = j
+            if out[at, j] == row or out[at, j] < 0:
+                break
+        if out[at, last] >= 0 and out[at, last] != row:
+            for j in range(width):
+                last = j if out[at, j] > out[at, last] else last
+            if out[at, last] < row:
+                continue
+        out[at, last] = row
+
+
+@dataclass(frozen=True, eq=False)
+class CaredElements:
+    """Elements here, in numbers of their own: those decided here, then copies of others."""
+
+    ids: NDArray[np.int64]  # (n,): numbers of the mesh; the first ``own`` are decided here
+    part: NDArray[np.int32]  # (n,): changes as elements move
+    table: NDArray[np.int32]  # (n, k): points that some element decided here has; -1 for others
+    own: int
+    # Points here; those below ``nodes`` are nodes.
+    points: int
+    nodes: int
+    ranks: Ranks
+    # Elements decided here, of which each rank has copies.
+    sent: Sequence[NDArray[np.integer]] = field(default_factory=list)
+    # (ranks + 1,): copies of elements of rank ``r`` stand from ``received[r]`` to below
+    # ``received[r + 1]``.
+    received: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def update(self, values: NDArray[Any]) -> None:
+        """Bring the values of elements that other ranks decide up to date."""
+        if self.ranks.size > 1:
+            came = self.ranks.alltoall([values[some] for some in self.sent])
+            for (low, high), rows in zip(pairwise(self.received), came, strict=True):
+                values[low:high] = rows
+
+
+def cared_elements(
+    points: PointTable, part: NDArray[np.int32], own: range, parts: int, ranks: Ranks
+) -> CaredElements:
+    """Bring elements from their homes to the ranks that decide of their parts.
+
+    ``points``, the parts ``part`` and the numbers ``own`` are of the elements at home here. O(n /
+    ranks log n).
+    """
+    to = holder(ranks, part, parts)
+    chosen = [np.flatnonzero(to == rank) for rank in range(ranks.size)]
+    ids = joined(exchanged(ranks, [one + own.start for one in chosen]))
+    here = joined(exchanged(ranks, [part[one] for one in chosen]))
+    table = joined(exchanged(ranks, [points.table[one] for one in chosen]))
+    del to, chosen
+    known = distinct(table)
+    places = Places.among(known[known >= 0])
+    nodes = int(np.searchsorted(places.points, points.nodes))
+    table = places.known(table)
+    # what a turn looks at stands together: the borders of a part, and so their points
+    order = np.argsort(2 * here + _inside(table, here, nodes, places.points.size), kind="stable")
+    ids, here, table = ids[order], here[order], table[order]
+    number = np.full(places.points.size, -1, np.int32)
+    _number_by_use(table.reshape(-1), nodes, number)
+    mine = CaredElements(ids, here, table, ids.size, number.size, nodes, ranks)
+    return mine if ranks.size == 1 else _with_copies(mine, places, number, points.size)
+
+
+@kernel
+def _inside(table: Int32s, part: Int32s, nodes: int, points: int) -> Bools:
+    """The elements that share no more than nodes with elements of other parts here."""
+    only = np.full(points, -1, np.int32)
+    for i in range(part.size):
+        for j in range(table.shape[1]):
+            p = table[i, j]
+            if p >= nodes:
+                same = only[p] == -1 or only[p] == part[i]
+                only[p] = part[i] if same else -2
+    inside = np.ones(part.size, np.bool_)
+    for i in range(part.size):
+        for j in range(table.shape[1]):
+            if table[i, j] >= nodes and only[table[i, j]] == -2:
+                inside[i] = False
+    return inside
+
+
+@kernel
+def _number_by_use(table: Int32s, nodes: int, number: Int32s) -> None:
+    """Number points as elements come to them, nodes first: those of a part stand together.
+
+    Memory is read in turns as the elements stand. Replaces places in the table by numbers.
+    """
+    next_node, next_other = 0, nodes
+    for i in range(table.size):
+        p = table[i]
+        if p < 0:
+            continue
+        if number[p] < 0 and p < nodes:
+            number[p] = next_node
+            next_node += 1
+        elif number[p] < 0:
+            number[p] = next_other
+            next_other += 1
+        table[i] = number[p]
+
+
+def _with_copies(mine: CaredElements, places: Places, number: Int32s, size: int) -> CaredElements:
+    """The same with the elements of other ranks that share points with those decided here.
+
+    ``places`` are those of the points of the mesh, which has ``size``; ``number`` is what the
+    points at these places are called here.
+    """
+    ranks, sent = mine.ranks, []
+    for shared in _shared_points(places.points, Homes(size, ranks)):
+        marked = np.zeros(mine.points + 1, np.bool_)
+        marked[number[places.of(shared)]] = True
+        sent.append(np.flatnonzero(marked[mine.table].any(axis=1)))
+    # the last one stands for none
+    number = np.append(number, np.int32(-1))
+    outside = np.full(number.size, -1, places.points.dtype)
+    outside[number[:-1]] = places.points
+    ids, part = (exchanged(ranks, [of[one] for one in sent]) for of in (mine.ids, mine.part))
+    tables = exchanged(ranks, [outside[mine.table[one]] for one in sent])
+    received = mine.own + offsets_of([len(one) for one in ids])
+    return CaredElements(
+        np.concatenate([mine.ids, *ids]),
+        np.concatenate([mine.part, *part]),
+        np.concatenate([mine.table, *(number[places.known(one)] for one in tables)]),
+        mine.own, mine.points, mine.nodes, ranks, sent, received.astype(np.int64),
+    )  # fmt: skip
+
+
+def _shared_points(known: NDArray[np.integer], homes: Homes) -> list[NDArray[np.integer]]:
+    """The points that each other rank has, too; ascending."""
+    ranks = homes.ranks
+    wishes = exchanged(ranks, homes.pieces(known, known))
+    point, rank = np.concatenate(wishes), np.repeat(np.arange(ranks.size), list(map(len, wishes)))
+    order = np.lexsort((rank, point))
+    point, rank = point[order], rank[order]
+    found = []
+    for shift in range(1, ranks.size):
+        same = np.flatnonzero(point[shift:] == point[:-shift])
+        if not same.size:
+            break
+        both = np.stack([rank[same], rank[same + shift]], axis=1)
+        found += [(point[same], *both.T), (point[same], *both[:, ::-1].T)]
+    nothing = point[:0], rank[:0], rank[:0]
+    shared, one, other = (np.concatenate(column) for column in zip(nothing, *found, strict=True))
+    pairs = np.stack([shared, other], axis=1)
+    came = np.concatenate(exchanged(ranks, [pairs[one == r] for r in range(ranks.size)]))
+    return [distinct(came[came[:, 1] == r, 0]).astype(known.dtype) for r in range(ranks.size)]
+
 
 # A part may hold so many times its share, and should not hold less than this of it.
 MOST, LEAST = 1.03, 0.9

@@ -1,24 +1,31 @@
 """The steps of a split where ranks hold slices: owners, halos, orders, parts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import SetMap, distinct, offsets_of, read_only
 
 from ...loops.options import Options
+from ...mesh.geometry import Means
 from ..build import PartBuilder
 from ..copies import all_copies
-from ..halos import executed_copies, owned_runs
+from ..halos import OwnedRuns, executed_copies, owned_runs
 from ..increments import check_way, increment_cost
+from ..inherit import Owners, inherit, most_in_rows
+from ..numbers import SplitNumbers
 from ..order import order_parts, refuse_lists
-from ..ranks import Ranks, agreed
+from ..places import Places
+from ..ranks import Ranks, agreed, exchanged, holder, own_parts
+from ..runs import runs
 from ..steps import SplitOptions, SplitResult, increments_of, loops_that_write, written_columns
-from ..subject import SplitSubject
-from .cuts import CUTS
-from .local import local_subject, split_numbers
-from .owners import slice_owners
+from ..subject import SplitSubject, written_by
+from .cuts import CUTS, leading_owners
+from .homes import ROWS, Homes, blocks, by_rows, compact, joined
 
 
 def split_slices(
@@ -68,3 +75,285 @@ def _checked(
     for loop in loops_that_write(subject):
         check_way(loop, how.increments)
     return how.shares(parts)
+
+
+def slice_owners(
+    subject: SplitSubject, weights: NDArray[np.float64], cut: str, ranks: Ranks
+) -> Owners:
+    """The part of every element that is at home here, of every set.
+
+    Tables and centroids of ``subject`` are those of the elements at home here; ``weights`` are
+    shares that add up to 1, and ``cut`` a name in :data:`.cuts.CUTS`. Raises MeshprepError without
+    coordinates, and with infinite ones; on every rank. O(n / ranks log n), beside the cut.
+    """
+    leading = leading_owners(subject, weights, cut, ranks)
+    return inherit(subject, leading, weights, _Sliced(subject, weights.size, ranks))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sliced:
+    """How owners pass from set to set where ranks hold slices; see :class:`..inherit.Heirs`."""
+
+    subject: SplitSubject
+    parts: int
+    ranks: Ranks
+
+    def _homes(self, name: str) -> Homes:
+        return Homes(self.subject.sizes[name], self.ranks)
+
+    def runs(self, name: str, weights: NDArray[np.float64]) -> NDArray[np.int32]:
+        return runs(self.subject.sizes[name], weights, self._homes(name).own)
+
+    def of_rows(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+        def most(found: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int32]:
+            return most_in_rows(read_only(rows), read_only(found))
+
+        out = np.empty(m.size, np.int32)
+        return by_rows(self._homes(m.to_set), m.table, owner, most, out)
+
+    def of_points(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+        homes, found = self._homes(m.to_set), []
+        for rows in blocks(self.ranks, m.size):
+            keys = m.table[rows].astype(np.int64) * self.parts + owner[rows, None]
+            votes = np.stack(np.unique(keys, return_counts=True), axis=1)
+            found += exchanged(self.ranks, homes.pieces(votes[:, 0] // self.parts, votes))
+        out = _elected(joined(found), self.parts, homes.own)
+        alone = np.flatnonzero(out < 0)
+        every = self.ranks.allgather((alone.size, int(owner.max(initial=0)) + 1))
+        count, n_parts = sum(n for n, _ in every), max(p for _, p in every)
+        first = sum(n for n, _ in every[: self.ranks.rank])
+        equal = np.full(n_parts, 1 / n_parts)
+        out[alone] = runs(count, equal, range(first, first + alone.size))
+        return out
+
+    def of_part(self, owner: NDArray[np.int32], begin: int, name: str) -> NDArray[np.int32]:
+        own, unions = self._homes(name).own, self.subject.unions
+        union = next(union for union, parts in unions.items() if name in parts)
+        return self._homes(union).fetch(owner, np.arange(own.start, own.stop), begin)
+
+    def of_union(self, owners: Sequence[NDArray[np.int32]], name: str) -> NDArray[np.int32]:
+        own, begin, found = self._homes(name).own, 0, []
+        for part, owner in zip(self.subject.unions[name], owners, strict=True):
+            end = begin + self.subject.sizes[part]
+            low, high = (min(max(at, begin), end) for at in (own.start, own.stop))
+            found.append(self._homes(part).fetch(owner, np.arange(low, high) - begin))
+            begin = end
+        return np.concatenate(found)
+
+
+def _elected(votes: NDArray[np.int64], parts: int, own: range) -> NDArray[np.int32]:
+    """The part with the most votes, of equals the lowest; -1 where there are none.
+
+    ``votes`` has rows of ``element * parts + part`` and a number of votes.
+    """
+    keys, which = np.unique(votes[:, 0], return_inverse=True)
+    count = np.zeros(keys.size, np.int64)
+    np.add.at(count, which.reshape(-1), votes[:, 1])
+    element, part = np.divmod(keys, parts)
+    best = np.lexsort((part, -count, element))
+    element, first = np.unique(element[best], return_index=True)
+    out = np.full(len(own), -1, np.int32)
+    out[element - own.start] = part[best][first]
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSubject:
+    """The sets and maps around the parts of a rank, in numbers of their own.
+
+    Elements keep the order of the input. The last element of every set is none of the mesh: rows
+    that this rank does not know lead there.
+    """
+
+    subject: SplitSubject
+    # By set name: what the elements are called outside; -1 for the one that is none.
+    ids: Mapping[str, NDArray[np.int32]]
+    owners: Owners  # the parts of this rank from 0; one more stands for all others
+    held: range  # the parts of this rank
+
+
+def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks) -> LocalSubject:
+    """Bring elements from their homes to the ranks that make parts of them.
+
+    A rank gets the rows of what its parts own, and of what writes to that in any loop. O(n / ranks
+    log n), and as much memory. ``owners`` are those of the elements at home
+    here.
+    """
+    rows, tables = _rows(subject, owners, parts, ranks)
+    ids = {name: _known(subject, name, rows[name], tables) for name in subject.sizes}
+    places = {name: Places.among(one) for name, one in ids.items()}
+    maps = {
+        m.name: replace(m, table=_local_table(m, rows, tables.pop(m.name), places))
+        for m in subject.maps.values()
+    }
+    del places
+    held = own_parts(ranks, parts)
+    labels = {name: _labels(subject, owners, name, ids[name], held, ranks) for name in ids}
+    centroids = _places(subject, maps, ids, labels, ranks)
+
+    def here(name: str, values: NDArray[np.integer]) -> NDArray[np.integer]:
+        return np.append(Homes(subject.sizes[name], ranks).fetch(values, ids[name]), np.int32(-1))
+
+    outside = {name: np.append(one, np.int32(-1)) for name, one in ids.items()}
+    local = SplitSubject(
+        sizes={name: one.size + 1 for name, one in ids.items()},
+        maps=maps,
+        specs=subject.specs,
+        segments={name: _segments(sizes, ids[name]) for name, sizes in subject.segments.items()},
+        unions=subject.unions,
+        centroids=centroids,
+        original={name: here(name, values) for name, values in subject.original.items()} or outside,
+        source_hash=subject.source_hash,
+        blocks={
+            spec.loop.name: here(spec.loop.over, subject.blocks[spec.loop.name])
+            for spec in subject.specs
+            if subject.blocks
+        },
+    )
+    return LocalSubject(local, outside, labels, held)
+
+
+def _rows(
+    subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks
+) -> tuple[dict[str, NDArray[np.int32]], dict[str, NDArray[np.int32]]]:
+    """The elements of each set that this rank has rows of, and the rows of each map."""
+    written, rows, tables = written_by(spec.loop for spec in subject.specs), {}, {}
+    for name in subject.sizes:
+        chosen = _wanted(subject, owners, name, written, parts, ranks)
+        first = Homes(subject.sizes[name], ranks).own.start
+        rows[name] = joined(exchanged(ranks, [one + np.int32(first) for one in chosen]))
+        for m in subject.maps.values():
+            if m.from_set == name:
+                tables[m.name] = joined(exchanged(ranks, [m.table[one] for one in chosen]))
+    return rows, tables
+
+
+def _wanted(
+    subject: SplitSubject,
+    owners: Owners,
+    name: str,
+    written: Mapping[str, Sequence[int]],
+    parts: int,
+    ranks: Ranks,
+) -> list[NDArray[np.int32]]:
+    """The elements at home here that each rank needs as rows, ascending."""
+    own = holder(ranks, owners[name], parts).astype(np.int32)
+    others = [np.empty((0, 2), np.int64)]
+    for label, columns in written.items():
+        m = subject.maps[label]
+        if m.from_set != name:
+            continue
+        homes = Homes(subject.sizes[m.to_set], ranks)
+        for rows in blocks(ranks, m.size):
+            points, local = compact(m.table[rows][:, list(columns)])
+            there = holder(ranks, homes.fetch(owners[m.to_set], points), parts)[local]
+            row, column = np.nonzero(there != own[rows, None])
+            others.append(np.stack([there[row, column], row + rows.start], axis=1))
+    rank, element = np.concatenate(others).T
+    found = []
+    for r in range(ranks.size):
+        wanted = own == r
+        wanted[element[rank == r]] = True
+        found.append(np.flatnonzero(wanted).astype(np.int32))
+    return found
+
+
+def _known(
+    subject: SplitSubject,
+    name: str,
+    rows: NDArray[np.int32],
+    tables: Mapping[str, NDArray[np.int32]],
+) -> NDArray[np.int32]:
+    """The elements of a set that this rank has rows of, or reaches; ascending."""
+    places, found = Places.among(rows), [rows]
+    for m in subject.maps.values():
+        if m.to_set == name:
+            for begin in range(0, len(tables[m.name]), ROWS):
+                reached = distinct(tables[m.name][begin : begin + ROWS])
+                found.append(reached[places.known(reached) < 0])
+    return distinct(np.concatenate(found))
+
+
+def _local_table(
+    m: SetMap,
+    rows: Mapping[str, NDArray[np.int32]],
+    table: NDArray[np.int32],
+    places: Mapping[str, Places],
+) -> NDArray[np.int32]:
+    """A table in local numbers, with a row for every element here."""
+    own, reached = places[m.from_set], places[m.to_set]
+    out = np.full((own.points.size + 1, m.arity), reached.points.size, np.int32)
+    for begin in range(0, len(table), ROWS):
+        some = slice(begin, begin + ROWS)
+        out[own.of(rows[m.from_set][some])] = reached.of(table[some])
+    return out
+
+
+def _labels(
+    subject: SplitSubject,
+    owners: Owners,
+    name: str,
+    ids: NDArray[np.int32],
+    held: range,
+    ranks: Ranks,
+) -> NDArray[np.int32]:
+    """Owners as this rank calls them; the element that is none belongs elsewhere."""
+    part = Homes(subject.sizes[name], ranks).fetch(owners[name], ids)
+    here = (part >= held.start) & (part < held.stop)
+    return np.append(np.where(here, part - held.start, len(held)), len(held)).astype(np.int32)
+
+
+def _places(
+    subject: SplitSubject,
+    maps: Mapping[str, SetMap],
+    ids: Mapping[str, NDArray[np.int32]],
+    labels: Owners,
+    ranks: Ranks,
+) -> dict[str, Any]:
+    """The centroids of what is owned here, and of what others are the means of."""
+    found: dict[str, Any] = {}
+    elsewhere = {name: int(label[-1]) for name, label in labels.items()}
+    reached = {maps[m].to_set for m in subject.through.values()}
+    for name, where in subject.centroids.items():
+        known = labels[name][:-1] < elsewhere[name]
+        wanted = np.flatnonzero(known | (name in reached))
+        out = np.zeros((ids[name].size + 1, where.shape[1]))
+        out[wanted] = Homes(subject.sizes[name], ranks).fetch(where, ids[name][wanted])
+        found[name] = out
+    for name, m in subject.through.items():
+        found[name] = Means(maps[m].table, found[maps[m].to_set])
+    return found
+
+
+def _segments(sizes: Sequence[int], ids: NDArray[np.int32]) -> tuple[int, ...]:
+    ends = np.searchsorted(ids, offsets_of(sizes))
+    ends[-1] += 1
+    return tuple(int(n) for n in np.diff(ends))
+
+
+def split_numbers(
+    local: LocalSubject,
+    runs: Mapping[str, OwnedRuns],
+    sizes: Mapping[str, int],
+    ranks: Ranks,
+) -> SplitNumbers:
+    """The numbers in the split mesh of all elements here, those of other ranks by their homes.
+
+    ``runs`` are those of the parts of this rank, in the final order; ``sizes`` those of the whole
+    mesh.
+    """
+    count = {name: np.diff(run.offset)[: len(local.held)] for name, run in runs.items()}
+    every = ranks.allgather(count)
+    number, offset = {}, {}
+    for name, run in runs.items():
+        owned = np.concatenate([one[name] for one in every])
+        offset[name] = offsets_of(owned)
+        homes, ids = Homes(sizes[name], ranks), local.ids[name]
+        mine = run.elements[: run.offset[len(local.held)]]
+        first = int(offset[name][local.held.start])
+        at_home = np.empty(len(homes.own), np.int32)
+        for some in blocks(ranks, mine.size):
+            given = np.arange(first + some.start, first + some.stop, dtype=np.int32)
+            homes.put(at_home, ids[mine[some]], given)
+        number[name] = np.append(homes.fetch(at_home, ids[:-1]), np.int32(-1))
+    return SplitNumbers(number, offset, local.held)

@@ -10,8 +10,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, IndexList, Mesh
 from ...mesh.assemble import Block, GroupTable, assemble, set_names
-from .dats import field_values
-from .elements import ElementLookup, FileCells
+from .dats import ElementLookup, FileCells, field_values
 from .info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC, PERIODIC
 from .merge2 import merge_copies, one_each
 from .numbering import Lookup, distinct, distinct_lists, is_range

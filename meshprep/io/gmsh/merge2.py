@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mesh.assemble import GroupTable
-from ..duplicates import first_equal
+from ..validate import first_equal
 from .numbering import distinct, distinct_pairs
 from .raw import RawCells
 

@@ -16,7 +16,7 @@ from .raw import Entity
 from .sections import periodic_links
 
 
-def write_mesh(sink: GmshWriter, content: FileContent) -> list[str]:
+def write4(sink: GmshWriter, content: FileContent) -> list[str]:
     """Write entities, nodes, elements, periodic links and ghosts; returns no notes."""
     sink.begin("Entities")
     _write_table(sink, content.assignment.entities)

@@ -4,10 +4,14 @@ Every edge stands in the lines of both its vertices; the mesh has it once, in th
 file first names it. A graph is undirected, without edges from a vertex to itself.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, Mesh
 from ..registry import Format
@@ -23,7 +27,153 @@ from .common import (
     pairs_of,
     symmetry_of,
 )
-from .metis_read import DIGITS, read
+
+# Digits of a whole number that fits eight bytes for sure.
+DIGITS = 18
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The first line: what follows for each vertex and edge."""
+
+    n_vertices: int
+    n_edges: int
+    sizes: int = 0
+    vertex_weights: int = 0
+    edge_weights: int = 0
+
+    @property
+    def head(self) -> int:
+        """Numbers of a line before the neighbours."""
+        return self.sizes + self.vertex_weights
+
+
+def read(path: Path) -> Mesh:
+    comments, text = _without_comments(path.read_bytes())
+    numbers, counts = _numbers(text)
+    header = _header(numbers[: counts[0]].tolist())
+    counts = _checked_lines(counts[1:], header, len(text))
+    body = numbers[numbers.size - counts.sum() :]
+    dats = [Dat(n, VERTICES, v) for n, v in _heads(body, counts, header)]
+    owner = np.repeat(np.arange(header.n_vertices), counts - header.head)
+    entries = np.delete(body, _places(counts, header.head).reshape(-1))
+    weights = None
+    if header.edge_weights:
+        owner, entries, weights = owner[::2], entries[::2], entries[1::2]
+    pairs = np.column_stack([owner, entries - 1])
+    _check(pairs, weights, header)
+    once = pairs[:, 0] < pairs[:, 1]
+    if weights is not None:
+        dats.append(Dat(WEIGHT, EDGES, weights[once]))
+    return graph_mesh(header.n_vertices, pairs[once], dats, {METIS: {"comments": comments}})
+
+
+def _without_comments(data: bytes) -> tuple[tuple[str, ...], bytes]:
+    """The comments before the first line of numbers, and the file without any."""
+    if b"%" not in data:
+        return (), data
+    comments: list[str] = []
+    kept: list[bytes] = []
+    for line in data.splitlines(keepends=True):
+        if not line.lstrip().startswith(b"%"):
+            kept.append(line)
+        elif not kept:
+            comments.append(line.strip()[1:].decode("utf-8", errors="replace"))
+    return tuple(comments), b"".join(kept)
+
+
+def _numbers(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every number of the file, and how many each line has."""
+    strange = text.translate(None, b"0123456789 \t\r\n")
+    if strange:
+        at = text.index(strange[:1])
+        line = text.count(b"\n", 0, at) + 1
+        what = strange[:1].decode("latin-1")
+        raise MeshprepError(f"line {line}, comments left out, holds {what!r}: no whole number")
+    if not text.endswith(b"\n"):
+        text += b"\n"
+    data = np.frombuffer(text, np.uint8)
+    change = np.flatnonzero(np.diff(data > 32, prepend=False))
+    begin, end = change[::2], change[1::2]
+    if (end - begin).max(initial=0) > DIGITS:
+        raise MeshprepError(f"holds a number of more than {DIGITS} digits: the file is damaged")
+    before = np.searchsorted(begin, np.flatnonzero(data == ord("\n")))
+    return np.fromstring(text, dtype=np.int64, sep=" "), np.diff(before, prepend=0)
+
+
+def _header(words: list[int]) -> _Header:
+    kind, weights = [*words, 0, 0][2:4] if len(words) in (2, 3, 4) else (-1, 0)
+    digits = (kind // 100, kind // 10 % 10, kind % 10)
+    if max(digits) > 1 or kind < 0 or (weights and not digits[1]):
+        raise MeshprepError(
+            "the first line must read: vertices, edges, and for weights a format of three digits "
+            "0 or 1 (sizes, weights of vertices, of edges) and how many weights a vertex has"
+        )
+    if not words[0]:
+        raise MeshprepError("the graph has no vertices")
+    return _Header(words[0], words[1], digits[0], digits[1] * max(1, weights), digits[2])
+
+
+def _checked_lines(counts: NDArray[np.int64], header: _Header, n_bytes: int) -> NDArray[np.int64]:
+    """How many numbers the line of each vertex has.
+
+    Only empty lines may follow. Those that are missing at the end count as empty, since editors
+    strip them; where more is missing, the number of edges tells. No more are added than the file
+    has bytes.
+    """
+    n = header.n_vertices
+    n_lines = int(np.flatnonzero(counts).max(initial=-1)) + 1
+    if n_lines > n or (n_lines < n and header.head) or n > n_bytes:
+        raise MeshprepError(f"there are lines for {n_lines} vertices, but the first one says {n}")
+    counts = np.append(counts[:n_lines], np.zeros(n - n_lines, np.int64))
+    left = counts - header.head
+    if (left < 0).any() or (header.edge_weights and (left % 2).any()):
+        bad = int(np.argmax((left < 0) | ((left % 2 == 1) & (header.edge_weights == 1))))
+        raise MeshprepError(f"the line of vertex {bad + 1} has {counts[bad]} numbers: too few")
+    return counts
+
+
+def _places(counts: NDArray[np.int64], head: int) -> NDArray[np.int64]:
+    """Where the first numbers of each line stand, (n_vertices, head)."""
+    start = np.cumsum(counts) - counts
+    return start[:, None] + np.arange(head)
+
+
+def _heads(
+    body: NDArray[np.int64], counts: NDArray[np.int64], header: _Header
+) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    heads = body[_places(counts, header.head)]
+    if header.sizes:
+        yield SIZE, heads[:, 0]
+    if header.vertex_weights:
+        weights = heads[:, header.sizes :]
+        yield WEIGHT, weights[:, 0] if header.vertex_weights == 1 else weights
+
+
+def _check(pairs: NDArray[np.int64], weights: NDArray[np.int64] | None, header: _Header) -> None:
+    """Raise MeshprepError unless every edge stands in both lines, once, with one weight."""
+    n = header.n_vertices
+    outside = (pairs[:, 1] < 0) | (pairs[:, 1] >= n) | (pairs[:, 0] == pairs[:, 1])
+    _refuse(pairs, outside, f"is no other vertex of 1..{n}")
+    if len(pairs) != 2 * header.n_edges:
+        raise MeshprepError(
+            f"the lines hold {len(pairs)} neighbours, but the first one says {header.n_edges} edges"
+        )
+    key, mirrored = pairs @ np.array([n, 1]), pairs @ np.array([1, n])
+    order, other = np.argsort(key, kind="stable"), np.argsort(mirrored, kind="stable")
+    repeated = np.diff(key[order], prepend=-1) == 0
+    _refuse(pairs[order], repeated, "stands there more than once")
+    if (key[order] != mirrored[other]).any():
+        _refuse(pairs, ~np.isin(key, mirrored), "is not so the other way round")
+    if weights is not None:
+        unequal = weights[order] != weights[other]
+        _refuse(pairs[order], unequal, "has another weight the other way round")
+
+
+def _refuse(pairs: NDArray[np.int64], wrong: NDArray[np.bool_], what: str) -> None:
+    if wrong.any():
+        vertex, neighbour = pairs[int(np.argmax(wrong))] + 1
+        raise MeshprepError(f"vertex {vertex} has the neighbour {neighbour}, which {what}")
 
 
 def _write(mesh: Mesh, path: Path) -> None:

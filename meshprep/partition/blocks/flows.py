@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels import Float32s, Float64s, Int32s, Int64s, helper
+from ...kernels.arrays import scan_offsets
 from .counts import Counts
 from .moves import INSIDE
 
@@ -43,8 +44,7 @@ def borders_of(state: Counts, best: Float32s) -> Borders:
         own = state.block[i]
         for s in range(state.offset[i], state.offset[i + 1]):
             begin[own + 1] += state.block[state.neighbours[s]] != own
-    for b in range(n_blocks):
-        begin[b + 1] += begin[b]
+    scan_offsets(begin)
     found, ahead = np.empty(begin[-1], np.int32), begin[:-1].copy()
     count = np.empty(begin[-1], np.float64)
     for i in range(state.block.size):

@@ -16,14 +16,12 @@ from meshprep_runtime.cpu.cores import thread_count
 
 from ...kernels import Float64s, Int32s, Int64s, helper, kernel
 from ..blocks_of import sort_by
-from .anneal import new_candidates, sweep_over
+from .anneal import acceptance_thresholds, new_candidates, new_looks, sweep_over
 from .centroids import Centroids, find_centroids
 from .counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
-from .exchange import exchange
 from .flows import balancing, borders_of
 from .levels import MAX_WORKERS, Level
-from .looks import acceptance_thresholds, new_looks
-from .moves import Sweep, forget_scores, new_memory
+from .moves import Sweep, exchange, forget_scores, new_memory
 
 # The share of the sweeps after which excess and its price have their last values.
 HOLDS = 0.9

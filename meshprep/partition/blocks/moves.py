@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels import Float32s, Int32s, helper, inlined
-from .centroids import Centroids, centroid_term
-from .counts import COUNT_BITS, FIRST, MOST, USED, WEIGHT, Counts
+from .centroids import Centroids, centroid_term, update_centroids
+from .counts import COUNT_BITS, FIRST, MOST, USED, WEIGHT, Counts, move
 from .levels import facets_between
 
 # A move must be better than this, in points, to be made for nothing.
@@ -104,3 +104,56 @@ def score_of(state: Counts, centroids: Centroids, sweep: Sweep, cluster: int, ta
     if sweep.pull > 0.0:
         score += sweep.pull * centroid_term(centroids, cluster, home, target)
     return score
+
+
+# Most blocks are at the cap or near it. A cluster that may not move into a full block is kept as an
+# offer, and moves if an older offer of that block can leave for where the cluster comes from, or
+# for a block with room. Each of the two moves must be allowed by itself, so that annealing goes on
+# as if there were no caps.
+@inlined
+def exchange(state: Counts, centroids: Centroids, sweep: Sweep, memory: MoveMemory) -> int:
+    """Try the offers of a sweep; returns how many clusters moved into full blocks.
+
+    O(n_blocks + offers * (KEPT + points * blocks at a point)).
+    """
+    moved = 0
+    for source in range(state.size.size):
+        end = memory.made[source]
+        for n in range(max(memory.done[source], end - KEPT), end):
+            offer = n & (KEPT - 1)
+            cluster, full = memory.offered[source, offer], memory.target[source, offer]
+            if cluster < 0 or state.block[cluster] != source:
+                continue
+            weight = state.weight[cluster]
+            if state.size[source] == weight:
+                continue
+            spare = state.size[source] - weight >= state.least[source]
+            for k in range(KEPT):
+                other, target = memory.offered[full, k], memory.target[full, k]
+                if other < 0 or state.block[other] != full or state.weight[other] != weight:
+                    continue
+                room = spare and state.size[target] + weight <= state.cap[target]
+                if target != source and not room:
+                    continue
+                allowed = sweep.temperature * memory.draw[full, k]
+                memory.offered[full, k] = -1
+                if score_of(state, centroids, sweep, other, target) + allowed <= LEAST_GAIN:
+                    continue
+                allowed = sweep.temperature * memory.draw[source, offer]
+                memory.offered[source, offer] = -1
+                if score_of(state, centroids, sweep, cluster, full) + allowed <= LEAST_GAIN:
+                    break
+                for step in range(2):
+                    moves, block = (cluster, full) if step == 0 else (other, target)
+                    if sweep.pull > 0.0:
+                        update_centroids(
+                            centroids, state.size, moves, weight, state.block[moves], block
+                        )
+                    move(state, moves, block)
+                    memory.best[moves] = UNKNOWN
+                    for s in range(state.offset[moves], state.offset[moves + 1]):
+                        memory.best[state.neighbours[s]] = UNKNOWN
+                moved += 1
+                break
+        memory.done[source] = end
+    return moved

@@ -4,7 +4,7 @@
 minimises the number of distinct points over all blocks, the connectivity of the hypergraph whose
 nets are the points.
 
-1. Elements that do not stand along a curve are sorted so (:mod:`along_curve`). Those of a grid
+1. Elements that do not stand along a curve are sorted so (`along_curve`). Those of a grid
    get places in steps along its lines (:mod:`grids`). Cuts of a sample tell whether the lines are
    worth following (:mod:`start`).
 2. Elements grow into clusters, and these into larger ones (:mod:`levels`). Grids keep elements.
@@ -24,27 +24,26 @@ import numpy as np
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import Float64s, Int32s, Int64s, clock
-from ...kernels.parallel import at_once
+from ...kernels import Float64s, Int32s, Int64s, UInt64s, clock
+from ...kernels.parallel import at_once, take
 from ...mesh.incidence import Csr
+from ...reorder.curve import curve_keys
+from ...reorder.radix import stable_argsort
 from ..blocks_of import Blocks, blocks_of
 from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
-from .along_curve import along_curve, back
-from .annealing import LONG_SEARCH
+from .annealing import FOREVER, LONG_SEARCH
 from .apart import components, more_pieces
 from .bricks import brick_blocks
-from .budget import FOREVER
 from .caps import room_for_bytes, split_for_bytes
-from .components import count_components
 from .corners import Corners, corners_of
 from .geometry import Geometry, block_count
 from .grids import GridPlaces, distinct_places, grid_places
 from .levels import stand_in_places
 from .phases import GRIDS, MENDED, OTHER
-from .reconnect import near_blocks, reconnect_groups
+from .reconnect import count_components, near_blocks, reconnect_groups
 from .search import Search
 from .start import Start, choose_start
 
@@ -317,3 +316,45 @@ def geometry_of(
         known = steps is not None
         places = stand_in_places(graph) if steps is None else steps.astype(float)
     return Geometry.of(table, weight, places, known=known)
+
+
+# So many elements of the order are looked at. Half of them lie behind the one before on the curve
+# in an order that has nothing to do with it, up to a quarter where elements follow their points
+# along it: below this share they are left as they are.
+LOOKED_AT, BEHIND = 250, 0.35
+# Levels of a graph, which most orders of a small bandwidth follow, are long strips: clusters that
+# grow in that order are less round, and annealing that meets the elements of a border one after
+# the other moves it along. So elements stand along a curve through their places meanwhile.
+# Binary digits of the way along the curve that elements are sorted by, in three passes.
+DIGITS = 33
+
+
+def along_curve(problem: BlockProblem) -> tuple[BlockProblem, Int32s | None]:
+    """The elements along Hilbert's curve, and where they come from; None where they stand so.
+
+    Elements without places, or with more than three coordinates, stay. O(n).
+    """
+    where = problem.coordinates
+    if where is None or not 0 < where.shape[1] <= 3 or not problem.n:
+        return problem, None
+    # axis by axis: NumPy takes ten times as long for rows of two or three
+    box = np.array([axis.min() for axis in where.T]), np.array([axis.max() for axis in where.T])
+    sample = _keys(where[:: -(-problem.n // LOOKED_AT)], box)
+    if np.count_nonzero(sample[1:] < sample[:-1]) < BEHIND * sample.size:
+        return problem, None
+    order = stable_argsort(_keys(where, box)[:, None])
+    table, where = take(problem.table, order), take(where, order)
+    return replace(problem, table=table, coordinates=where), order
+
+
+def _keys(where: Float64s, box: tuple[Float64s, Float64s]) -> UInt64s:
+    return curve_keys(where, box, "hilbert", turning=True, digits=DIGITS)
+
+
+def back(blocks: Blocks, order: Int32s | None) -> Blocks:
+    """The same blocks of elements in the order of before."""
+    if order is None:
+        return blocks
+    block = np.empty(order.size, np.int32)
+    block[order] = blocks.block_of_element
+    return blocks_of(block, blocks.n_blocks, blocks.notes, keep_numbers=True)

@@ -21,8 +21,8 @@ SMOOTHING = 20
 TIE = 0.1
 
 
-def pivot_coordinates(graph: Csr, n_pivots: int = PIVOTS) -> Float64s:
-    """Principal components of the distances from ``n_pivots`` vertices of each component.
+def pivot_coordinates(graph: Csr) -> Float64s:
+    """Principal components of the distances from :data:`PIVOTS` vertices of each component.
 
     Each pivot is a vertex farthest from those before it. Components are set apart along the
     first axis, so that they are cut from each other before they are cut.
@@ -32,13 +32,13 @@ def pivot_coordinates(graph: Csr, n_pivots: int = PIVOTS) -> Float64s:
     (n, 3) float64
         In steps from vertex to vertex.
 
-    O((n_pivots + smoothing) * edges).
+    O((pivots + smoothing) * edges).
     """
-    distance, shift = _distances(graph.offset, graph.index, n_pivots)
+    distance, shift = _distances(graph.offset, graph.index, PIVOTS)
     where = _project(distance, _principal(distance))
     where[:, 0] += TIE / max(1, len(where)) * np.arange(len(where))
     where = smoothed(graph, where, SMOOTHING)
-    where[:, 0] += shift * 2 * np.sqrt(n_pivots)
+    where[:, 0] += shift * 2 * np.sqrt(PIVOTS)
     return where
 
 

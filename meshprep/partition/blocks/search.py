@@ -13,8 +13,7 @@ from .annealing import Annealing
 from .apart import ComponentRow, apart_first, moved_together, of_several, reunited, torn_share
 from .bisection import bisect, bisect_places
 from .geometry import Geometry, Sample, frames
-from .groups import anneal_groups
-from .guide import TRIAL_BLOCKS, TRIAL_SWEEPS, misled
+from .groups import AnnealingSchedule, Grouping, anneal_groups
 from .levels import (
     Level,
     cluster_sizes,
@@ -210,3 +209,36 @@ class Search(Annealing):
         schedule = self._schedule(phase, sweeps, len(todo) == 1)._replace(seed=self.seed)
         weight, metric = self.geometry.weight, self._metric(level, phase, finer)
         return misled(level, weight, metric, finer, groups, schedule, pressure)
+
+
+# Blocks of a group of the trial, the sweeps of it at most, and where its two groups are.
+TRIAL_BLOCKS, TRIAL_SWEEPS, TRIED = 32, 20, (0.25, 0.75)
+# Where layers lie over a bent surface or graph distances fold, a block's centroid is no place that
+# its elements should be near. No measure of places told these meshes, so both ways are tried.
+# What is gained where nothing pulls, over what is gained otherwise, is chance up to this.
+BY_CHANCE = 1.1
+
+
+def misled(
+    level: Level,
+    point_weight: Int32s,
+    metric: Float64s,
+    block: Int32s,
+    group_of_block: Int32s,
+    schedule: AnnealingSchedule,
+    pressure: Float64s,
+) -> bool:
+    """Whether two groups of blocks gain more where nothing pulls.
+
+    Nothing is changed. O(clusters + points of the two groups) for each sweep.
+    """
+    # rising pressure holds back what centroids carry astray, more or less by chance
+    schedule = schedule._replace(rate=0.0)
+    grouping = Grouping.of(block, group_of_block)
+    chosen = np.unique([int(share * grouping.groups) for share in TRIED])
+    tasks = [
+        (level, point_weight, metric, block.copy(), grouping, chosen, one, pressure.copy())
+        for one in (schedule, schedule._replace(pull=(0.0, 0.0)))
+    ]
+    guided, free = each(anneal_groups, tasks)
+    return bool(free > BY_CHANCE * guided)

@@ -1,6 +1,6 @@
 """Pictures of meshes and maps as small PNG files, drawn element by element."""
 
-from .png import encode_png
+from .paint import encode_png
 from .scene import Scene, place
 from .spy import spy, spy_matrix
 from .view import Picture, draw_views

@@ -6,8 +6,8 @@ from meshprep_runtime.cuda.strategies import MOST_THREADS, WARP
 from meshprep_runtime.plan.metrics import VariantMetrics
 
 from ...metrics.cost import occupancy_share
+from ..columns import comparable
 from ..compare import UNLIKE, Column, Comparison
-from ..comparison_tables import comparable
 from ..table import Table
 from . import charts
 from .charts import Series

@@ -1,17 +1,32 @@
 """The whole report as one page: verdicts, tables, figures; no address outside itself."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
+import numpy as np
+from markupsafe import escape
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan import MatrixPlan, Plan
+from meshprep_runtime.plan.chains.tiles import ChainPlan
+
+from ..chains import chain_tables, layers, owner
 from ..compare import Column, Comparison
-from ..meshes import NamedMesh
+from ..draw import Picture, draw_views, place, spy_matrix
+from ..draw.paint import by_number
+from ..matrices import input_nonzeros, matrix_tables, nonzeros
+from ..meshes import NamedMesh, mesh_of
 from ..render import render
 from ..verdict import outcome
-from . import chains, comparisons, details, matrices
+from . import charts, comparisons, details
+from .charts import counted_in, dots_body
 from .details import ShownVariant
-from .parts import Section, count, distinct
+from .parts import Figure, Section, count, distinct, slug
 
 # Loops of plans that get pictures, and verdicts shown without being asked for.
 MOST_PICTURED, MOST_VERDICTS = 3, 6
@@ -41,8 +56,8 @@ def sections_of(comparison: Comparison, meshes: Sequence[NamedMesh] = ()) -> Sec
         for number, one in enumerate(shown)
     ]
     further = [
-        *matrices.sections(comparison.names, comparison.plans),
-        *chains.sections(comparison.names, comparison.plans, meshes),
+        *matrix_sections(comparison.names, comparison.plans),
+        *chain_sections(comparison.names, comparison.plans, meshes),
     ]
     made, ends = distinct([*loops, *plans, *further]), (len(loops), len(loops) + len(plans))
     return Sections(made[: ends[0]], made[ends[0] : ends[1]], made[ends[1] :])
@@ -163,3 +178,158 @@ def _about(comparison: Comparison) -> str:
         for name, plan in zip(comparison.names, comparison.plans, strict=True)
     ]
     return json.dumps(about, indent=1, default=str)
+
+
+MATRIX_PIXELS = 300
+# Matrices beyond these get no pictures.
+MOST_MATRICES = 3
+
+
+def matrix_sections(names: Sequence[str], plans: Sequence[Plan]) -> list[Section]:
+    """A section with tables of all matrices and pictures of the first; none without matrices."""
+    tables = matrix_tables(names, plans)
+    if not tables:
+        return []
+    every = [
+        (name if len(plans) > 1 else "", number, plan, matrix)
+        for number, (name, plan) in enumerate(zip(names, plans, strict=True), start=1)
+        for matrix in plan.matrices.values()
+    ]
+    figures = [one for shown in every[:MOST_MATRICES] for one in _matrix_figures(*shown)]
+    intro = (
+        "Bytes are those of the arrays, and what a call and a product move where caches keep what "
+        "elements share; local stores the matrix of each element, half of it where it is symmetric."
+    )
+    return [Section("matrices", "Matrices", intro, figures, tables)]
+
+
+def _matrix_figures(name: str, number: int, plan: Plan, matrix: MatrixPlan) -> Iterator[Figure]:
+    if not matrix.columns.size:
+        return
+    where = f" of {name}" if name else ""
+    sides = (
+        ("before", "in the input order", input_nonzeros(plan, matrix)),
+        ("after", "in the plan", nonzeros(matrix)),
+    )
+    n_rows, n_columns = matrix.shape
+    for side, words, (rows, columns) in sides:
+        dots = spy_matrix(rows, columns, matrix.shape, MATRIX_PIXELS)
+        title = f"Matrix {matrix.name}{where} {words}"
+        caption = (
+            f"Dots are the {matrix.columns.size:,} nonzeros: near the diagonal is good, where rows "
+            f"are multiplied in their order. {counted_in(dots)}"
+        )
+        alt = f"{title}. {caption}"
+        body = dots_body(dots, ("columns", n_columns), ("rows", n_rows), alt)
+        at = slug(f"plan{number}", "matrix", matrix.name, side)
+        yield Figure(at, title, caption, body, row="map")
+
+
+PIXELS = 700
+# Tiles that a picture shows, about.
+SHOWN_TILES = 9
+
+
+def chain_sections(
+    names: Sequence[str], plans: Sequence[Plan], meshes: Sequence[NamedMesh]
+) -> list[Section]:
+    """A section with a table of all chains and a picture of each; none without chains."""
+    tables = chain_tables(names, plans)
+    if not tables:
+        return []
+    figures = [
+        _chain_figure(plan, chain, number, meshes)
+        for number, plan in enumerate(plans, start=1)
+        for chain in plan.chains.values()
+    ]
+    intro = (
+        "All loops of a chain run on one tile after the other, while it is in cache. Redundancy is "
+        "what tiles run by what loops alone would run; bytes are predicted."
+    )
+    return [Section("chains", "Chains", intro, figures, tables)]
+
+
+def _chain_figure(plan: Plan, chain: ChainPlan, number: int, meshes: Sequence[NamedMesh]) -> Figure:
+    over = chain.tiles.loops[-1].over
+    title = f"A tile of chain {chain.name}"
+    name = slug(f"plan{number}", "chain", chain.name)
+    caption = (
+        f"The {over} of one tile and, around them, those that it runs besides, or copies: "
+        "the farther out, the fewer of its loops run them. Lines are the borders of tiles."
+    )
+    try:
+        scene = place(mesh_of(plan, meshes).mesh, over, plan.maps)
+    except MeshprepError as error:
+        missing = f"No picture of the mesh: {error}."
+        return Figure(name, title, caption, missing=missing, row="mesh")
+    view = draw_views(scene, PIXELS, min(1.0, SHOWN_TILES / chain.tiles.n_tiles))[-1]
+    new, n = plan.ordering[over].old_to_new, plan.sizes[over]
+    tile = owner(chain, n)[new]
+    layer, n_layers = layers(chain, _middle(view, tile), n)
+    painted = by_number(view, layer[new], n_layers, tile)
+    height, width = view.element.shape
+    alt = f"{title}: {count(n_layers - 1, 'layer')}"
+    body = charts.bare_picture(painted.png(), (width, height), alt)
+    return Figure(name, title, caption, body, row="mesh")
+
+
+def _middle(view: Picture, tile: np.ndarray) -> int:
+    """The tile at the middle of a picture, as near as there is one."""
+    y, x = np.nonzero(view.element >= 0)
+    if not y.size:
+        return 0
+    height, width = view.element.shape
+    nearest = np.argmin((y - height / 2) ** 2 + (x - width / 2) ** 2)
+    return max(int(tile[view.element[y[nearest], x[nearest]]]), 0)
+
+
+# Rows of the legend below a figure: their height, and their room on either side of the mark.
+ROW, INDENT, GAP = 18.0, 56.0, 20.0
+SIZE = re.compile(r'<svg viewBox="0 0 ([\d.]+) ([\d.]+)"')
+
+
+def svg_files(sections: Iterable[Section]) -> dict[str, str]:
+    """Drawn figures by name of file, but surfaces in space, which are pixels alone."""
+    drawn = (f for s in sections for f in s.figures if f.body and SIZE.match(f.body))
+    return {f"{f.id}.svg": _standalone(f) for f in drawn}
+
+
+def _standalone(figure: Figure) -> str:
+    """A figure with its title, style and legend, which the page has around it."""
+    found = SIZE.match(figure.body or "")
+    assert found is not None
+    width, height = map(float, found.groups())
+    legend = "\n".join(
+        _row(str(mark), name, height + ROW * i) for i, (mark, name) in enumerate(figure.legend)
+    )
+    whole = height + ROW * len(figure.legend) + (ROW / 2 if legend else 0)
+    start = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{whole:g}" '
+        f'viewBox="0 0 {width:g} {whole:g}"'
+    )
+    head, end, rest = str(figure.body).partition(">")
+    head = start + head[found.end() :]
+    more = f"<title>{escape(figure.title)}</title><style>{_style()}</style>"
+    return f"{head}{end}{more}{rest.rstrip().removesuffix('</svg>')}{legend}</svg>\n"
+
+
+def _row(mark: str, name: str, y: float) -> str:
+    """A line of the legend."""
+    if "swatch" in mark:
+        kind = "before" if "before" in mark else "after"
+        drawn = f'<rect class="bars {kind}" x="1" y="1" width="12" height="12"/>'
+    else:
+        drawn = re.sub(r"</?svg[^>]*>", "", mark)
+    text = f'<text x="{GAP:g}" y="11">{escape(name)}</text>'
+    return f'<g transform="translate({INDENT:g} {y:g})">{drawn}{text}</g>'
+
+
+@cache
+def _style() -> str:
+    """The rules of the page for SVG; programs for drawings know no variables, so values stand."""
+    text = (files("meshprep.report") / "templates" / "style.css").read_text(encoding="utf-8")
+    light = dict(re.findall(r"(--[\w-]+): (#\w+);", text[: text.index("@media")]))
+    rules = "\n".join(re.findall(r"^svg .*$", text, re.MULTILINE)).replace(
+        "font-family: inherit", "font-family: Helvetica, Arial, sans-serif"
+    )
+    return re.sub(r"var\((--[\w-]+)\)", lambda found: light[found[1]], rules)

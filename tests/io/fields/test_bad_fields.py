@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from field_files import make_plan, npy, npz
 
-from meshprep.io.fields.files import move_files
+from meshprep.io.fields import move_files
 from meshprep_runtime import MeshprepError
 
 

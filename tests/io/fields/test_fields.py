@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from meshprep import io
 from meshprep.io.declared import ANY
-from meshprep.io.fields.files import move_files
+from meshprep.io.fields import move_files
 from meshprep.io.generate import generate
 from meshprep.mesh import Dat
 from meshprep_cli.main import main

@@ -6,7 +6,7 @@ import pytest
 from meshprep.io.generate import generate
 from meshprep.mesh.geometry import centroids
 from meshprep.partition import BlockProblem, loads, partition
-from meshprep.partition.blocks.along_curve import along_curve, back
+from meshprep.partition.blocks.partitioner import along_curve, back
 from meshprep.partition.blocks_of import blocks_of
 from meshprep.reorder import LocalityProblem, from_set_order, locality_order
 from meshprep.topology import derive

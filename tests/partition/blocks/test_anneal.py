@@ -11,6 +11,7 @@ from numba import get_num_threads, set_num_threads
 from meshprep.kernels import kernel
 from meshprep.kernels.compiled import from_python
 from meshprep.kernels.parallel import each
+from meshprep.partition.blocks.anneal import acceptance_thresholds
 from meshprep.partition.blocks.centroids import (
     FAR,
     OWN,
@@ -39,7 +40,6 @@ from meshprep.partition.blocks.groups import (
     anneal_groups,
 )
 from meshprep.partition.blocks.levels import coarsen, element_level
-from meshprep.partition.blocks.looks import acceptance_thresholds
 from meshprep.partition.blocks_of import sort_by
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.loads import weighted_loads_of

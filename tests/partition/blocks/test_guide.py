@@ -8,9 +8,8 @@ import pytest
 from scipy.spatial import ConvexHull, Delaunay
 
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks.guide import misled
 from meshprep.partition.blocks.partitioner import geometry_of
-from meshprep.partition.blocks.search import Search
+from meshprep.partition.blocks.search import Search, misled
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.maps import read_only

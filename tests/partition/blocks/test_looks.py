@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from meshprep.kernels.compiled import from_python
-from meshprep.partition.blocks.counts import Counts
-from meshprep.partition.blocks.looks import (
+from meshprep.partition.blocks.anneal import (
     RUN,
     THRESHOLDS,
     acceptance_thresholds,
@@ -13,6 +12,7 @@ from meshprep.partition.blocks.looks import (
     forget_neighbours,
     new_looks,
 )
+from meshprep.partition.blocks.counts import Counts
 from meshprep.partition.blocks.moves import INSIDE, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 
 # Python cannot call helpers as they are.

@@ -9,8 +9,8 @@ from numba import get_num_threads, set_num_threads
 from meshprep.io.generate import generate
 from meshprep.mesh.incidence import stack
 from meshprep.partition import BlockProblem, blocks_of, loads, partition
-from meshprep.partition.blocks.components import count_components
 from meshprep.partition.blocks.geometry import Geometry, block_count
+from meshprep.partition.blocks.reconnect import count_components
 from meshprep.partition.blocks.search import AFTER_DISTANCES, Search
 from meshprep.partition.blocks.start import JITTER
 from meshprep.partition.connectivity import distinct_rows

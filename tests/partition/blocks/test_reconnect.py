@@ -2,8 +2,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.partition.blocks.components import count_components
-from meshprep.partition.blocks.reconnect import near_blocks, reconnect, reconnect_groups
+from meshprep.partition.blocks.reconnect import (
+    count_components,
+    near_blocks,
+    reconnect,
+    reconnect_groups,
+)
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 

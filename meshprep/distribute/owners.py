@@ -5,7 +5,9 @@ bisected, and all levels are annealed with the loads counted exactly (:mod:`part
 what is kept small is what is sent: points that several parts have, and facets between parts.
 """
 
+import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,21 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import offsets_of, read_only, rows_of_entries
 
-from ...kernels import Int32s, Int64s, kernel
-from ...kernels.parallel import each, pieces
-from ...mesh.incidence import Csr
-from ...partition.blocks.bisection import bisect
-from ...partition.blocks.geometry import Geometry, rotated
-from ...partition.blocks.partitioner import geometry_of
-from ...partition.blocks.phases import GRIDS
-from ...partition.blocks.search import Search
-from ...partition.blocks.sizes import Sizes
-from ...partition.blocks.start import choose_start
-from ...partition.connectivity import distinct_rows
-from ...partition.problem import check_coordinates
-from ...reorder import METHODS, LocalityProblem, gps
-from .room import within_caps
-from .wanted import wanted_sizes
+from ..kernels import Int32s, Int64s, kernel
+from ..kernels.parallel import each, pieces
+from ..mesh.incidence import Csr
+from ..partition.blocks.bisection import bisect
+from ..partition.blocks.geometry import Geometry, rotated
+from ..partition.blocks.partitioner import geometry_of
+from ..partition.blocks.phases import GRIDS
+from ..partition.blocks.search import Search
+from ..partition.blocks.sizes import Sizes
+from ..partition.blocks.start import choose_start
+from ..partition.connectivity import distinct_rows
+from ..partition.problem import check_coordinates
+from ..reorder import METHODS, LocalityProblem, gps
 
 # A part may hold so many times its share.
 TOLERANCE = 1.03
@@ -187,3 +187,113 @@ def _facets_as_points(graph: Csr) -> NDArray[np.int32]:
     table = np.full((degree.size, min(FACETS, int(degree.max(initial=0)))), -1, np.int32)
     table[row[kept], place[kept]] = facet[kept]
     return table
+
+
+def within_caps(graph: Csr, part: NDArray[np.int32], sizes: Sizes) -> NDArray[np.int32]:
+    """Parts that keep their caps: the search leaves few over them, and by few elements.
+
+    An element goes to the part of most of its neighbours that has room, and where none of these
+    has, to one that has. Elements at the border go first. O(n), and the neighbours of all elements
+    of the parts that are over their cap.
+    """
+    size = np.bincount(part, sizes.weight, sizes.cap.size).astype(np.int64)
+    found = part.copy()
+    for source in np.flatnonzero(size > sizes.cap):
+        last = int(source)
+        for element in _leaving(graph, found, int(source)):
+            if size[source] <= sizes.cap[source]:
+                break
+            room = sizes.cap - size - sizes.weight[element]
+            last = _target(graph, found, element, room, last)
+            size[source] -= sizes.weight[element]
+            size[last] += sizes.weight[element]
+            found[element] = last
+    return found
+
+
+def _leaving(graph: Csr, part: NDArray[np.int32], source: int) -> NDArray[np.intp]:
+    """The elements of a part, those with most neighbours elsewhere first, then the last ones."""
+    inside = np.flatnonzero(part == source)[::-1]
+    outside = [np.count_nonzero(part[_beside(graph, i)] != source) for i in inside]
+    return inside[np.argsort(-np.array(outside), kind="stable")]
+
+
+def _target(
+    graph: Csr, part: NDArray[np.int32], element: int, room: NDArray[np.int64], last: int
+) -> int:
+    """Where an element goes; to the same part as the one before it where no neighbour tells."""
+    beside = part[_beside(graph, element)]
+    beside = beside[room[beside] >= 0]
+    if beside.size:
+        return int(np.bincount(beside).argmax())
+    return last if room[last] >= 0 else int(room.argmax())
+
+
+def _beside(graph: Csr, element: int) -> NDArray[np.int32]:
+    return graph.index[graph.offset[element] : graph.offset[element + 1]]
+
+
+# Weights of all elements, and shares of all parts, add up to about this.
+WHOLE = 1 << 30
+# What a part should hold at least, of its share. Only the fullest part keeps the others waiting.
+LEAST = 0.9
+
+
+class Wanted(NamedTuple):
+    """The parts that get elements, ascending, and the sizes of these."""
+
+    part: NDArray[np.int32]
+    sizes: Sizes
+
+
+def wanted_sizes(
+    n: int, parts: int, weights: ArrayLike | None, shares: ArrayLike | None, tolerance: float
+) -> Wanted:
+    """Sizes of the parts.
+
+    Weights, shares and tolerance are those of :func:`~.cut.part_of_element`; without weights
+    elements weigh 1, without shares parts are equal. A part should not hold less than :data:`LEAST`
+    times its share. Parts whose share is 0 are left out. So are those with the smallest shares (of
+    equals, the last ones) where there are more parts than elements. Raises MeshprepError for
+    numbers of parts, weights, shares and tolerances that do not fit.
+    """
+    if parts < 1:
+        raise MeshprepError(f"there are {parts} parts to cut into: ask for at least 1")
+    if not 1.0 <= tolerance < math.inf:
+        raise MeshprepError(f"tolerance is {tolerance}, must be a number from 1")
+    share = _checked(shares, parts, "shares", "part")
+    if not share.any():
+        raise MeshprepError("all shares are 0: one part at least must hold something")
+    largest = np.argsort(-share, kind="stable")[:n]
+    part = np.sort(largest[share[largest] > 0])
+    share = share[part] / share[part].sum()
+    weight = _whole(_checked(weights, n, "weights", "element"))
+    target = share * weight.sum(dtype=np.int64)
+    heaviest = int(weight.max(initial=1))
+    cap = np.maximum(tolerance * target + 1e-6, np.ceil(target - 1e-6) + heaviest - 1)
+    bounds = (a.astype(np.int64) for a in (cap, LEAST * target, _scaled(share)))
+    sizes = Sizes(weight, *bounds)
+    return Wanted(part.astype(np.int32), sizes)
+
+
+def _checked(values: ArrayLike | None, count: int, name: str, one: str) -> NDArray[np.float64]:
+    found = np.ones(count) if values is None else np.asarray(values, np.float64)
+    if found.shape != (count,):
+        raise MeshprepError(f"{name} have shape {found.shape}: give one for each {one}, {count}")
+    wrong = ~(np.isfinite(found) & (found >= 0))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise MeshprepError(f"{name}: {one} {at} has {found[at]}, must be a number from 0")
+    return found
+
+
+def _whole(weight: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Weights as whole numbers: as they are where they are whole and not too many."""
+    small = weight.sum() < WHOLE and bool((weight == np.rint(weight)).all())
+    found = np.maximum(1, weight) if small else _scaled(weight)
+    return np.ascontiguousarray(found, np.int32)
+
+
+def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    total = values.sum()
+    return np.maximum(1, np.rint(values * (WHOLE / total if total > 0 else 0.0)))
