@@ -16,7 +16,8 @@ class MeshprepError(Exception):
     """
 
     def __str__(self) -> str:
-        return printable(super().__str__())
+        # not that of a KeyError, which quotes
+        return printable(Exception.__str__(self))
 
 
 class PlanError(MeshprepError):
