@@ -14,7 +14,7 @@ from meshprep_runtime.matrix import LocalMatrices
 from meshprep_runtime.matrix.assemble import STORES, Store
 from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.plan import LoopPlan
-from meshprep_runtime.plan.noise import Timing
+from meshprep_runtime.plan.tuned import Timing
 from meshprep_runtime.tuning.tune import SAMPLE_SECONDS
 
 from ..metrics.product_traffic import store_bytes

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
-    from .batch import BatchSums
+    from .batch import BatchRows, BatchSums
     from .part_products import PartProduct
     from .parts import PartAssembly, dot_on
     from .products import Product
-    from .ranks import BatchRows
     from .search import ProductTuner
     from .solve import ColouredSsor, Jacobi, cg
     from .stores import CsrMatrix, Ellpack, LocalMatrices

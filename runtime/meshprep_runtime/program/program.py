@@ -15,7 +15,7 @@ from ..loop import ParLoop
 from ..plan.matrices import nonzeros_of, plain_args, with_places
 from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
-from .chains.reduced import ReducedGlobal, start_values
+from .chains.records import ReducedGlobal, start_values
 from .chains.tiling import TileOptions
 from .checkpoints.checkpoints import Checkpoints
 from .dat import ProgramDat, make_dat

@@ -9,8 +9,7 @@ from ..loop import ParLoop
 from ..plan.matrices import with_places
 from .dat import arrays_of
 from .layouts import LoopLayouts
-from .timings import LoopTimes
-from .useful import useful_bytes
+from .timings import LoopTimes, useful_bytes
 
 # Loops on a GPU whose times are not asked for yet.
 MOST_MARKS = 512

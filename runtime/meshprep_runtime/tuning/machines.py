@@ -12,8 +12,7 @@ from ..cpu.cores import thread_count
 from ..cuda import COMMITS
 from ..cuda import STRATEGIES as GPU_STRATEGIES
 from ..cuda import refusal as gpu_refusal
-from ..cuda.device import current, import_cupy
-from ..cuda.protocols import Device
+from ..cuda.device import Device, current, import_cupy
 from ..cuda.strategies import MOST_THREADS
 from ..plan import LoopPlan
 from ..plan.tuned import CPU, GPU, Machine
