@@ -32,7 +32,7 @@ from meshprep_runtime import Access, LoopPlan, MeshprepError, ParLoop, Plan
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, DeviceFunction, program, refusal
 from meshprep_runtime.cuda.device import Device, use
 from meshprep_runtime.cuda.nvrtc import compiled
-from meshprep_runtime.tuning.candidates import fewer_threads
+from meshprep_runtime.tuning.machines import fewer_threads
 
 BUILD = Path(__file__).parent.parent / "build" / "bench-gpu"
 SIZES = (128, 256, 512)

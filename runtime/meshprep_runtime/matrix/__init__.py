@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
-    **{"BatchRows": "ranks", "BatchSums": "batch"},
+    **dict.fromkeys(("BatchRows", "BatchSums"), "batch"),
     **dict.fromkeys(("PartAssembly", "dot_on"), "parts"),
     **{"PartProduct": "part_products", "Product": "products", "ProductTuner": "search"},
     **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
