@@ -45,7 +45,7 @@ def one_voice() -> Iterator[None]:
         yield
         return
     with (
-        open(os.devnull, "w") as nowhere,
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
         redirect_stdout(nowhere),
         redirect_stderr(nowhere),
         suppress(Exception),

@@ -28,7 +28,7 @@ def streams() -> Iterator[None]:
     for number in range(3) if _own.is_set() else ():
         _open_descriptor(number)
     missing = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
-    with open(os.devnull, "r+") as nowhere:
+    with open(os.devnull, "r+", encoding="utf-8") as nowhere:
         for name in missing:
             setattr(sys, name, nowhere)
         try:
