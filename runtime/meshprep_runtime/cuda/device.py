@@ -12,9 +12,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, import_package
-from .programs import CudaProgram
-
-Call = Callable[[Any], None]
+from .programs import Call, CudaProgram
 
 
 class Memory(Protocol):

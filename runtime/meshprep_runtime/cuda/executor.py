@@ -16,10 +16,10 @@ from ..plan import LoopPlan
 from ..tuning.choose_gpu import Choice, choose
 from ..tuning.lookup import AUTO
 from .arrays import BoundArray, DeviceBinder
-from .device import Call, Device, Kernel, Memory, current
+from .device import Device, Kernel, Memory, current
 from .function import DeviceFunction, name_of
 from .parameters import Parameter
-from .programs import CudaProgram, Launch, program
+from .programs import Call, CudaProgram, Launch, program
 from .reductions import JOIN_NAME, JOIN_THREADS, join_text
 from .shape import C_TYPES
 from .strategies import STRATEGIES

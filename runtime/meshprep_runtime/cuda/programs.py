@@ -25,6 +25,8 @@ from .strategies import COMMITS, MOST_THREADS, STRATEGIES, WARP, refusal
 
 # Threads of a thread block, for strategies without blocks of the plan.
 USUAL_THREADS = 256
+# A prepared launch, to be called with its stream.
+Call = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
