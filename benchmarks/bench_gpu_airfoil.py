@@ -19,8 +19,7 @@ from airfoil import KERNELS, bound, coordinates, start
 from meshprep.pipeline.steps import Prepared
 from meshprep_runtime import ParLoop
 from meshprep_runtime.cuda import COMMITS, DeviceFunction
-from meshprep_runtime.cuda.device import import_cupy, use
-from meshprep_runtime.cuda.protocols import Device
+from meshprep_runtime.cuda.device import Device, import_cupy, use
 
 CELLS, ITERATIONS, BLOCK_SIZE = 720_000, 1000, 256
 

@@ -25,8 +25,7 @@ from meshprep.pipeline.steps import plan_request_maps
 from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, ParLoop, SetMap
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, refusal
-from meshprep_runtime.cuda.device import use
-from meshprep_runtime.cuda.protocols import Device
+from meshprep_runtime.cuda.device import Device, use
 
 BLOCK_SIZE = 256
 ORDERS = ("blocks", "gps", "input", "shuffled")

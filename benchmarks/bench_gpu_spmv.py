@@ -22,11 +22,10 @@ from scipy import sparse
 from meshprep.metrics.product_traffic import csr_bytes
 from meshprep_runtime.cuda import CudaProgram
 from meshprep_runtime.cuda.arrays import DeviceBinder
-from meshprep_runtime.cuda.device import import_cupy
-from meshprep_runtime.cuda.launcher import Launcher
-from meshprep_runtime.cuda.protocols import Device
+from meshprep_runtime.cuda.device import Device, import_cupy
+from meshprep_runtime.cuda.executor import Launcher
 from meshprep_runtime.matrix.cuda_products import csr_program
-from meshprep_runtime.matrix.rule import CsrThreads
+from meshprep_runtime.matrix.cuda_text import CsrThreads
 
 # Threads a row, with a row a group and blocks of 128 threads.
 COOPS = (1, 2, 4, 8, 16, 32)

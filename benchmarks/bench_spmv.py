@@ -29,8 +29,8 @@ from meshprep_runtime.matrix.cuda_products import (
     ellpack_program,
     local_program,
 )
+from meshprep_runtime.matrix.cuda_text import CsrThreads
 from meshprep_runtime.matrix.products import Product
-from meshprep_runtime.matrix.rule import CsrThreads
 
 TURNS = 25
 

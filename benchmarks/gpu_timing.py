@@ -10,8 +10,7 @@ from common import report
 
 from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.cuda.device import current, import_cupy
-from meshprep_runtime.cuda.protocols import Device
+from meshprep_runtime.cuda.device import Device, current, import_cupy
 
 SAMPLE_SECONDS = 0.002
 

@@ -31,8 +31,7 @@ from meshprep.mesh import Dat, ElementSet, Mesh, SetMap, Tag
 from meshprep.pipeline.steps import Options, Prepared, plan_request_maps, prepare
 from meshprep_runtime import DistributedError, DistributedPlan, MeshprepError, Program
 from meshprep_runtime.cuda import DeviceFunction
-from meshprep_runtime.cuda.device import current
-from meshprep_runtime.cuda.protocols import Device
+from meshprep_runtime.cuda.device import Device, current
 from meshprep_runtime.program.mpi import world
 
 KERNELS = Path(__file__).parent / "kernels"

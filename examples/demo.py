@@ -18,7 +18,7 @@ from numba import njit
 from meshprep_runtime import ParLoop, Plan
 from meshprep_runtime.cpu.cores import thread_count
 from meshprep_runtime.cpu.pool import SETTLED
-from meshprep_runtime.plan.noise import Timing
+from meshprep_runtime.plan.tuned import Timing
 
 FOLDER = Path("demo")
 MESH, PLAN, LOOPS = FOLDER / "delaunay.msh", FOLDER / "delaunay.plan.h5", FOLDER / "loops.toml"

@@ -19,8 +19,7 @@ import meshprep
 from kernels import jacobi as kernels
 from meshprep import Mesh, Options
 from meshprep_runtime import MeshprepError, Program
-from meshprep_runtime.cuda.device import current
-from meshprep_runtime.cuda.protocols import Device
+from meshprep_runtime.cuda.device import Device, current
 
 LOOPS = Path(__file__).parent / "kernels" / "jacobi.toml"
 

@@ -22,8 +22,7 @@ import meshprep
 from kernels import volna as kernels
 from meshprep import Dat, ElementSet, Mesh, MeshprepError, Options, Prepared, SetMap
 from meshprep_runtime import Program
-from meshprep_runtime.cuda.device import current
-from meshprep_runtime.cuda.protocols import Device
+from meshprep_runtime.cuda.device import Device, current
 
 LOOPS = Path(__file__).parent / "kernels" / "volna_whole.toml"
 # Of the step in which waves would fill a cell.

@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from meshprep_cuda_check import checked
 from meshprep_runtime import MissingPackageError
-from meshprep_runtime.cuda import cubins
+from meshprep_runtime.cuda import nvrtc
 from meshprep_runtime.kernel.cache import root
 
 # For what tests of several folders share.
@@ -119,7 +119,7 @@ def compiled():
 
     def call(made, arch="sm_90"):
         try:
-            return cubins.compiled(made, arch)
+            return nvrtc.compiled(made, arch)
         except MissingPackageError as error:
             if IN_CI in os.environ:
                 raise

@@ -21,7 +21,7 @@ from .stopping import stop_if_asked
 
 if TYPE_CHECKING:
     from meshprep.report import Comparison, Table
-    from meshprep_runtime.plan.noise import Timing
+    from meshprep_runtime.plan.tuned import Timing
 
     from .options import ComparisonShown
 

@@ -10,7 +10,7 @@ from . import console
 
 if TYPE_CHECKING:
     from meshprep.pipeline.product_tuning import ProductTrial, ProductTuning, StoreTrial
-    from meshprep_runtime.plan.noise import Timing
+    from meshprep_runtime.plan.tuned import Timing
 
 SHOWN = 8
 

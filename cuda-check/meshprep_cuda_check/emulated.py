@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from meshprep_runtime.cuda.programs import CudaProgram
-from meshprep_runtime.cuda.protocols import Call
+from meshprep_runtime.cuda.programs import Call, CudaProgram
 from meshprep_runtime.cuda.shape import C_TYPES
 from meshprep_runtime.errors import MeshprepError
 

@@ -24,7 +24,7 @@ from meshprep_runtime.plan.metrics import (
     VariantMetrics,
     WarpEfficiency,
 )
-from meshprep_runtime.program.useful import useful_bytes
+from meshprep_runtime.program.timings import useful_bytes
 
 from ..colour.thread_colours import thread_bound
 from ..kernels.parallel import at_once

@@ -14,12 +14,11 @@ from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.loops import Arg
 from meshprep_runtime.matrix import CsrMatrix, LocalMatrices
 from meshprep_runtime.matrix.assemble import STORES, Store
-from meshprep_runtime.matrix.pieces import PIECE
+from meshprep_runtime.matrix.code import PIECE
+from meshprep_runtime.matrix.cuda_text import CsrThreads, fixed_rule
 from meshprep_runtime.matrix.products import Product
-from meshprep_runtime.matrix.rule import CsrThreads, fixed_rule
 from meshprep_runtime.plan import LoopPlan, Plan
-from meshprep_runtime.plan.noise import Timing
-from meshprep_runtime.plan.tuned import Machine
+from meshprep_runtime.plan.tuned import Machine, Timing
 from meshprep_runtime.tuning.machines import this_cpu
 from meshprep_runtime.tuning.tune import SAMPLE_SECONDS
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .ordering import Ordering
     from .plan import LoopPlan, MatrixPlan, Plan, Staging, Variant
     from .program.chains.chain import Chain
-    from .program.chains.reduced import ReducedGlobal
+    from .program.chains.records import ReducedGlobal
     from .program.dat import ProgramDat
     from .program.distributed import DistributedPlan
     from .program.loopback import run_ranks

@@ -22,8 +22,7 @@ from .kernel.analysis import check_parameters
 from .kernel.bind import AOS, Binder, Layout, Slot, slots
 from .plan import LoopPlan, Variant
 from .plan.structure import check_loop, check_variant
-from .tuning.choose_cpu import Chooser
-from .tuning.lookup import AUTO
+from .tuning.lookup import AUTO, Chooser
 
 if TYPE_CHECKING:
     from .cuda.executor import DeviceExecutor

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import Plan
-from meshprep_runtime.plan import atomic, hidden
+from meshprep_runtime.plan import atomic
 
 WRITE = {
     "reorder": ("reorder", "wing.msh", "-o", "new.msh", "--plan", "new.h5"),
@@ -43,7 +43,7 @@ def test_the_later_of_two_runs_fails(cli, folder, monkeypatch, command):
     def late(staged, overwrite):
         # The other run was faster with the last of the outputs.
         last = list(staged.values())[-1]
-        if hidden.PREFIX not in str(last):
+        if atomic.PREFIX not in str(last):
             theirs.append(last)
             last.write_text("theirs")
         publish(staged, overwrite)

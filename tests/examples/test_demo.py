@@ -3,7 +3,7 @@
 import pytest
 
 from demo import verdict
-from meshprep_runtime.plan.noise import Timing
+from meshprep_runtime.plan.tuned import Timing
 
 SLOW, SURE = Timing.of([9.0, 9.5, 9.5, 9.6, 10.0]), Timing.of([1.9, 1.9, 1.9, 1.9, 1.9])
 ROUGH = Timing.of([1.9, 1.9, 1.9, 30.0, 30.0])

@@ -21,7 +21,7 @@ from meshprep_runtime.plan.metrics import (
     VariantMetrics,
 )
 from meshprep_runtime.plan.records import from_json, to_json
-from meshprep_runtime.program.useful import useful_bytes
+from meshprep_runtime.program.timings import useful_bytes
 
 EDGES = SetMap("edges->cells", "edges", "cells", np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]))
 ENDS = SetMap("edges->nodes", "edges", "nodes", np.array([[0, 9], [1, 8], [2, 7], [3, 6], [4, 5]]))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from cuda_loops import BODY, LAYOUT, random_plan
 
-from meshprep_runtime.cuda import cubins, program
+from meshprep_runtime.cuda import nvrtc, program
 from meshprep_runtime.cuda.nvrtc import Compiled
 
 SCALE = 3.0
@@ -20,7 +20,7 @@ def count(monkeypatch, tmp_path):
         found.append(arch)
         return Compiled(f"{arch} {len(made.text)}".encode(), 40, 0)
 
-    monkeypatch.setattr(cubins, "compile_program", compile_program)
+    monkeypatch.setattr(nvrtc, "compile_program", compile_program)
     monkeypatch.setenv("MESHPREP_CACHE_DIR", str(tmp_path))
     return found
 
@@ -31,40 +31,40 @@ def made(slow):
 
 
 def test_found_by_content(count, made, tmp_path):
-    first = cubins.compiled(made, "sm_90")
-    assert cubins.compiled(made, "sm_90") == first
+    first = nvrtc.compiled(made, "sm_90")
+    assert nvrtc.compiled(made, "sm_90") == first
     assert count == ["sm_90"]
-    assert cubins.compiled(made, "sm_80").cubin != first.cubin
+    assert nvrtc.compiled(made, "sm_80").cubin != first.cubin
     longer = replace(made, text=made.text + "// more\n")
-    assert cubins.compiled(longer, "sm_90").cubin != first.cubin
+    assert nvrtc.compiled(longer, "sm_90").cubin != first.cubin
     assert count == ["sm_90", "sm_80", "sm_90"]
     assert len(list((tmp_path / "cubins").iterdir())) == 3
 
 
 @pytest.mark.parametrize("damage", [b"", b"?", b"\n", b"1 2 3\nx", b"\xff\xfe"])
 def test_damage(damage, count, made, tmp_path):
-    first = cubins.compiled(made, "sm_90")
+    first = nvrtc.compiled(made, "sm_90")
     (path,) = (tmp_path / "cubins").iterdir()
     for content in (damage, path.read_bytes()[:-1], path.read_bytes() + b"?"):
         path.write_bytes(content)
-        assert cubins.compiled(made, "sm_90") == first
+        assert nvrtc.compiled(made, "sm_90") == first
     assert len(count) == 4
-    assert cubins.compiled(made, "sm_90") == first
+    assert nvrtc.compiled(made, "sm_90") == first
     assert len(count) == 4
 
 
 def test_nowhere_to_keep_it(count, made, monkeypatch, tmp_path):
     (tmp_path / "cubins").write_text("a file")
-    cubins.compiled(made, "sm_90")
+    nvrtc.compiled(made, "sm_90")
     monkeypatch.setenv("MESHPREP_CACHE_DIR", "")
-    cubins.compiled(made, "sm_90")
+    nvrtc.compiled(made, "sm_90")
     assert len(count) == 2
 
 
 def test_few_are_kept(count, made, monkeypatch, tmp_path):
-    monkeypatch.setattr(cubins, "MOST_KEPT", 2)
+    monkeypatch.setattr(nvrtc, "MOST_KEPT", 2)
     for arch in ("sm_75", "sm_80", "sm_90"):
-        cubins.compiled(made, arch)
+        nvrtc.compiled(made, arch)
     assert len(list((tmp_path / "cubins").glob("*.cubin"))) == 2
 
 
@@ -75,12 +75,12 @@ def kernel(x1, x2, q1, q2, adt1, adt2, res1, res2):
 def test_a_constant_of_a_python_kernel_counts(count, airfoil, monkeypatch):
     """The text is the same; the kernel is not."""
     made = [program(kernel, airfoil["res_calc"])]
-    cubins.compiled(made[0], "sm_90")
+    nvrtc.compiled(made[0], "sm_90")
     monkeypatch.setitem(globals(), "SCALE", 4.0)
     made.append(program(kernel, airfoil["res_calc"]))
     assert made[0].cuda == made[1].cuda
-    cubins.compiled(made[1], "sm_90")
-    cubins.compiled(made[1], "sm_90")
+    nvrtc.compiled(made[1], "sm_90")
+    nvrtc.compiled(made[1], "sm_90")
     assert len(count) == 2
 
 
@@ -94,6 +94,6 @@ def test_what_cannot_be_compared_is_compiled(count, airfoil):
         res1[0] += thing.value
 
     made = program(reaching, airfoil["res_calc"])
-    cubins.compiled(made, "sm_90")
-    cubins.compiled(made, "sm_90")
+    nvrtc.compiled(made, "sm_90")
+    nvrtc.compiled(made, "sm_90")
     assert len(count) == 2

@@ -19,7 +19,7 @@ from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import MeshprepError, ParLoop
 from meshprep_runtime.cuda import program
 from meshprep_runtime.cuda.arrays import DeviceBinder
-from meshprep_runtime.cuda.launcher import Launcher
+from meshprep_runtime.cuda.executor import Launcher
 
 pytestmark = pytest.mark.usefixtures("needs_gxx")
 

@@ -19,7 +19,7 @@ HERE, EXAMPLE = Path(__file__).parent, ROOT / "examples" / "cpp"
 INCLUDE = f"-I{ROOT / 'examples' / 'c'}"
 STRICT = ["-Wall", "-Wextra", "-Werror", INCLUDE]
 HOST = [*STRICT, "-std=c++17", "-fopenmp"]
-CHECK = f"-I{ROOT / 'runtime' / 'meshprep_runtime' / 'cuda' / 'check'}"
+CHECK = f"-I{ROOT / 'cuda-check' / 'meshprep_cuda_check'}"
 # Of the blocks below some have as many elements, some more.
 CHECKED = [*STRICT, "-std=c++20", "-DCHECKED", "-DMESHPREP_THREADS=32", CHECK]
 THREADS = {"OMP_NUM_THREADS": "2"}

@@ -15,28 +15,42 @@ from .source import COUNTERS
 
 
 @dataclass(frozen=True)
+class Inlined:
+    """A kernel that the text calls through ``elements``, both with this suffix."""
+
+    kernel: Callable[..., None]
+    fastmath: bool
+    single: bool
+    suffix: str = ""
+
+
+@dataclass(frozen=True)
 class Request:
     """What to compile, and how."""
 
-    kernel: Callable[..., None]
     text: str
-    boundscheck: bool
-    fastmath: bool
-    single: bool
+    kernels: tuple[Inlined, ...]
+    fastmath: bool = False  # of what calls ``elements``
+    boundscheck: bool = False
+
+    def reached(self) -> Hashable:
+        """What :func:`reach` gives for the kernels."""
+        return tuple(reach(one.kernel) for one in self.kernels)
+
+    def options(self) -> tuple[Hashable, ...]:
+        """All but the kernels."""
+        words = tuple((one.fastmath, one.single, one.suffix) for one in self.kernels)
+        return (self.text, words, self.fastmath, self.boundscheck)
 
     def key(self) -> Hashable:
         """Equal for requests that give the same machine code."""
-        return (reach(self.kernel), *self.options())
-
-    def options(self) -> tuple[Hashable, ...]:
-        """All but the kernel."""
-        return (self.text, self.boundscheck, self.fastmath, self.single)
+        return (self.reached(), self.options())
 
 
 def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., None]:
     """The compiled ``run(who, *arrays)`` for arrays of these types; it checks nothing."""
     signature = (numba.int64, *(numba.typeof(a) for a in arrays))
-    known = stable(reach(request.kernel))
+    known = stable(request.reached())
     kept = None
     if known is not None and not request.boundscheck:
         name = cache.name_of((known, request.options(), cache.describe_types(signature)))
@@ -57,18 +71,22 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
     common["fastmath"] = request.fastmath
     scope: dict[str, Any] = {} if kept is None else vars(kept)
     scope |= names_in_texts()
-
-    def compile_one(function: Any, own: dict[str, Any]) -> Any:
-        # A helper that is called costs more than it does: its rows travel as structures.
-        checked = {"boundscheck": request.boundscheck, "forceinline": True}
-        return numba.jit(**(common | checked | own | INNER))(function)
-
     module = __name__ if kept is None else kept.__name__
-    scope["kernel"] = fresh(request.kernel, compile_one, request.single, module)
+    for one in request.kernels:
+
+        def compile_one(function: Any, own: dict[str, Any], fast: bool = one.fastmath) -> Any:
+            # A helper that is called costs more than it does: its rows travel as structures.
+            checked = {"boundscheck": request.boundscheck, "forceinline": True, "fastmath": fast}
+            return numba.jit(**(common | checked | own | INNER))(function)
+
+        scope[f"kernel{one.suffix}"] = fresh(one.kernel, compile_one, one.single, module)
     file = "<meshprep loop>" if kept is None else kept.__file__
     exec(compile(request.text, file, "exec"), scope)
-    if "elements" in scope:
-        scope["elements"] = numba.jit(**(common | INNER))(scope["elements"])
+    for one in request.kernels:
+        # the second step of a strategy has no elements
+        if (name := f"elements{one.suffix}") in scope:
+            options = common | INNER | {"fastmath": one.fastmath}
+            scope[name] = numba.jit(**options)(scope[name])
     # Straight into the machine code: what the arrays are has been checked on binding.
     entry: Callable[..., None] = cache.compiled(scope["run"], signature, kept, common)
     return entry

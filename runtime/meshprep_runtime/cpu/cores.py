@@ -1,11 +1,16 @@
 """How many threads share work: numba's number, at most the cores that the process may use."""
 
 import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from math import ceil, inf
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ..kernel.compiler import import_numba
+
+R = TypeVar("R")
 
 
 def thread_count() -> int:
@@ -82,3 +87,13 @@ def _quota_of(group: Path) -> float:
         return float(quota) / float(period) if float(quota) > 0 else inf
     except (OSError, ValueError):  # no such file, or "max"
         return inf
+
+
+def on_threads(work: Callable[..., R], *items: Iterable[Any]) -> list[R]:
+    """What ``map`` gives, several items at a time."""
+    given = list(zip(*items, strict=True))
+    many = min(thread_count(), len(given))
+    if many < 2:
+        return [work(*one) for one in given]
+    with ThreadPoolExecutor(many) as pool:
+        return list(pool.map(lambda one: work(*one), given))

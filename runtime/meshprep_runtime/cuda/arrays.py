@@ -12,7 +12,7 @@ from ..errors import MeshprepError
 from ..kernel.bind import ArrayForm, Slot, bound, check_form, check_names, sharing
 from ..loops import Loop
 from .detect import _cupy_pointer, on_device
-from .protocols import Device
+from .device import Device
 
 
 @dataclass(frozen=True, eq=False)

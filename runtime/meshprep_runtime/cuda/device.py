@@ -5,12 +5,89 @@ place of a GPU. Memory is named by its address, and every argument of a kernel i
 bytes: an address or an ``Index``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from ..errors import MeshprepError, import_package
-from .protocols import Device
+from .programs import Call, CudaProgram
+
+
+class Memory(Protocol):
+    """Memory of a device, given back when the object goes."""
+
+    @property
+    def pointer(self) -> int:
+        """Its address."""
+
+
+class Kernel(Protocol):
+    """The code of a program on a device."""
+
+    def prepare(self, blocks: int, arguments: Sequence[int]) -> Call:
+        """One launch with fixed arguments, to be called with the stream it goes to."""
+
+
+class Device(Protocol):
+    """A GPU, or what stands for one.
+
+    ``number`` is the runtime's, ``arch`` such as ``"sm_90"``, ``most_shared`` the bytes of
+    dynamic shared memory that a block may have at most. Launches, ``write`` and ``fill`` are
+    queued on the current stream; ``read`` waits for it.
+    """
+
+    number: int
+    name: str
+    arch: str
+    most_shared: int
+
+    def load(self, program: CudaProgram) -> Kernel:
+        """Compile and load; raises MeshprepError where the device cannot take it."""
+
+    def upload(self, values: NDArray[Any]) -> Memory:
+        """Copy an array of the host to new memory."""
+
+    def array(self, values: NDArray[Any]) -> Any:
+        """A copy as an array of the device, with ``get()`` for a copy back on the host."""
+
+    def copy(self, to: Memory, source: Memory, nbytes: int) -> None:
+        """Queue a copy inside the device."""
+
+    def write(self, memory: Memory, values: NDArray[Any]) -> None:
+        """Copy from the host; ``values`` may change at once."""
+
+    def read(self, memory: Memory, into: NDArray[Any]) -> None:
+        """Copy to the host, and wait until it is there."""
+
+    def stream(self) -> Any:
+        """The current stream; equal for the same one."""
+
+    def follow(self, stream: Any) -> None:
+        """What is queued from now on waits for what has been queued on that stream."""
+
+    def wait(self, stream: Any) -> None:
+        """Wait until all that has been queued on a stream is done."""
+
+    def mark(self) -> Any:
+        """A point of time: when all that has been queued on the current stream is done."""
+
+    def seconds(self, start: Any, end: Any) -> float:
+        """Between two marks; waits for the second."""
+
+    def run(self, calls: Sequence[Call]) -> None:
+        """Queue launches on the current stream, one after the other."""
+
+    def record(self, calls: Sequence[Call]) -> Callable[[], None]:
+        """The launches as one graph, to be queued on the stream that is current then."""
+
+    def home(self, pointer: int) -> int | None:
+        """The number of the device that an address lies on; None for the host."""
+
+    def from_dlpack(self, value: Any) -> Any:
+        """The same memory with ``__cuda_array_interface__``."""
+
 
 _instead: list[Device] = []
 _known: dict[int, Device] = {}

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError
-from .cubins import compiled
-from .programs import CudaProgram
-from .protocols import Call
+from .nvrtc import compiled
+from .programs import Call, CudaProgram
 
 # What a block may have without asking for more.
 USUAL_SHARED = 48 * 1024

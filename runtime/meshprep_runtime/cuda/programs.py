@@ -16,7 +16,7 @@ from ..loops import Loop
 from ..maps import INDEX_LIMIT, offsets_of
 from ..plan import LoopPlan, Variant
 from ..plan.structure import check_loop, check_variant
-from . import second_step, text
+from . import text
 from .element import PythonKernel
 from .function import DeviceFunction
 from .parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
@@ -25,6 +25,8 @@ from .strategies import COMMITS, MOST_THREADS, STRATEGIES, WARP, refusal
 
 # Threads of a thread block, for strategies without blocks of the plan.
 USUAL_THREADS = 256
+# A prepared launch, to be called with its stream.
+Call = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def _first(
         reduced=shape.reduced,
         kernel=element if isinstance(element, PythonKernel) else None,
         alignment=tuple(s.dtype.itemsize * shape.width(i) for i, s in enumerate(shape.slots)),
-        scratch=second_step.scratch(shape),
+        scratch=text.scratch(shape),
         fastmath=fastmath,
         narrow=not shape.wide,
     )
@@ -227,14 +229,14 @@ def _wide(plan: LoopPlan, wanted: Sequence[Slot]) -> bool:
 
 def _sums(first: CudaProgram, shape: LoopShape, i: int) -> CudaProgram:
     """The second step for one slot."""
-    arrays = second_step.sum_arrays(shape, i)
-    listed = second_step.sum_parameters(shape, i, arrays)
+    arrays = text.sum_arrays(shape, i)
+    listed = text.sum_parameters(shape, i, arrays)
     n_points = shape.plan.sizes[str(shape.slots[i].rows)]
-    body = second_step.sum_body(shape, i)
+    body = text.sum_body(shape, i)
     return replace(
         first,
-        name=second_step.NAME,
-        text=text.kernel_text(second_step.NAME, shape, listed, body),
+        name=text.SUM_NAME,
+        text=text.kernel_text(text.SUM_NAME, shape, listed, body),
         parameters=listed,
         arrays=arrays,
         shared_bytes=0,

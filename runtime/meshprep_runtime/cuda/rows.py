@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..kernel.rows import Row
-from .shape import C_TYPES, LOCAL_TYPE, MAP_TYPE, LoopShape
-from .shared import values_at_once
+from .shape import C_TYPES, LOCAL_TYPE, MAP_TYPE, LoopShape, values_at_once
 
 Lines = list[str]
 

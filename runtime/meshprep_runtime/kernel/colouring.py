@@ -71,3 +71,21 @@ def first_fit(columns: NDArray[Any], n_points: int, colour: NDArray[Any]) -> Non
             for p in columns[e]:
                 taken[p] |= np.uint64(1) << np.uint64(c)
         base += 64
+
+
+@numba.njit(cache=True)
+def first_fit_rows(row_ptr: NDArray[np.integer], columns: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The lowest colour that no neighbour before has, row after row. O(nonzeros)."""
+    rows = row_ptr.size - 1
+    colour = np.full(rows, -1, np.int32)
+    # the last row that a neighbour of which has the colour
+    taken_by = np.full(rows + 1, -1, np.int32)
+    for i in range(rows):
+        for j in range(row_ptr[i], row_ptr[i + 1]):
+            if colour[columns[j]] >= 0:
+                taken_by[colour[columns[j]]] = i
+        c = 0
+        while taken_by[c] == i:
+            c += 1
+        colour[i] = c
+    return colour

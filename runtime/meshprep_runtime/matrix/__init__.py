@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
-    from .batch import BatchSums
+    from .batch import BatchRows, BatchSums
     from .part_products import PartProduct
     from .parts import PartAssembly, dot_on
     from .products import Product
-    from .ranks import BatchRows
     from .search import ProductTuner
     from .solve import ColouredSsor, Jacobi, cg
     from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
-    **{"BatchRows": "ranks", "BatchSums": "batch"},
+    **dict.fromkeys(("BatchRows", "BatchSums"), "batch"),
     **dict.fromkeys(("PartAssembly", "dot_on"), "parts"),
     **{"PartProduct": "part_products", "Product": "products", "ProductTuner": "search"},
     **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),

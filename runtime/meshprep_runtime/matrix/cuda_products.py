@@ -18,10 +18,10 @@ from ..kernel.bind import Slot
 from ..loops import Access, Arg, Loop
 from ..plan import LoopPlan
 from . import cuda_text
+from .code import long_rows
+from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
 from .kernels import TOTAL
-from .pieces import long_rows
 from .products import Store, check_blocks, check_matrix
-from .rule import MOST_BLOCK, CsrThreads, fixed_rule
 from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 # A row with more nonzeros a thread is summed by blocks of its own, of LONG_ROW nonzeros each. A

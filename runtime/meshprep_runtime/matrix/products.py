@@ -9,9 +9,8 @@ from ..cpu.schedule import Schedule, elements, in_pieces
 from ..errors import MeshprepError, check_integer
 from ..maps import read_only
 from ..plan import LoopPlan, Variant
-from . import kernels, unrolled
-from .code import MatrixCode
-from .pieces import PIECE, row_pieces, schedule
+from . import kernels
+from .code import PIECE, MatrixCode, row_pieces, schedule
 from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 Store = CsrMatrix | Ellpack | LocalMatrices
@@ -201,8 +200,8 @@ def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:
     n = matrix.dofs.shape[1]
     found = {"places": places, "dofs": matrix.dofs, "values": matrix.values}
     arrays = {name: read_only(array.reshape(-1)) for name, array in found.items()}
-    if matrix.symmetric and n <= unrolled.MOST_DOFS:
-        return MatrixCode(unrolled.symmetric_elements(n), arrays, made)
+    if matrix.symmetric and n <= kernels.MOST_DOFS:
+        return MatrixCode(kernels.unrolled_symmetric(n), arrays, made)
     if matrix.symmetric:
         return MatrixCode(kernels.symmetric_elements, arrays, made, room=2 * n, dofs=n)
     return MatrixCode(kernels.local_elements, arrays, made, room=n, dofs=n)

@@ -10,7 +10,7 @@ from functools import partial
 
 from ..cuda.strategies import WARP
 from ..errors import MeshprepError
-from .rule import MOST_BLOCK, CsrThreads, fixed_rule
+from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
 
 # A change of this share decides that ``repeat`` matters more than ``coop``.
 MATTERS = 0.05

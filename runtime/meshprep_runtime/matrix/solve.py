@@ -193,7 +193,7 @@ class ColouredSsor:
                 "Jacobi"
             )
         if colour is None:
-            from .colours import first_fit_rows
+            from ..kernel.colouring import first_fit_rows
 
             colour = first_fit_rows(matrix.row_ptr, matrix.columns)
         _check_colours(matrix, colour)

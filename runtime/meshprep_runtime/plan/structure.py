@@ -14,9 +14,9 @@ from ..errors import MeshprepError, PlanError
 from ..loops import Arg
 from ..maps import SetMap
 from .chains.structure import check_chain
-from .checks import check_array, check_below, check_offset
 from .matrices import MatrixPlan
 from .model import LoopPlan, PlanContent, Staging, Variant
+from .tree import check_array, check_below, check_offset
 
 
 def check_plan(plan: PlanContent) -> None:

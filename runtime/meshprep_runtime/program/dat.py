@@ -283,7 +283,7 @@ def make_dat(
             f"{' or '.join(map(str, dict.fromkeys(wanted)))} of {np.dtype(dtype)}"
             f"{_declared(shape, given, size) if layout != SOA else ''}"
         )
-    if shape in ((1, rows), (1, owned)):
+    if dim == 1 and shape in ((1, rows), (1, owned)):
         # one component lies the same in either layout
         values = values.reshape(-1)
     complete = values.shape[int(soa)] == rows

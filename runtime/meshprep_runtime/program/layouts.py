@@ -5,13 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..cpu.cores import thread_count
+from ..cuda.detect import on_device
 from ..cuda.function import name_of
 from ..kernel.bind import AOS, SOA, Layout
 from ..loop import ParLoop
+from ..plan.matrices import with_places
 from ..plan.model import LoopPlan
 from ..plan.tuned import CPU, GPU, Machine
 from ..tuning.lookup import fastest_soa, processor
-from .dat import ProgramDat
+from .dat import ProgramDat, arrays_of
+from .timings import LoopTimes, useful_bytes
 
 MakeLoop = Callable[[LoopPlan, Layout], ParLoop]
 
@@ -81,3 +84,46 @@ def _tuned(dat: ProgramDat, loops: Sequence[LoopLayouts]) -> frozenset[str]:
         machine = Machine(CPU, processor(), thread_count())
     plans = [(one.plan, name_of(one.par_loop.kernel)) for one in loops]
     return fastest_soa(plans, machine)
+
+
+# Loops on a GPU whose times are not asked for yet.
+MOST_MARKS = 512
+
+
+class WholeLoop:
+    """A loop over all of its set: on one rank, or on a GPU."""
+
+    def __init__(self, layouts: LoopLayouts) -> None:
+        plan = layouts.plan
+        reached = with_places(plan.loop, plan.maps, plan.sizes, plan.matrices)
+        bytes_a_call = useful_bytes(plan.loop, *reached)
+        elements = {"core": plan.sizes[plan.loop.over]}
+        self.times = LoopTimes(useful_bytes=bytes_a_call, elements=elements)
+        self.layouts = layouts
+        self._marks: list[tuple[Any, Any, Any]] = []
+
+    def __call__(self, given: Mapping[str, Any]) -> None:
+        """Run it with dats and arrays, and add up what it took."""
+        loop, arrays = self.layouts.taking(given), arrays_of(given)
+        self.times.calls += 1
+        if any(on_device(value) for value in arrays.values()):
+            self._on_device(loop, arrays)
+            return
+        begin = time.perf_counter()
+        loop(**arrays)
+        self.times.core += time.perf_counter() - begin
+
+    def _on_device(self, loop: ParLoop, arrays: Mapping[str, Any]) -> None:
+        from ..cuda.device import current
+
+        device = current()
+        start = device.mark()
+        loop(**arrays)
+        self._marks.append((device, start, device.mark()))
+        if len(self._marks) >= MOST_MARKS:
+            self.settle()
+
+    def settle(self) -> None:
+        """Add up what a GPU still owes."""
+        self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
+        self._marks.clear()

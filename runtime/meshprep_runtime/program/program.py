@@ -15,16 +15,15 @@ from ..loop import ParLoop
 from ..plan.matrices import nonzeros_of, plain_args, with_places
 from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
-from .chains.reduced import ReducedGlobal, start_values
+from .chains.records import ReducedGlobal, start_values
 from .chains.tiling import TileOptions
 from .checkpoints.checkpoints import Checkpoints
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
-from .layouts import LoopLayouts, settle
+from .layouts import LoopLayouts, WholeLoop, settle
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
 from .vote import ALONE
-from .whole_loop import WholeLoop
 
 # What runs a loop of a program, on one rank or as one of several.
 Runner = WholeLoop | PartLoop

@@ -20,9 +20,8 @@ from ..errors import MeshprepError
 from ..kernel.bind import Slot
 from ..plan import LoopPlan, Plan
 from ..plan.tuned import Tuned
-from .candidates import TuningCandidate, grid, trial, with_fewer_threads
 from .lookup import choose, with_entry
-from .machines import Backend, on_gpu, this_cpu
+from .machines import Backend, TuningCandidate, grid, on_gpu, this_cpu, trial, with_fewer_threads
 
 # Timed calls of each candidate after one that compiles, and once more of the fastest.
 RUNS, FINALISTS = 3, 3

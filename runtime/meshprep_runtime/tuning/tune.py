@@ -23,8 +23,7 @@ from ..kernel.bind import AOS, SOA, slots
 from ..loop import ParLoop
 from ..plan import LoopPlan
 from ..plan.tuned import Trial, Tuned
-from .candidates import TuningCandidate, grid, trial, with_fewer_threads
-from .machines import Backend, this_cpu
+from .machines import Backend, TuningCandidate, grid, this_cpu, trial, with_fewer_threads
 
 SAMPLE_SECONDS = 0.002
 FINALISTS = 3

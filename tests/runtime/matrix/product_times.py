@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from meshprep_runtime.matrix.rule import MOST_BLOCK, CsrThreads, fixed_rule
+from meshprep_runtime.matrix.cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
 from meshprep_runtime.matrix.search import LEAST_BLOCK
 
 LINE, ROUGH = 128, 0.03

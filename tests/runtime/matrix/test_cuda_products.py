@@ -9,7 +9,7 @@ from matrices import ellpack, exact, local, random_csr, vector
 from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.cuda.arrays import DeviceBinder
-from meshprep_runtime.cuda.launcher import Launcher
+from meshprep_runtime.cuda.executor import Launcher
 from meshprep_runtime.matrix import CsrMatrix
 from meshprep_runtime.matrix.cuda_products import (
     LONG_ROW,
@@ -18,7 +18,7 @@ from meshprep_runtime.matrix.cuda_products import (
     ellpack_program,
     local_program,
 )
-from meshprep_runtime.matrix.rule import CsrThreads
+from meshprep_runtime.matrix.cuda_text import CsrThreads
 
 pytestmark = pytest.mark.usefixtures("needs_gxx")
 

@@ -10,7 +10,7 @@ import pytest
 from matrices import ellpack, exact, local, random_csr, vector
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
-from meshprep_runtime.matrix import CsrMatrix, Ellpack, code, pieces
+from meshprep_runtime.matrix import CsrMatrix, Ellpack, code
 from meshprep_runtime.matrix.kernels import PART, ROWS, TOTAL
 from meshprep_runtime.matrix.part_products import _rows_reaching
 from meshprep_runtime.matrix.products import Product, csr_code
@@ -75,7 +75,7 @@ def test_the_same_bits_for_any_threads_and_pieces(large, two_threads):
     matrix, x = large
     found = [
         Product(matrix, threads=threads, piece=piece) @ x
-        for threads, piece in ((1, pieces.PIECE), (2, pieces.PIECE), (2, 100), (1, 10**7))
+        for threads, piece in ((1, code.PIECE), (2, code.PIECE), (2, 100), (1, 10**7))
     ]
     scale = abs(matrix.to_scipy()) @ abs(x)
     assert (abs(found[0] - matrix.to_scipy() @ x) <= 1e-14 * scale).all()
@@ -85,14 +85,14 @@ def test_the_same_bits_for_any_threads_and_pieces(large, two_threads):
 
 def test_pieces_hold_every_row_once_and_cut_long_ones(large):
     row_ptr = large[0].row_ptr
-    made = pieces.row_pieces(row_ptr, 1000)
+    made = code.row_pieces(row_ptr, 1000)
     whole = [i for kind, begin, end, _ in made if kind == ROWS for i in range(begin, end)]
     assert sorted([*whole, *made[made[:, 0] == TOTAL, 3]]) == list(range(8000))
     assert set(range(8000)) - set(whole) == {17, 6000}
     for kind, begin, end, target in made:
         if kind == PART:
             assert row_ptr[17] <= begin < end <= row_ptr[6001]
-            assert end - begin <= pieces.LONG
+            assert end - begin <= code.LONG
         elif kind == TOTAL:
             own = made[made[:, 0] == PART][begin:end]
             assert own[0, 1] == row_ptr[target]
@@ -103,7 +103,7 @@ def test_pieces_hold_every_row_once_and_cut_long_ones(large):
     assert work.max() <= 1000 + 301
 
 
-@pytest.mark.parametrize("piece", [pieces.PIECE, 100])
+@pytest.mark.parametrize("piece", [code.PIECE, 100])
 def test_some_rows_and_then_the_others_have_the_bits_of_all(large, two_threads, piece):
     """Also step by step: parts of long rows in one of the steps, their sums in another."""
     matrix, x = large

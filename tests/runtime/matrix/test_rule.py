@@ -3,7 +3,7 @@
 import pytest
 
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.matrix.rule import CsrThreads, fixed_rule
+from meshprep_runtime.matrix.cuda_text import CsrThreads, fixed_rule
 
 # Rows, nonzeros; coop, repeat and thread blocks by the rule.
 MATRICES = {

@@ -5,7 +5,7 @@ import product_times
 import pytest
 
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.matrix.rule import CsrThreads, fixed_rule
+from meshprep_runtime.matrix.cuda_text import CsrThreads, fixed_rule
 from meshprep_runtime.matrix.search import ProductTuner
 
 

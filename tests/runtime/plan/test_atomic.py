@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.plan import atomic, hidden
+from meshprep_runtime.plan import atomic
 from meshprep_runtime.plan.atomic import together
 
 
@@ -60,7 +60,7 @@ def both(folder, overwrite=False, meanwhile=lambda: None):
         meanwhile()
 
 
-@pytest.mark.skipif(hidden.fcntl is None, reason="needs locks")
+@pytest.mark.skipif(atomic.fcntl is None, reason="needs locks")
 def test_of_two_runs_with_the_same_names_the_last_has_all(tmp_path, monkeypatch):
     """The other run is ready when this one has given its first file its name."""
 
@@ -184,10 +184,10 @@ def write(path):
 
 
 def left_over(folder):
-    return [name for name in os.listdir(folder) if name.startswith(hidden.PREFIX)]
+    return [name for name in os.listdir(folder) if name.startswith(atomic.PREFIX)]
 
 
-@pytest.mark.skipif(hidden.fcntl is None, reason="needs locks")
+@pytest.mark.skipif(atomic.fcntl is None, reason="needs locks")
 def test_what_a_killed_run_left_goes_with_the_next_run(tmp_path, other):
     write(tmp_path / "ours")
     # That of a living process stays.
@@ -200,10 +200,10 @@ def test_what_a_killed_run_left_goes_with_the_next_run(tmp_path, other):
 
 
 def test_folders_of_other_hosts_and_without_a_lock_stay(tmp_path, other, monkeypatch):
-    (tmp_path / f"{hidden.PREFIX}unlocked").mkdir()
+    (tmp_path / f"{atomic.PREFIX}unlocked").mkdir()
     other.kill()
     other.wait()
-    monkeypatch.setattr(hidden, "_host", lambda: {"elsewhere"})
+    monkeypatch.setattr(atomic, "_host", lambda: {"elsewhere"})
     write(tmp_path / "ours")
     assert len(left_over(tmp_path)) == 2
 
@@ -212,7 +212,7 @@ def test_without_locks_outputs_appear_and_nothing_is_removed(tmp_path, monkeypat
     def refuse(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(hidden.fcntl, "flock", refuse)
+    monkeypatch.setattr(atomic.fcntl, "flock", refuse)
     with together([tmp_path / "a"], overwrite=False) as (staged,):
         staged.write_text("whole")
         write(tmp_path / "b")
@@ -224,7 +224,7 @@ def test_a_folder_that_takes_no_files_is_named(tmp_path, monkeypatch):
     def refuse(**_):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr("meshprep_runtime.plan.hidden.tempfile.mkdtemp", refuse)
+    monkeypatch.setattr("meshprep_runtime.plan.atomic.tempfile.mkdtemp", refuse)
     with (
         pytest.raises(MeshprepError, match=r"a: its folder takes no new files"),
         together([tmp_path / "a"], overwrite=False),

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from meshprep_runtime.plan.noise import CHANCE, Timing
-from meshprep_runtime.plan.tuned import Trial
+from meshprep_runtime.plan.tuned import CHANCE, Timing, Trial
 
 FAST = Timing.of([1.0, 1.1, 1.2, 1.05, 1.4])
 

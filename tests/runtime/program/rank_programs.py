@@ -15,7 +15,7 @@ from meshprep_runtime import (
     run_ranks,
 )
 from meshprep_runtime.kernel.bind import Slot
-from meshprep_runtime.program.reductions import Reductions
+from meshprep_runtime.program.part_loop import Reductions
 
 KERNELS = {loop.name: kernel for kernel, loop in LOOPS.items()}
 PROGRAM = [*KERNELS, "flux", "update", "flux", "mark", "areas", "spread"]

@@ -1,6 +1,6 @@
 """How many values a checkpoint at each call would hold [R14 figure 6.1], and the cheapest call."""
 
-from meshprep_runtime.program.checkpoints.decisions import (
+from meshprep_runtime.program.checkpoints.checkpoints import (
     Decisions,
     calls_to_wait,
     period,

@@ -17,9 +17,8 @@ from stopped_program import LOOPS, begin, chain_of, run, run_chain
 from meshprep.loops.chains import ChainCall, ChainRequest
 from meshprep.pipeline.chains import plan_chains
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, Program
-from meshprep_runtime.program.chains.records import Assign
-from meshprep_runtime.program.chains.reduced import ReducedGlobal
-from meshprep_runtime.program.checkpoints import checkpoints, file
+from meshprep_runtime.program.chains.records import Assign, ReducedGlobal
+from meshprep_runtime.program.checkpoints import checkpoints, generations
 from meshprep_runtime.program.checkpoints.generations import older
 from meshprep_runtime.program.checkpoints.steps import Step, Steps
 from meshprep_runtime.program.dat import make_dat
@@ -93,7 +92,7 @@ def test_stopped_while_a_checkpoint_is_written(plan, path, monkeypatch):
     run(plan, path, 5, every=0.0)
     before = path.read_bytes()
 
-    seal = file._seal
+    seal = generations._seal
 
     def stopped(opened):
         if "+" in opened.mode:
@@ -101,7 +100,7 @@ def test_stopped_while_a_checkpoint_is_written(plan, path, monkeypatch):
         return seal(opened)
 
     with monkeypatch.context() as patch:
-        patch.setattr(file, "_seal", stopped)
+        patch.setattr(generations, "_seal", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(plan, path, 12, every=0.0)
     assert path.read_bytes() == before
@@ -189,7 +188,7 @@ import resource, sys
 import numpy as np
 from meshprep_runtime import MeshprepError, Plan, Program, run_ranks
 from meshprep_runtime.program import fields
-from meshprep_runtime.program.checkpoints.file import Checkpoint
+from meshprep_runtime.program.checkpoints.generations import Checkpoint
 plan = Plan.load({str(path.parent / "plan.h5")!r})
 def save(limit):
     files = Program(plan, checkpoint={str(path)!r}).checkpoints._files
@@ -207,7 +206,7 @@ for limit in range(0, 8000, 200):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert sorted(p.name for p in path.parent.iterdir()) == ["plan.h5", "run.h5"]
-    assert file.read(path).dats[0][-1] == 999
+    assert generations.read(path).dats[0][-1] == 999
 
 
 def test_what_tiles_drop_is_not_saved_and_what_is_zero_takes_no_room(plan, path):

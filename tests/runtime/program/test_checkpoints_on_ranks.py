@@ -10,7 +10,7 @@ from stopped_program import LOOPS, program_of, run
 
 from meshprep_runtime import DistributedError, DistributedPlan, MeshprepError, run_ranks
 from meshprep_runtime.program.checkpoints import generations
-from meshprep_runtime.program.checkpoints.clock import Clock, calls_to_skip
+from meshprep_runtime.program.checkpoints.checkpoints import Clock, calls_to_skip
 from meshprep_runtime.program.checkpoints.generations import older
 from meshprep_runtime.program.vote import ALONE
 

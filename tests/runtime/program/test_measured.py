@@ -3,8 +3,8 @@
 import pytest
 from test_tile_options import Flow
 
-from meshprep_runtime.program.chains import measured, tiling
-from meshprep_runtime.program.chains.measured import LOOPS, TIMED, MeasuredRun
+from meshprep_runtime.program.chains import tiling
+from meshprep_runtime.program.chains.tiling import LOOPS, TIMED, MeasuredRun
 
 
 class Clock:
@@ -32,7 +32,7 @@ class Clock:
 @pytest.mark.parametrize(("tiles", "chosen"), [(0.9, "tiles"), (0.98, LOOPS), (1.2, LOOPS)])
 def test_the_fastest_way_is_taken(monkeypatch, tiles, chosen):
     clock = Clock()
-    monkeypatch.setattr(measured.time, "perf_counter", lambda: clock.now)
+    monkeypatch.setattr(tiling.time, "perf_counter", lambda: clock.now)
     run = MeasuredRun({LOOPS: clock.way(LOOPS, 1.0), "tiles": clock.way("tiles", tiles)})
     for _ in range(2 * (1 + TIMED)):
         assert run.chosen is None

@@ -7,7 +7,7 @@ import pytest
 from random_chains import Case, full, grid_mesh
 
 from meshprep_runtime import Access, Arg, Loop, Program
-from meshprep_runtime.program.chains.source import CallCode, tile_text
+from meshprep_runtime.program.chains.launch import CallCode, tile_text
 
 NAMES = ("areas", "flux", "mark", "update", "areas", "flux", "update")
 

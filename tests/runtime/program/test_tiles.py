@@ -1,7 +1,5 @@
 """Tiles of a chain: what they run and copy, beside plain Python; nothing else is ever read."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,8 +21,8 @@ from random_chains import (
 )
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError
+from meshprep_runtime.cpu import cores
 from meshprep_runtime.plan.chains.tiles import Kept
-from meshprep_runtime.program.chains import threads
 from meshprep_runtime.program.chains.inspect import overlapped
 from meshprep_runtime.program.chains.numbers import number
 from meshprep_runtime.program.chains.owners import (
@@ -201,8 +199,7 @@ def test_tiles_do_not_depend_on_threads(monkeypatch):
     chain = number(random_loops(rng, ["areas", "flux", "spread", "update"] * 2), sizes, maps)
     part, found = owners(chain, rng, 9, chain.owned_sets()), []
     for many in (1, 5):
-        numba = SimpleNamespace(get_num_threads=lambda many=many: many)
-        monkeypatch.setattr(threads, "import_numba", lambda numba=numba: numba)
+        monkeypatch.setattr(cores, "thread_count", lambda many=many: many)
         tiles = overlapped(chain, part)
         chosen = [s.count for s in (*tiles.runs, *tiles.copies.values())]
         tables = [m.table for m in tiles.maps.values()]

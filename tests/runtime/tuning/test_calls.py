@@ -9,8 +9,7 @@ from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial, Tuned
 from meshprep_runtime.tuning import calls
-from meshprep_runtime.tuning.candidates import TuningCandidate
-from meshprep_runtime.tuning.machines import Backend
+from meshprep_runtime.tuning.machines import Backend, TuningCandidate
 
 ADD = Loop("add", "edges", (Arg("res", Access.INC, 1, "f8", "edges->cells", (0, 1)),))
 TEXT = "__device__ void add(double* a, double* b) { a[0] += 1.0; b[0] += 1.0; }"

@@ -7,8 +7,12 @@ import pytest
 from meshprep_runtime import Access, Arg, Loop
 from meshprep_runtime.plan.records import from_json, to_json
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial
-from meshprep_runtime.tuning.candidates import fewer_threads
-from meshprep_runtime.tuning.machines import Backend, variants_on_cpu, variants_on_gpu
+from meshprep_runtime.tuning.machines import (
+    Backend,
+    fewer_threads,
+    variants_on_cpu,
+    variants_on_gpu,
+)
 from meshprep_runtime.tuning.tune import tune
 
 ADD = Loop(

@@ -14,9 +14,8 @@ from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.strategies import hopeless
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
-from meshprep_runtime.tuning.candidates import grid
 from meshprep_runtime.tuning.lookup import processor
-from meshprep_runtime.tuning.machines import Backend, on_gpu, variants_on_cpu, variants_on_gpu
+from meshprep_runtime.tuning.machines import Backend, grid, on_gpu, variants_on_cpu, variants_on_gpu
 from meshprep_runtime.tuning.tune import TuningCandidate, synthetic, tune
 
 HERE = Backend(Machine(CPU, "here", 2), ("hierarchical", "sequential", "two-step"), variants_on_cpu)

@@ -13,20 +13,20 @@ from ..checkpoints.checkpoints import Checkpoints
 from ..checkpoints.steps import Step
 from ..dat import ProgramDat
 from .execute import TiledRun
-from .measured import MeasuredRun
 from .records import (
     Assign,
     Call,
     Record,
     RecordedLoop,
+    ReducedGlobal,
     Watched,
     add_place,
     at_once,
     key_of,
     with_constants,
 )
-from .reduced import ReducedGlobal
 from .tiling import (
+    MeasuredRun,
     TileOptions,
     check_call,
     check_memory,

@@ -12,17 +12,20 @@ from ...kernel.compiler import import_numba
 from ...plan.chains.tiles import TilePlan
 from ..dat import ProgramDat
 from .launch import (
+    LINE,
     Arrays,
+    CallCode,
+    DatCode,
     arrays_of_globals,
     compiled,
     executor_of,
     launch,
     numbered_functions,
     reduce_into,
+    tile_text,
 )
 from .numbers import ChainNumbers
 from .records import Call, Record
-from .source import LINE, CallCode, DatCode, tile_text
 
 
 class TiledRun:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...cpu.cores import on_threads
 from ...errors import MeshprepError
 from ...maps import SetMap, offsets_of
 from ...plan.chains.tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
 from .numbers import ChainArrays, ChainNumbers, MapArrays, chain_arrays
-from .threads import on_threads
 
 
 def overlapped(
@@ -37,8 +37,7 @@ def schedule(
     Without ``kept`` every dat that is written is stored. The tiles have no maps yet: see
     :func:`with_maps`.
     """
-    from .compiled import of_set
-    from .map_numbers import map_arrays
+    from .compiled import map_arrays, of_set
 
     kept = Kept() if kept is None else kept
     arrays = chain_arrays(chain)

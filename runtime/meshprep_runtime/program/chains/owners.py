@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ...cpu.cores import on_threads
 from ...errors import MeshprepError
 from ...maps import SetMap
 from ...plan.model import LoopPlan
 from .numbers import ChainNumbers
-from .threads import on_threads
 
 # What a core of today's processors keeps in its second-level cache.
 CACHE_BYTES = 1 << 20

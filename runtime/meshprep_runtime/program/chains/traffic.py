@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from ...loops import Loop
 from ...maps import SetMap
 from ...plan.chains.tiles import TilePlan
-from ..useful import useful_bytes
+from ..timings import useful_bytes
 
 INDEX_BYTES = 4
 

@@ -1,10 +1,11 @@
 """Checkpoints of a program: each loop, or chain in tiles, runs from here [R14 6.1]."""
 
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,7 @@ from ...plan.model import PlanContent
 from ..dat import ProgramDat, check_own_memory
 from ..distributed import DistributedPlan
 from ..vote import ALONE, together
-from .clock import Clock
-from .decisions import Decisions, calls_to_wait, period
-from .file import Checkpoint
-from .generations import Generations
+from .generations import Checkpoint, Generations
 from .steps import Step, Steps, title_of
 
 # Calls after which a dat that no loop has met is saved all the same.
@@ -168,7 +166,7 @@ class Checkpoints:
             self._begin_at = n + calls_to_wait(last, self._modified, sizes)
         return self._asked or (self._begin_at is not None and n >= self._begin_at)
 
-    def _save(self, pending: Decisions[int], step: Step) -> None:
+    def _save(self, pending: "Decisions[int]", step: Step) -> None:
         # What is zero takes no room, but a new run may have begun with other values.
         now = [*(pending.flagged & step.zero), *pending.before(step.full)]
         if len(self._calls) - self._entry >= WINDOW:
@@ -219,3 +217,103 @@ class Checkpoints:
             target[:] = values.reshape(target.shape)
         self._replay = None
         self._clock.restart()
+
+
+class Clock:
+    """Is asked before every call of a loop, by all ranks before the same ones.
+
+    On several ranks, rank 0 looks at its clock and sends what it saw. The next look is after half
+    of the calls that the time left allows at the pace so far, but not after more calls than there
+    were already: about ``log2(calls)`` messages from one checkpoint to the next.
+
+    ``every`` is in seconds.
+    """
+
+    def __init__(self, every: float, comm: Any) -> None:
+        self._every, self._comm = every, comm
+        self.restart()
+
+    def restart(self) -> None:
+        """Count from here."""
+        self._since, self._calls, self._look_at = time.monotonic(), 0, 1
+
+    def is_due(self) -> bool:
+        """True from the call on at which the time had passed."""
+        self._calls += 1
+        if self._calls < self._look_at:
+            return False
+        passed = time.monotonic() - self._since
+        if self._comm.size > 1:
+            passed = self._comm.bcast(passed, 0)
+            self._look_at = self._calls + calls_to_skip(self._calls, passed, self._every)
+        return passed >= self._every
+
+
+def calls_to_skip(calls: int, passed: float, every: float) -> int:
+    """How many calls need no look at the clock, after so many that took so many seconds."""
+    left = max(every - passed, 0.0)
+    return calls if left >= 2 * passed else int(calls * left / passed / 2)
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Decisions(Generic[K]):
+    """The dats of one checkpoint, decided loop by loop from its entry on.
+
+    A dat that a loop overwrites fully, before anybody has read it, is dropped; another is saved
+    when a loop meets it, since its value is still that of the entry.
+
+    ``modified`` are the dats that some loop has changed since the program began; others are never
+    saved.
+
+    Attributes
+    ----------
+    flagged : set
+        Dats that are not decided yet.
+    """
+
+    def __init__(self, modified: Collection[K]) -> None:
+        self.flagged = set(modified)
+
+    def before(self, full: Mapping[K, bool]) -> list[K]:
+        """Decide the dats of a loop that is about to run.
+
+        ``full`` tells of each dat of the loop whether it overwrites all of it and reads nothing.
+        Gives those that are to be saved now.
+        """
+        met = [dat for dat in full if dat in self.flagged]
+        self.flagged.difference_update(met)
+        return [dat for dat in met if not full[dat]]
+
+
+def period(calls: Sequence[object]) -> int | None:
+    """The least number of calls after which all repeats; None unless two periods are there.
+
+    O(calls^2).
+    """
+    for p in range(1, len(calls) // 2 + 1):
+        if calls[p:] == calls[:-p]:
+            return p
+    return None
+
+
+def saved_values(
+    calls: Sequence[Mapping[K, bool]], modified: Collection[K], sizes: Mapping[K, int]
+) -> int:
+    """What a checkpoint before the first of some calls saves; see :class:`Decisions`."""
+    decisions = Decisions(modified)
+    saved = [dat for full in calls for dat in decisions.before(full)]
+    return sum(sizes[dat] for dat in [*saved, *decisions.flagged])
+
+
+def calls_to_wait(
+    calls: Sequence[Mapping[K, bool]], modified: Collection[K], sizes: Mapping[K, int]
+) -> int:
+    """How many calls to wait for the smallest checkpoint of a period.
+
+    ``calls`` is the last period: for each dat of a call, whether all of it is overwritten.
+    """
+    twice = [*calls, *calls]
+    found = [saved_values([*twice[i:], *calls], modified, sizes) for i in range(len(calls))]
+    return found.index(min(found))

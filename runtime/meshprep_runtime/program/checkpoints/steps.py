@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from ...errors import MeshprepError
 from ...kernel.analysis import reach, stable
 from ...loops import Access, Loop
-from ..chains.records import Assign, Record
-from ..chains.reduced import ReducedGlobal
+from ..chains.records import Assign, Record, ReducedGlobal
 from ..dat import ProgramDat
 
 
