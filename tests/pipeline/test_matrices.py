@@ -203,9 +203,7 @@ def test_a_mesh_in_parts_keeps_no_fixed_dofs(plan):
 
 def test_tiles_made_ahead_have_no_matrices(mesh):
     chain = ChainRequest("c", (ChainCall("stiffness", {}),), (), (), None, "here")
-    with pytest.raises(
-        MeshprepError, match="here: loop 'stiffness' adds to matrix 'K', so"
-    ):
+    with pytest.raises(MeshprepError, match="here: loop 'stiffness' adds to matrix 'K', so"):
         prepare(mesh, [stiffness()], chains=[chain])
 
 

@@ -67,8 +67,8 @@ def write_nastran(path: str, mesh: Any) -> None:
         _check_width(ids, _SMALL)
     _check_width(mesh.point_data.get("nastran:ref", ()), _LARGE)
     meshio.nastran.write(path, mesh)
-    cards = Path(path).read_text().replace("\nCBAR", "\nCROD")
-    Path(path).write_text(cards)
+    cards = Path(path).read_text(encoding="utf-8").replace("\nCBAR", "\nCROD")
+    Path(path).write_text(cards, encoding="utf-8")
 
 
 def _check_width(numbers: Any, characters: int) -> None:

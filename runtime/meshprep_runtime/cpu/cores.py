@@ -58,7 +58,7 @@ def _affinity() -> int:
 def _quota(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
     """Seconds of processor time a second: the least that a control group of the process allows."""
     try:
-        lines = own.read_text().splitlines()
+        lines = own.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:  # another system
         return inf
     least = inf
@@ -80,10 +80,10 @@ def _quota_of(group: Path) -> float:
     """Of one control group, of version 2 (one file) or 1 (two)."""
     try:
         if (group / "cpu.max").is_file():
-            quota, period = (group / "cpu.max").read_text().split()
+            quota, period = (group / "cpu.max").read_text(encoding="ascii").split()
         else:
             names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-            quota, period = ((group / name).read_text().strip() for name in names)
+            quota, period = ((group / name).read_text(encoding="ascii").strip() for name in names)
         return float(quota) / float(period) if float(quota) > 0 else inf
     except (OSError, ValueError):  # no such file, or "max"
         return inf

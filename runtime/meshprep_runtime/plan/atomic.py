@@ -287,5 +287,5 @@ def _host() -> set[str]:
     """What names this machine: containers have names of their own, and share the boot."""
     names = {socket.gethostname()}
     with suppress(OSError):
-        names.add(_BOOT.read_text().strip())
+        names.add(_BOOT.read_text(encoding="ascii").strip())
     return names

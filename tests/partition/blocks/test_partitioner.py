@@ -9,6 +9,7 @@ from numba import get_num_threads, set_num_threads
 from meshprep.io.generate import generate
 from meshprep.mesh.incidence import stack
 from meshprep.partition import BlockProblem, blocks_of, loads, partition
+from meshprep.partition.blocks import partitioner
 from meshprep.partition.blocks.geometry import Geometry, block_count
 from meshprep.partition.blocks.reconnect import count_components
 from meshprep.partition.blocks.search import AFTER_DISTANCES, Search
@@ -103,14 +104,17 @@ def test_tetrahedra_without_coordinates_are_ahead_of_metis(check_blocks):
     assert reuse(table, len(points), ours) > 1.01 * reuse(table, len(points), theirs)
 
 
-def test_blocks_of_a_tree_stay_in_pieces_where_these_load_less(check_blocks):
+@pytest.mark.parametrize("seed", [1, 3])
+def test_blocks_of_a_tree_stay_in_pieces_where_these_load_less(check_blocks, monkeypatch, seed):
     random = np.random.default_rng(1)
     parents = [random.integers(max(0, k - 40), k) for k in range(1, 8_000)]
     table = np.stack([np.arange(1, 8_000), parents], axis=1).astype(np.int32)
-    blocks = partition(BlockProblem(table, 8_000, 64, seed=3), "blocks")
+    blocks = partition(BlockProblem(table, 8_000, 64, seed=seed), "blocks")
     check_blocks(blocks, len(table), 64)
-    # 8,261 where pieces are joined to other blocks
-    assert blocks.notes["loads"] < 8_258
+    # pieces are joined to other blocks, whatever it costs
+    monkeypatch.setattr(partitioner, "WORTH_HEALING", np.inf)
+    joined = partition(BlockProblem(table, 8_000, 64, seed=seed), "blocks")
+    assert blocks.notes["loads"] < joined.notes["loads"]
 
 
 def test_hexes_without_coordinates_are_ahead_of_metis(hex_nodes, check_blocks):
