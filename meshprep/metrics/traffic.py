@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.cuda.strategies import WARP
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.loops import CONFLICTING, Access, Arg, Loop
-from meshprep_runtime.maps import SetMap, offsets_of, run_offset
+from meshprep_runtime.maps import SetMap, offsets_of, read_only, run_offset
 from meshprep_runtime.plan import Staging, Variant
 from meshprep_runtime.plan.matrices import plain_args
 
@@ -375,7 +375,8 @@ def staged_units(staging: Staging, width: int, nbytes: int) -> Int64s:
     """:func:`aligned_units` of staging lists, each counted once: figures often ask for the same."""
     known = _COUNTED.setdefault(staging, {})
     if (width, nbytes) not in known:
-        known[width, nbytes] = aligned_units(staging.points, staging.point_offset, width, nbytes)
+        lists = read_only(staging.points), read_only(staging.point_offset)
+        known[width, nbytes] = aligned_units(*lists, width, nbytes)
     return known[width, nbytes]
 
 

@@ -47,7 +47,7 @@ _HOME = {
     **{"Ordering": "ordering", "ParLoop": "loop", "SetMap": "maps"},
     **{
         "Chain": "program.chains.chain",
-        "ReducedGlobal": "program.chains.reduced",
+        "ReducedGlobal": "program.chains.records",
         "DistributedPlan": "program.distributed",
         "Program": "program.program",
         "ProgramDat": "program.dat",

@@ -1,6 +1,5 @@
 """Kernels: compiled with all they reach, never stale, and explained when they do not compile."""
 
-import re
 from collections import Counter, namedtuple
 from types import ModuleType
 
@@ -217,7 +216,7 @@ def test_what_is_kept_is_bounded(plan, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_reduction_has_one_parallel_region_and_no_messages(slow, monkeypatch):
+def test_a_reduction_has_no_parallel_region_and_no_messages(slow, monkeypatch):
     """numba makes a region and the text of a message of a slice that is filled: three seconds."""
 
     def total(v, sums):
@@ -240,7 +239,7 @@ def test_a_reduction_has_one_parallel_region_and_no_messages(slow, monkeypatch):
     assert [times[name] for name in ("run", "elements", "total")] == [1, 1, 1]
     run = next(one for one in begun if one.py_func.__name__ == "run")
     code = run.inspect_llvm(run.signatures[0])
-    assert len(set(re.findall(r"__numba_parfor_gufunc_0x[0-9a-f]+", code))) == 1
+    assert "__numba_parfor_gufunc" not in code
     assert "unicode" not in code
 
 
