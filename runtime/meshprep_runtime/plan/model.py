@@ -173,6 +173,30 @@ class Variant:
 
 
 @dataclass(frozen=True, eq=False)
+class Ranges:
+    """Ranges of places for the threads of a CPU, in the order in which they are begun.
+
+    Parameters
+    ----------
+    offset : (n_ranges + 1,) int64
+        Range ``r`` holds places ``offset[r]`` to ``offset[r + 1] - 1``, as those of a variant.
+    order : (n_ranges,) int32
+        The range that is begun at each turn.
+    wait_offset : (n_ranges + 1,) int64
+        The range of turn ``i`` begins when those of turns
+        ``waits[wait_offset[i]:wait_offset[i + 1]]`` are done.
+    waits : (n_waits,) int32
+        Turns, each lower than the one that waits. Any two ranges that write a common point are a
+        turn and one that waits for it.
+    """
+
+    offset: NDArray[np.int64]
+    order: NDArray[np.int32]
+    wait_offset: NDArray[np.int64]
+    waits: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
 class LoopPlan:
     """A loop as a solver runs it: what ``ParLoop`` takes.
 
@@ -193,6 +217,9 @@ class LoopPlan:
     matrices : mapping of matrix name to MatrixPlan
         Those that the loop adds to. Of a matrix that is not here, the loop stores the matrices of
         the elements, a row each.
+    ranges : Ranges or None
+        In what pieces, and in which order, the threads of a CPU run the loop; None where the file
+        is older than these.
     """
 
     loop: Loop
@@ -203,6 +230,7 @@ class LoopPlan:
     tuned: tuple[Tuned, ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
     matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
+    ranges: Ranges | None = None
 
     def __post_init__(self) -> None:
         name_entries(self, sizes="set", maps="map", variants="variant", matrices="matrix")

@@ -1,0 +1,133 @@
+"""Ranges of elements for the threads of a CPU, each with those that it waits for."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..maps import distinct, rows_of_entries, run_offset
+from .model import LoopPlan, Ranges, Variant
+
+# Elements of a range, at least and at most: with fewer, counters cost; with more, one thread waits
+# for the last range of another.
+LEAST, MOST = 2048, 8192
+# A set of few elements is cut into so many ranges, if they are large enough.
+SEVERAL = 8
+# Ranges that write the points of more others than this have no locality to lose: larger ones.
+NEIGHBOURS = 32
+# A range comes so many places after those that it waits for, so that these are done by then.
+LAG = 2
+
+
+def ranges_for(plan: LoopPlan, cuts: Sequence[int] = ()) -> Ranges:
+    """Ranges of a loop, of whole blocks of its default variant.
+
+    Ranges that write a common point run one after the other, in the order of their colours, and
+    nearly in that of the set, so that it is read once and not once a colour. The order is the same
+    for one thread and for several, and so are the bits of all sums.
+
+    Parameters
+    ----------
+    plan : LoopPlan
+    cuts : sequence of int
+        Places, ascending, that no range crosses; the ranges before a cut run before those behind
+        it. A part of a mesh has the ends of its core and of its owned elements.
+
+    Notes
+    -----
+    O(n) for n places. Where a range meets many others, as in an order without locality, ranges
+    grow, in the end to one: threads would only wait for each other.
+    """
+    variant = plan.variants.get(plan.default)
+    n = plan.sizes[plan.loop.over]
+    size = min(MOST, max(LEAST, n // SEVERAL // 256 * 256))
+    while True:
+        offset = _cut(n, size, variant, cuts)
+        pairs = _meeting(plan, variant, offset)
+        if pairs is not None:
+            return _in_order(offset, pairs, np.searchsorted(cuts, offset[:-1], side="right"))
+        size *= 2
+
+
+def _cut(
+    n: int, size: int, variant: Variant | None, cuts: Sequence[int]
+) -> NDArray[np.int64]:
+    """Ends of ranges of about ``size`` places, at ends of blocks where there are blocks."""
+    wanted = run_offset(n, size)
+    if variant is not None and variant.n_blocks:
+        ends = variant.block_offset
+        wanted = ends[np.minimum(np.searchsorted(ends, wanted), ends.size - 1)]
+    return np.unique(np.concatenate([[0, n], wanted, np.minimum(cuts, n)])).astype(np.int64)
+
+
+def written_points(
+    plan: LoopPlan, variant: Variant | None
+) -> Iterator[tuple[NDArray[np.int32], int]]:
+    """The points that each place writes through each map, ``(n, columns)``, and how many there are.
+
+    Columns of several maps into one set come together.
+    """
+    columns: dict[str, list[NDArray[np.int32]]] = {}
+    for name, written in plan.loop.conflict_columns.items():
+        table = plan.maps[name].table
+        found = table if len(written) == table.shape[1] else table[:, written]
+        columns.setdefault(plan.maps[name].to_set, []).append(found)
+    for to_set, tables in columns.items():
+        table = np.concatenate(tables, axis=1) if len(tables) > 1 else tables[0]
+        if variant is not None:
+            table = variant.by_place(table)
+        yield table, plan.rows_of(to_set)
+
+
+def _meeting(
+    plan: LoopPlan, variant: Variant | None, offset: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """``(pairs, 2)``: ranges that write a common point, the lower first; None for too many."""
+    count = offset.size - 1
+    of_place, keys = rows_of_entries(offset), [np.zeros(0, np.int64)]
+    for table, n_points in written_points(plan, variant):
+        least, most = np.full(n_points, count, np.int32), np.zeros(n_points, np.int32)
+        for column in table.T:
+            np.minimum.at(least, column, of_place)
+            np.maximum.at(most, column, of_place)
+        shared = (least < most)[table]
+        met = table[shared].astype(np.int64) * count + np.broadcast_to(
+            of_place[:, None], table.shape
+        )[shared]
+        point, of_range = np.divmod(distinct(met), count)
+        for step in range(1, point.size):
+            same = point[step:] == point[:-step]
+            if not same.any():
+                break
+            if step > NEIGHBOURS and count > 1:
+                return None
+            keys.append(distinct(of_range[:-step][same] * count + of_range[step:][same]))
+    pairs = distinct(np.concatenate(keys))
+    if pairs.size > NEIGHBOURS * count:
+        return None
+    return np.stack(np.divmod(pairs, max(count, 1)), axis=1)
+
+
+def _in_order(
+    offset: NDArray[np.int64], pairs: NDArray[np.int64], part: NDArray[np.intp]
+) -> Ranges:
+    """The ranges in the order in which they run, ``part`` after ``part``, and what each awaits."""
+    count = offset.size - 1
+    met: list[list[int]] = [[] for _ in range(count)]
+    for low, high in pairs.tolist():
+        if part[low] == part[high]:
+            met[high].append(low)
+            met[low].append(high)
+    colour = np.zeros(count, np.int64)
+    for r in range(count):
+        taken = {int(colour[x]) for x in met[r] if x < r}
+        colour[r] = next(c for c in range(len(taken) + 1) if c not in taken)
+    key = np.arange(count)
+    for r in np.argsort(colour, kind="stable"):
+        key[r] = max([key[r], *(key[x] + LAG for x in met[r] if colour[x] < colour[r])])
+    order = np.lexsort((colour, key, part))
+    place = np.argsort(order)
+    ends = np.sort(place[pairs], axis=1)
+    ends = ends[np.lexsort((ends[:, 0], ends[:, 1]))]
+    wait_offset = np.searchsorted(ends[:, 1], np.arange(count + 1)).astype(np.int64)
+    return Ranges(offset, order.astype(np.int32), wait_offset, ends[:, 0].astype(np.int32))
