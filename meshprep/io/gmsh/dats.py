@@ -17,7 +17,6 @@ from ...mesh.assemble import GroupTable
 from .info import COPY, GROUPS, INTEGERS, MARK, NAME, REALS, RESERVED, SECTION, STRINGS
 from .numbering import Lookup, make_lookup
 from .raw import RawField
-from .types import TO_MEMORY
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,35 +176,15 @@ def _pieces(
         # values of no element belong to the last type
         if not mine.size and (cell.size or c is not cells[-1]):
             continue
-        for rows, values in _values(f, mark, c, mine, name):
-            row = cell[rows] - np.int32(begin)
-            yield _dat(name, names[c.name], len(c.nodes), row, values, attrs)
+        row = cell[mine] - np.int32(begin)
+        values = _shaped(f.values[mine], mark, name)
+        yield _dat(name, names[c.name], len(c.nodes), row, values, attrs)
 
 
-def _values(
-    f: RawField, mark: SectionMark, cells: FileCells, mine: NDArray[np.int64], name: str
-) -> Iterator[tuple[NDArray[np.int64], NDArray]]:
-    """The rows of one type; values at the nodes of elements by how many nodes they are for."""
-    if f.section != "ElementNodeData":
-        yield mine, _shaped(f.values[mine], mark, name)
-        return
-    c = f.integers[1]
-    start = np.concatenate([[0], np.cumsum(f.row_nodes * c)])
-    for k in np.unique(f.row_nodes[mine]) if mine.size else [cells.nodes.shape[1]]:
-        rows = mine[f.row_nodes[mine] == k]
-        values = f.values[start[rows][:, None] + np.arange(k * c)].reshape(rows.size, k, c)
-        if cells.name in TO_MEMORY and k == cells.nodes.shape[1]:
-            values = values[:, TO_MEMORY[cells.name]]
-        flat = _shaped(values.reshape(rows.size * k, c), mark, name, (c,))
-        yield rows, flat.reshape(rows.size, k, *flat.shape[1:])
-
-
-def _shaped(
-    values: NDArray[np.float64], mark: SectionMark, name: str, shape: tuple[int, ...] | None = None
-) -> NDArray:
+def _shaped(values: NDArray[np.float64], mark: SectionMark, name: str) -> NDArray:
     """Values of the shape and type that they had before they were written."""
     if mark.dtype is None:
-        return values.reshape(len(values), *(mark.shape if shape is None else shape))
+        return values.reshape(len(values), *mark.shape)
     n = int(np.prod(mark.shape, dtype=np.int64))
     out = np.ascontiguousarray(values[:, :n]).reshape(len(values), *mark.shape)
     with np.errstate(over="ignore", invalid="ignore"):

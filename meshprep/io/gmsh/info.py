@@ -12,7 +12,7 @@ VERSIONS = ("2.2", "4.1")
 KEPT_SECTIONS = ("Comments", "InterpolationScheme", "Parametrizations")
 # Those of them that are text in every mode and the same in every version.
 PORTABLE_SECTIONS = ("Comments", "InterpolationScheme")
-ENTITY_DIM, ENTITY_TAG, PARAMETRIC = "gmsh:entity_dim", "gmsh:entity_tag", "gmsh:parametric"
+ENTITY_DIM, ENTITY_TAG = "gmsh:entity_dim", "gmsh:entity_tag"
 PERIODIC = "gmsh:periodic"
 # Names that mean something else on a mesh: values of such a name carry it in this attribute.
 RESERVED = ("label", "coordinates")

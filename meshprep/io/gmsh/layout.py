@@ -16,7 +16,6 @@ from .info import (
     ENTITY_DIM,
     ENTITY_TAG,
     KEPT_SECTIONS,
-    PARAMETRIC,
     PERIODIC,
     PORTABLE_SECTIONS,
     RESERVED,
@@ -53,7 +52,6 @@ class FileLayout:
     cell_label: dict[str, NDArray[np.int64]]  # by set, (n,)
     # Where the file has a place for them.
     node_entity: NodeEntity | None
-    parametric: Dat | None
     lost: tuple[str, ...]  # what is written nowhere
 
 
@@ -78,10 +76,9 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     placed = [*entity.values(), *partition.values(), *physical.values()]
     tags = tuple(t for t in mesh.tags if not any(t is p for p in placed))
     dats = tuple(d for d in mesh.dats if (d.name, d.set) != ("coordinates", "nodes"))
-    node_entity, parametric = _node_entity(mesh) if version == "4.1" else (None, None)
+    node_entity = _node_entity(mesh) if version == "4.1" else None
     if node_entity is not None:
         dats = tuple(d for d in dats if d.set != "nodes" or d.name not in (ENTITY_DIM, ENTITY_TAG))
-    dats = tuple(d for d in dats if d is not parametric)
     labels = {d.set: d for d in dats if d.name == "label" and d.set in {"nodes", *held}}
     dats = tuple(d for d in dats if not any(d is x for x in labels.values()))
     kept_tags = tuple(t for t in tags if not any(_tag_problems(t, held)))
@@ -101,7 +98,7 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     lost += _section_losses(mesh, version, binary)
     return FileLayout(
         *(cells, physical, entity, partition, name, kept_tags, kept_dats),
-        *(node_label, cell_label, node_entity, parametric, tuple(dict.fromkeys(lost))),
+        *(node_label, cell_label, node_entity, tuple(dict.fromkeys(lost))),
     )
 
 
@@ -156,12 +153,12 @@ def _is_entity(t: Tag) -> bool:
 
 
 def _is_partition(t: Tag, version: str) -> bool:
-    """In MSH 4.1 the partitions of a cell come before those where it is a ghost, each once."""
+    """In MSH 4.1 partitions are positive; in 2.2 a cell is a ghost in negative ones."""
     if not _fits_int(t.group_id) or t.names:
         return False
     rows = [t.groups(r) for r in _several(t)]
-    return version == "2.2" or all(
-        list(g) == sorted(g, key=lambda i: i < 0) and len(set(g)) == len(g) for g in rows
+    return version == "2.2" or (
+        bool((t.group_id > 0).all()) and all(len(set(g)) == len(g) for g in rows)
     )
 
 
@@ -212,28 +209,19 @@ def _attribute_problems(d: Dat) -> list[str]:
     return [f"attribute '{k}' of values '{d.name}'" for k in d.attrs if k not in ATTRIBUTES]
 
 
-def _node_entity(mesh: Mesh) -> tuple[NodeEntity | None, Dat | None]:
-    """Entities of the nodes and parametric coordinates, where the blocks of MSH 4.1 can say so."""
+def _node_entity(mesh: Mesh) -> NodeEntity | None:
+    """Entities of the nodes, where the blocks of MSH 4.1 can say so."""
     found = [mesh.dat(name, "nodes") for name in (ENTITY_DIM, ENTITY_TAG)]
     dim, tag = found
     if dim is None or tag is None:
-        return None, None
+        return None
     for d in (dim, tag):
         if d.index is not None or d.values.ndim != 1 or d.values.dtype.kind not in "iu":
-            return None, None
+            return None
         low, high = (0, 3) if d is dim else (-INT_LIMIT, INT_LIMIT)
         if d.values.size and not (low <= d.values.min() and d.values.max() <= high):
-            return None, None
-    return (dim.values, tag.values), _parametric(mesh, dim.values)
-
-
-def _parametric(mesh: Mesh, dim: NDArray[np.integer]) -> Dat | None:
-    d = mesh.dat(PARAMETRIC, "nodes")
-    if d is None or d.values.shape[1:] != (3,) or d.values.dtype != np.float64:
-        return None
-    rows = dim if d.index is None else dim[d.index]
-    unused = np.arange(3) >= rows[:, None]
-    return None if d.values[unused].any() else d
+            return None
+    return dim.values, tag.values
 
 
 def _labels(

@@ -60,7 +60,7 @@ def write_file(
             _write_notes(sink, [*notes, *_notes(layout, assignment, version), *numbers])
             _write_kept(sink, mesh, version, binary)
             labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}
-            write_fields(sink, layout, labels, {c.set.name: c.set for c in cells})
+            write_fields(sink, layout, labels)
     except OSError as error:
         raise MeshprepError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
 

@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...mesh import Dat, ElementSet, Tag
-from ...mesh.cells import node_count
+from ...mesh import Dat, Tag
 from .emit import GmshWriter
-from .info import GROUPS, INTEGERS, MARK, NAME, REALS, SECTION, STRINGS
+from .info import GROUPS, INTEGERS, MARK, NAME, REALS, STRINGS
 from .layout import TEXT_LIMIT, FileLayout
-from .types import TO_FILE
 
 # The largest whole number that doubles hold as all below.
 EXACT = 2**53
@@ -20,15 +18,12 @@ COMPONENTS = (1, 3, 9)
 
 
 def write_fields(
-    sink: GmshWriter,
-    layout: FileLayout,
-    labels: Mapping[str, NDArray[np.int64]],
-    sets: Mapping[str, ElementSet],
+    sink: GmshWriter, layout: FileLayout, labels: Mapping[str, NDArray[np.int64]]
 ) -> None:
     """Write all values, one section for those of one name and header; then the tags."""
     sections: dict[Any, list[Dat]] = {}
     for d in layout.dats:
-        key = (_header(d), d.values.dtype.str, _row_shape(d), _count_of(d))
+        key = (_header(d), d.values.dtype.str, d.values.shape[1:])
         group = sections.setdefault(key, [])
         # A second dat of one name on a set is a section of its own.
         if any(x.set == d.set for x in group):
@@ -36,51 +31,32 @@ def write_fields(
         else:
             group.append(d)
     for group in sections.values():
-        _write_dats(sink, group, labels, sets)
+        _write_dats(sink, group, labels)
     for tag in layout.tags:
         _write_tag(sink, tag, labels[tag.set])
 
 
 def _header(d: Dat) -> tuple[Any, ...]:
     """Section, name and tags, as they were read or as Gmsh expects them."""
-    section = "NodeData" if d.set == "nodes" else "ElementData"
-    if _is_by_node(d):
-        section = "ElementNodeData"
     return (
-        section,
+        "NodeData" if d.set == "nodes" else "ElementData",
         (str(d.attrs.get(NAME, d.name)), *d.attrs.get(STRINGS, ())),
         tuple(d.attrs.get(REALS, (0.0,))),
         tuple(d.attrs.get(INTEGERS, (0,))),
     )
 
 
-def _is_by_node(d: Dat) -> bool:
-    wanted = d.attrs.get(SECTION) == "ElementNodeData"
-    return wanted and d.set != "nodes" and d.values.ndim >= 3
-
-
-def _count_of(d: Dat) -> int:
-    return d.values.shape[1] if _is_by_node(d) else 0
-
-
-def _row_shape(d: Dat) -> tuple[int, ...]:
-    return tuple(d.values.shape[2:] if _is_by_node(d) else d.values.shape[1:])
-
-
 def _write_dats(
     sink: GmshWriter,
     group: Sequence[Dat],
     labels: Mapping[str, NDArray[np.int64]],
-    sets: Mapping[str, ElementSet],
 ) -> None:
     section, strings, reals, integers = _header(group[0])
-    shape, dtype = _row_shape(group[0]), group[0].values.dtype
+    shape, dtype = group[0].values.shape[1:], group[0].values.dtype
     n = int(np.prod(shape, dtype=np.int64))
     filled = next((c for c in COMPONENTS if n <= c), n)
-    width = max(n if section == "ElementNodeData" else filled, 1)
+    width = max(filled, 1)
     plain = dtype == np.float64 and shape == (() if width == 1 else (width,))
-    if section == "ElementNodeData":
-        plain = dtype == np.float64 and len(shape) == 1 and n > 0
     own = len(strings)
     if not plain:
         marked = f"{MARK}dat {own} {dtype.newbyteorder('<').str} {','.join(map(str, shape))},"
@@ -89,27 +65,13 @@ def _write_dats(
     _write_header(sink, section, strings, reals, (integers[0], width, entries, *integers[1:]))
     for d in group:
         label = labels[d.set] if d.index is None else labels[d.set][d.index]
-        if section == "ElementNodeData":
-            _write_by_node(sink, d, label, width, str(sets[d.set].cell_type))
-        else:
-            sink.rows(label.reshape(-1, 1), _padded(d.values, n, width))
+        sink.rows(label.reshape(-1, 1), _padded(d.values, n, width))
     sink.end(section)
 
 
 def _padded(values: NDArray, n: int, width: int) -> NDArray:
     flat = values.reshape(len(values), n)
     return flat if n == width else np.pad(flat, ((0, 0), (0, width - n)))
-
-
-def _write_by_node(
-    sink: GmshWriter, d: Dat, label: NDArray[np.int64], width: int, cell_type: str
-) -> None:
-    m, k = d.values.shape[:2]
-    values = d.values.reshape(m, k, -1) if d.values.size else np.zeros((m, k, width))
-    if cell_type in TO_FILE and k == node_count(cell_type):
-        values = values[:, TO_FILE[cell_type]]
-    ints = np.stack([label, np.full(m, k, dtype=np.int64)], axis=1)
-    sink.rows(ints, values.reshape(m, k * width))
 
 
 def _write_header(
