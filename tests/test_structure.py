@@ -17,7 +17,7 @@ FOLDERS = {
     "meshprep_cli": ROOT / "cli",
     "meshprep_cuda_check": ROOT / "cuda-check",
 }
-MOST_ENTRIES, MOST_LINES, MOST_PARAMETERS, MOST_LINES_OF_FUNCTION = 12, 400, 8, 40
+MOST_ENTRIES, MOST_LINES, MOST_PARAMETERS, MOST_LINES_OF_FUNCTION = 12, 500, 8, 40
 # What is compiled as one, and is slower in parts.
 COMPILED = {"kernel", "helper", "inlined"}
 

@@ -19,7 +19,7 @@ from ..mesh import Dat, Mesh, Tag
 from ..mesh.cells import shape_of
 from . import graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
-from .gmsh.info import ENTITY_DIM, ENTITY_TAG
+from .gmsh.layout import ENTITY_DIM, ENTITY_TAG
 from .outputs import check_targets
 from .registry import Format, find
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from meshprep_runtime.errors import MeshprepError, printable
 from meshprep_runtime.plan.atomic import together
 
-from ..io.gmsh.info import ENTITY_DIM, ENTITY_TAG
+from ..io.gmsh.layout import ENTITY_DIM, ENTITY_TAG
 from ..io.outputs import check_targets
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh

@@ -26,8 +26,7 @@ from pathlib import Path
 
 from ...mesh import Mesh
 from ..registry import Format
-from .info import target
-from .layout import losses
+from .layout import losses, target
 
 __all__ = ["FORMAT", "losses", "read", "write"]
 

@@ -10,10 +10,9 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, IndexList, Mesh
 from ...mesh.assemble import Block, GroupTable, assemble, set_names
-from .dats import FileCells, field_values
-from .info import ENTITY_DIM, ENTITY_TAG, PERIODIC
-from .merge2 import merge_copies, one_each
-from .numbering import Lookup, distinct, distinct_lists, is_range
+from .fields import FileCells, field_values
+from .layout import ENTITY_DIM, ENTITY_TAG, PERIODIC
+from .numbering import Lookup, distinct, distinct_lists, is_range, merge_copies, one_each
 from .raw import RawCells, RawElements, RawMesh, RawNodes
 from .scan import MODES, GmshCursor
 from .types import DIMS, NAME_OF, TO_MEMORY

@@ -18,8 +18,7 @@ from ...kernels import Float64s, Int32s, Int64s, kernel
 from ...kernels.parallel import each, pieces
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
-from .info import source
-from .layout import CellBlock, FileLayout, NodeEntity
+from .layout import CellBlock, FileLayout, NodeEntity, source
 from .numbering import Distinct, constant, distinct, distinct_pairs
 from .raw import Entity
 

@@ -13,7 +13,7 @@ from ...kernels.parallel import each, pieces
 from ...mesh import Mesh
 from . import read2, read4, sections
 from .build import build
-from .info import KEPT_SECTIONS
+from .layout import KEPT_SECTIONS
 from .numbering import Lookup, make_lookup
 from .raw import RawField, RawMesh, RawNodes
 from .scan import GmshCursor, read_format

@@ -14,15 +14,22 @@ from ...mesh.cells import shape_of
 from ..text.tokens import ASCII, LITTLE
 from .emit import GmshWriter
 from .entities import EntityAssignment, FileContent, keep_entities, row_lists, split_entities
-from .info import source, target
-from .layout import INT_LIMIT, CellBlock, FileLayout, find_layout, is_text, keeps_section
-from .merge2 import merge_copies
-from .numbering import constant, is_range, unused
+from .fields import write_fields
+from .layout import (
+    INT_LIMIT,
+    CellBlock,
+    FileLayout,
+    find_layout,
+    is_text,
+    keeps_section,
+    source,
+    target,
+)
+from .numbering import constant, is_range, merge_copies, unused
 from .raw import RawCells
 from .sections import NOTES_SECTION, NOTES_VERSION, periodic_links
 from .types import NUMBER_OF, TO_FILE
 from .write4 import write4
-from .write_fields import write_fields
 
 
 def write_file(

@@ -10,8 +10,7 @@ from meshprep_runtime.maps import read_only
 from ...mesh import Mesh
 from .emit import GmshWriter
 from .entities import EntityAssignment, FileContent
-from .info import source
-from .layout import CellBlock, FileLayout
+from .layout import CellBlock, FileLayout, source
 from .raw import Entity
 from .sections import periodic_links
 
