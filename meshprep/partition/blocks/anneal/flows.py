@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float32s, Float64s, Int32s, Int64s, helper
-from ...kernels.arrays import scan_offsets
-from ...kernels.graphs import breadth_first
-from .counts import Counts
+from ....kernels import Float32s, Float64s, Int32s, Int64s, helper
+from ....kernels.arrays import scan_offsets
+from ....kernels.graphs import breadth_first
+from ..counts import Counts
 from .moves import INSIDE
 
 # Steps of conjugate gradients at most: so many blocks away a surplus is felt.

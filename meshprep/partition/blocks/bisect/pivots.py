@@ -8,11 +8,11 @@ embedding: Harel and Koren, Graph Drawing 2002).
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import Float64s, Int32s, Int64s, kernel
-from ...kernels.arithmetic import principal_axes
-from ...kernels.graphs import breadth_first
-from ...kernels.parallel import each, pieces
-from ...mesh.incidence import Csr
+from ....kernels import Float64s, Int32s, Int64s, kernel
+from ....kernels.arithmetic import principal_axes
+from ....kernels.graphs import breadth_first
+from ....kernels.parallel import each, pieces
+from ....mesh.incidence import Csr
 
 PIVOTS = 10
 DIMENSIONS = 3
