@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -248,10 +249,10 @@ class Launch:
     def bound(self, given: Sequence[NDArray[Any]]) -> Callable[[], None]:
         """A call with these arrays."""
         if not self.form or self._globals:
-            return lambda: self.run(given)
+            return partial(self.run, given)
         n = self._schedule.n_turns
         steps, alone = self._steps(self._schedule.whole, given), self._steps(self._alone, given)
-        return lambda: self._team.run(n, steps, alone)
+        return partial(self._team.run, n, steps, alone)
 
     def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[Step]:
         parts = _parts(self._globals, given, len(turns[1]))
