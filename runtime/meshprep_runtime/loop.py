@@ -255,6 +255,16 @@ class ParLoop:
         return self._wanted if self._executor is None else self._way()[0]
 
     @property
+    def form(self) -> str:
+        """The form of the code of a call on a CPU, ``"rows"``, ``"local"`` or ``"chunk"``.
+
+        Empty while it is being found out, in the first calls.
+        """
+        if self._executor is None:
+            return ""
+        return self._executor.form(self._way())
+
+    @property
     def on_gpu(self) -> Choice:
         """Strategy, variant, commit and threads of a call with arrays of the current GPU."""
         return self._gpu.choice()

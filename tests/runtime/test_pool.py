@@ -165,8 +165,8 @@ def test_pieces_of_a_loop_are_compared_by_their_size(machine):
     team, machine.one, machine.two = Team(), 30e-6, 10e-6
     assert taken(machine, team, 100, ranges=2) == 0
     machine.one, machine.two = 3e-3, 1.6e-3
-    taken(machine, team, SETTLED, SOON, ranges=200)
-    assert taken(machine, team, SOON - 1, ranges=200) == SOON - 1
+    taken(machine, team, SETTLED, ranges=200)
+    assert taken(machine, team, SOON - 1, 200) == SOON - 1
 
 
 def test_no_more_threads_than_asked_for(machine):

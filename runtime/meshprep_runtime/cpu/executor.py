@@ -130,6 +130,10 @@ class Executor:
             ready = self._ready[way] = self._prepare(way, arrays, form)
         return ready
 
+    def form(self, way: StrategyAndVariant) -> str:
+        """The form that was found to be the fastest, or is the only one; empty before."""
+        return self._ready[way].form if way in self._ready else ""
+
     def schedule(self, way: StrategyAndVariant) -> Schedule:
         """In which order a strategy runs the elements."""
         if way not in self._schedules:
