@@ -15,7 +15,6 @@ from ..kernel.analysis import takes_single
 from ..kernel.bind import Slot
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
-from ..loops import Access
 from ..plan import LoopPlan, Variant
 from .elements import ElementCode
 from .forms import forms
