@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -62,14 +62,17 @@ class _LastCall:
     A third of the time that it takes to check them.
     """
 
-    __slots__ = ("_names", "_seen", "run")
+    __slots__ = ("forms", "names", "run", "written")
 
-    def __init__(self, arrays: Mapping[str, Any], run: Callable[[], None]) -> None:
-        self._names, self.run = [*arrays], run
-        self._seen = [
-            (v, v.shape, v.dtype, v.flags.writeable) if type(v) is np.ndarray else (v, None, v, v)
+    def __init__(
+        self, arrays: Mapping[str, Any], slots: Sequence[Slot], run: Callable[[], None]
+    ) -> None:
+        self.names, self.run = [*arrays], run
+        self.forms = [
+            (v, v.shape, v.dtype) if type(v) is np.ndarray else (v, None, None)
             for v in arrays.values()
         ]
+        self.written = [arrays[s.name] for s in slots if s.written]
 
     @staticmethod
     def can_keep(arrays: Mapping[str, Any]) -> bool:
@@ -78,20 +81,14 @@ class _LastCall:
 
     def fits(self, arrays: Mapping[str, Any]) -> bool:
         """True for the same arrays in the same form, under the same names."""
-        if [*arrays] != self._names:
+        if [*arrays] != self.names:
             return False
-        for value, (last, shape, dtype, writeable) in zip(
-            arrays.values(), self._seen, strict=True
-        ):
+        for value, (last, shape, dtype) in zip(arrays.values(), self.forms):  # noqa: B905
             if value is not last:
                 return False
-            if shape is not None:
-                flags = value.flags
-                if value.shape != shape or value.dtype is not dtype:
-                    return False
-                if flags.writeable is not writeable or not flags.c_contiguous:
-                    return False
-        return True
+            if shape is not None and (value.shape != shape or value.dtype is not dtype):
+                return False
+        return all(value.flags.writeable for value in self.written)
 
 
 _KEPT = frozenset({np.ndarray, float, int})
@@ -117,11 +114,12 @@ class ParLoop:
         fastest, and on how many threads; the bits of the results do not depend on it.
         For comparison: ``"sequential"``: the set in its order, on one thread; ``"hierarchical"``:
         block colours one after the other, blocks of one colour in parallel [S19];
-        ``"block-permute"``: the same, with the elements of a block by thread colour; ``"global-colouring"`` and ``"full-permute"``: colours of the whole
-        set, with maps in the set's order or in that of the colours [R14]; ``"two-step"``: all
-        elements at once into a temporary array, which a second step sums. On a GPU: those of
-        ``cuda.program``; ``"auto"`` goes by ``cuda.choose``. A name that only one of the
-        two has is refused on arrays of the other.
+        ``"block-permute"``: the same, with the elements of a block by thread colour;
+        ``"global-colouring"`` and ``"full-permute"``: colours of the whole set, with maps in the
+        set's order or in that of the colours [R14]; ``"two-step"``: all elements at once into a
+        temporary array, which a second step sums. On a GPU: those of ``cuda.program``; ``"auto"``
+        goes by ``cuda.choose``. A name that only one of the two has is refused on arrays of the
+        other.
     layout : str or mapping of dat name to str
         ``"aos"``: arrays of shape ``(n, dim)``; ``"soa"``: ``(dim, n)``. A mapping names the dats
         that are not ``"aos"``. One component may also be ``(n,)``.
@@ -257,6 +255,16 @@ class ParLoop:
         return self._wanted if self._executor is None else self._way()[0]
 
     @property
+    def form(self) -> str:
+        """The form of the code of a call on a CPU, ``"rows"``, ``"local"`` or ``"chunk"``.
+
+        Empty while it is being found out, in the first calls.
+        """
+        if self._executor is None:
+            return ""
+        return self._executor.form(self._way())
+
+    @property
     def on_gpu(self) -> Choice:
         """Strategy, variant, commit and threads of a call with arrays of the current GPU."""
         return self._gpu.choice()
@@ -310,7 +318,7 @@ class ParLoop:
         given = self._binder(arrays)
         launch = self._on_cpu().launch(self._way(), given, self._way.form)
         if launch.form and self._way.always is not None and _LastCall.can_keep(arrays):
-            self._last = _LastCall(arrays, launch.bound(given))
+            self._last = _LastCall(arrays, self._slots, launch.bound(given))
         launch.run(given)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class ElementCode:
         given = [f"b{n}" if n in own else self._in_place(r) for n, r in rows]
         reduced = [(n, r) for n, r in local if r.reduces]
         element = [
+            *self._ahead(f"i + U({LARGEST_CHUNK})"),
             *self._clear_placed(1),
             *[line for n, r in local for line in _cleared(n, r)],
             *self._element("i", "e"),
@@ -101,17 +102,24 @@ class ElementCode:
         ]
 
     def _fetch(self, size: int) -> list[str]:
-        """Ask for the rows of the next chunk; components of SoA dats would be a line each."""
+        """Ask for the rows of the next chunk."""
+        body = self._ahead("j")
+        return (
+            [f"for j in range(first + U({size}), first + U({2 * size})):", *_indent(1, body)]
+            if body
+            else []
+        )
+
+    def _ahead(self, place: str) -> list[str]:
+        """Ask for the rows of one element; components of SoA dats would be a line each."""
         wanted: dict[str, None] = {}
         for r in self.rows:
             if self.fetches and not (r.is_global or r.placed or (r.soa and r.dim > 1)):
-                at = r.offset(self._mapped("i", "e"), "e")
+                at = r.offset(self._mapped("a", "g"), "g")
                 wanted[f"fetch({r.array}, {at}, {r.dim}, {int(r.stored)})"] = None
         if not wanted:
             return []
-        body = ["i = min(j, U(stop) - U(1))", *self._element("i", "e"), *wanted]
-        loop = f"for j in range(first + U({size}), first + U({2 * size})):"
-        return [loop, *_indent(1, body)]
+        return [f"a = min({place}, U(stop) - U(1))", *self._element("a", "g"), *wanted]
 
     def _gather(self, size: int) -> list[str]:
         loaded = [(n, r) for n, r in enumerate(self.rows) if r.loaded]

@@ -8,7 +8,6 @@ import numpy as np
 from ..loops import Access, Loop
 from .bind import Slot
 
-
 # How the value of an element joins a reduction. Where none of two values is less or equal, one is
 # NaN, and so is their sum.
 COMBINED = {

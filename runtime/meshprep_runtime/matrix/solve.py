@@ -239,3 +239,26 @@ def _sweeps(sizes: NDArray[np.integer]) -> tuple[Schedule, Schedule]:
         Schedule(in_phases(start, stop, forward)),
         Schedule(in_phases(start[::-1], stop[::-1], backward)),
     )
+
+
+def _inverse(matrix: Store) -> Vector:
+    found = diagonal(matrix)
+    if not found.all():
+        row = int(np.argmin(found != 0))
+        raise MeshprepError(f"the diagonal of row {row} is zero: this preconditioner divides by it")
+    inverse: Vector = 1 / found
+    return inverse
+
+
+def _check_colours(matrix: CsrMatrix, colour: NDArray[np.integer]) -> None:
+    rows = matrix.shape[0]
+    if colour.shape != (rows,):
+        raise MeshprepError(f"a matrix of shape {matrix.shape} has {colour.shape} colours")
+    row = rows_of_entries(matrix.row_ptr)
+    clash = (colour[matrix.columns] == colour[row]) & (matrix.columns != row)
+    if clash.any():
+        at = int(np.argmax(clash))
+        raise MeshprepError(
+            f"rows {row[at]} and {matrix.columns[at]} see each other and have one colour: give "
+            "other colours, or a matrix with a symmetric pattern"
+        )

@@ -14,10 +14,9 @@ from ...cpu.executor import Executor
 from ...cpu.forms import forms
 from ...cpu.pool import share
 from ...kernel.analysis import takes_single
-from ...kernel.bind import Slot
 from ...kernel.compiler import compile_error, import_numba
 from ...kernel.rows import rows_of
-from ...loops import Access, Loop
+from ...loops import Access
 from .records import Assign, Call, Record, add_place
 
 Arrays = dict[str, NDArray[Any]]
