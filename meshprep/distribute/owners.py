@@ -20,11 +20,10 @@ from ..kernels.parallel import each, pieces
 from ..mesh.incidence import Csr
 from ..partition.blocks.anneal.phases import GRIDS
 from ..partition.blocks.bisect.bisection import bisect
-from ..partition.blocks.bisect.geometry import Geometry, rotated
+from ..partition.blocks.bisect.geometry import Geometry, Sizes, rotated
 from ..partition.blocks.grids.start import choose_start
 from ..partition.blocks.partitioner import geometry_of
 from ..partition.blocks.search import Search
-from ..partition.blocks.sizes import Sizes
 from ..partition.connectivity import distinct_rows
 from ..partition.problem import check_coordinates
 from ..reorder import METHODS, LocalityProblem, gps

@@ -10,10 +10,11 @@ from ...kernels import Float64s, Int32s, clock
 from ...kernels.memory import give_back
 from ...kernels.parallel import each, take
 from .anneal.annealing import Annealing
-from .anneal.groups import AnnealingSchedule, Grouping, anneal_groups
+from .anneal.groups import AnnealingSchedule, anneal_groups
 from .anneal.phases import ELEMENTS, Phase, phases
 from .bisect.bisection import bisect, bisect_places
 from .bisect.geometry import Geometry, Sample, frames
+from .grouping import Grouping
 from .levels import (
     Level,
     cluster_sizes,

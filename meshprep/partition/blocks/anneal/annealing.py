@@ -14,13 +14,13 @@ from ....kernels.arithmetic import random_frame
 from ....kernels.parallel import each
 from ....mesh.incidence import Csr
 from ..bisect.bisection import bisect_places
-from ..bisect.geometry import Geometry, Sample
+from ..bisect.geometry import Geometry, Sample, Sizes
+from ..grouping import Grouping
 from ..levels import Level, element_level, in_space
 from ..mend.caps import within_cap
-from ..sizes import Sizes
 from .centroids import block_metrics, middles, squared_radius
 from .corners import Corners
-from .groups import AnnealingSchedule, Grouping, anneal_groups, unit_of
+from .groups import AnnealingSchedule, anneal_groups, unit_of
 from .phases import GROUP_ELEMENTS, Phase, in_two
 from .sweep import EVEN_GAIN
 
