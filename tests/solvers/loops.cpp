@@ -111,7 +111,7 @@ bool same_bits(Plan& plan, State& s) {
     sums = s.sum_values;
     try_several(plan, "push");
   }
-  const std::vector<Long>& order = plan.loop("push").alone;
+  const auto& order = plan.loop("push").ranges->order;
   return found[0] == found[1] && !std::is_sorted(order.begin(), order.end());
 }
 #endif
