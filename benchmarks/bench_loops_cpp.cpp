@@ -130,6 +130,41 @@ struct TwoMaps {
   }
 };
 
+struct Gradient {
+  template <class U, class N, class G>
+  void operator()(U ul, U ur, N n, G gl, G gr) const {
+    const double mean = 0.5 * (ul[0] + ur[0]);
+    for (int i = 0; i < 3; ++i) {
+      gl[i] += mean * n[i];
+      gr[i] -= mean * n[i];
+    }
+  }
+};
+
+// A dense matrix an edge, times both ends.
+struct Matvec {
+  template <class X, class K, class Y>
+  void operator()(X xl, X xr, K k, Y yl, Y yr) const {
+    for (int i = 0; i < 4; ++i) {
+      double l = 0, r = 0;
+      for (int j = 0; j < 4; ++j) {
+        l += k[4 * i + j] * xr[j];
+        r += k[4 * i + j] * xl[j];
+      }
+      yl[i] += l;
+      yr[i] += r;
+    }
+  }
+};
+
+// One end is read, the other added to.
+struct Push {
+  template <class Q, class S>
+  void operator()(Q q, S s) const {
+    s[0] += 0.25 * q[0];
+  }
+};
+
 // The mean of the points of a cell pulls each.
 template <int Dim>
 struct Pull {
@@ -299,6 +334,47 @@ __attribute__((noinline, flatten)) void own_step(std::int64_t n, const double* x
   *s = least;
 }
 
+template <class Kernel, int A, int B, int C>
+__attribute__((noinline, flatten)) void own_between(std::int64_t n, const std::int32_t* t,
+                                                    const double* u, const double* g, double* r) {
+  for (std::int64_t e = 0; e < n; ++e) {
+    const std::int32_t a = t[2 * e], b = t[2 * e + 1];
+    if constexpr (C > 0) Kernel()(u + a * A, u + b * A, g + e * C, r + a * B, r + b * B);
+    else Kernel()(u + a * A, r + b * B);
+  }
+}
+
+template <class Kernel, int A, int B, int C, Run run>
+void bench_between(Bench& bench, Plan& plan, const char* name) {
+  const char* map = "edges->cells";
+  Values<double, A> u(plan, "u", "cells");
+  Values<double, B> r(plan, "r", "cells");
+  Values<double, C> g(plan, "g", "edges");
+  const std::int64_t n = plan.set("edges").size;
+  bench(
+      name,
+      [&] {
+        own_between<Kernel, A, B, C>(n, plan.map(map).data->table, u.data(), g.data(), r.data());
+      },
+      [&] {
+        par_loop<run>(plan, name, Kernel(), arg(u.dat, map, 0, reading), arg(u.dat, map, 1, reading),
+                      arg(g.dat, reading), arg(r.dat, map, 0, inc), arg(r.dat, map, 1, inc));
+      });
+}
+
+template <Run run>
+void bench_push(Bench& bench, Plan& plan) {
+  const char* map = "edges->cells";
+  Values<double, 1> u(plan, "u", "cells"), r(plan, "r", "cells");
+  const std::int64_t n = plan.set("edges").size;
+  bench(
+      "push",
+      [&] { own_between<Push, 1, 1, 0>(n, plan.map(map).data->table, u.data(), nullptr, r.data()); },
+      [&] {
+        par_loop<run>(plan, "push", Push(), arg(u.dat, map, 0, reading), arg(r.dat, map, 1, inc));
+      });
+}
+
 __attribute__((noinline, flatten)) void own_two(std::int64_t n, const std::int32_t* t,
                                                 const std::int32_t* p, const double* x,
                                                 const double* u, double* r) {
@@ -375,6 +451,9 @@ void bench_triangles(Bench& bench, Plan& plan) {
         par_loop<run>(plan, "step", Step(), arg(x.dat, reading), arg(y.dat, reading),
                       arg(low, meshprep::min));
       });
+  bench_between<Gradient, 1, 3, 3, run>(bench, plan, "gradient");
+  bench_between<Matvec, 4, 4, 16, run>(bench, plan, "matvec");
+  bench_push<run>(bench, plan);
   const char* ends = "edges->nodes";
   Values<double, 1> r(plan, "r", "cells");
   bench(

@@ -69,6 +69,15 @@ TRIANGLES = {
     "step": _loop(
         "cells", _dat("read", "x"), _dat("read", "y"), {"global": "s", "access": "min"}
     ),
+    "gradient": _loop(
+        "edges", _dat("read", "u", E), _dat("read", "g", None, 3), _dat("inc", "r", E, 3)
+    ),
+    "matvec": _loop(
+        "edges", _dat("read", "u", E, 4), _dat("read", "g", None, 16), _dat("inc", "r", E, 4)
+    ),
+    "push": _loop(
+        "edges", {**_dat("read", "u", E), "index": [0]}, {**_dat("inc", "r", E), "index": [1]}
+    ),
     "two_maps": _loop(
         "edges", _dat("read", "p", "edges->nodes", 2), _dat("read", "u", E), _dat("inc", "r", E)
     ),

@@ -70,23 +70,26 @@ struct Places {
   }
 };
 
-// The columns of a map that an element reaches, read once where all arguments use one map: argument
-// j of those through maps has column j % Arity.
-template <int Arity>
-struct SharedTable {
-  const std::int32_t* table;
+// Where arguments come in groups, one a column of a map in their order, from one dat: the indices of
+// an element are read once a group, or once where all groups have one map.
+template <int Arity, int Groups>
+struct GroupedTables {
+  std::array<const std::int32_t*, Groups> table;
   struct Element {
-    std::int32_t row[Arity];
+    std::int32_t row[Groups][Arity];
   };
   MESHPREP_INLINE Element element(std::int64_t e) const {
     Element found;
-    for (int k = 0; k < Arity; ++k) found.row[k] = table[e * Arity + k];
+    for (int g = 0; g < Groups; ++g)
+      for (int k = 0; k < Arity; ++k) found.row[g][k] = table[std::size_t(g)][e * Arity + k];
     return found;
   }
+  // Of argument J of those through maps: its row, and the argument whose dat is its own, too.
   template <int J, class A>
   static MESHPREP_INLINE std::int64_t row(const Element& of, const A&) {
-    return of.row[J % Arity];
+    return of.row[J / Arity % Groups][J % Arity];
   }
+  static constexpr int first(int j) { return j / Arity * Arity; }
 };
 
 // Any maps and columns: each argument reads its own.
@@ -97,6 +100,7 @@ struct OwnTables {
   static MESHPREP_INLINE std::int64_t row(Element e, const A& arg) {
     return arg.table[e * arg.arity];
   }
+  static constexpr int first(int j) { return j; }
 };
 
 template <class A>
@@ -235,7 +239,9 @@ struct Traits {
   static constexpr bool in_place = (summed_in_place<Args> || ...);
   static constexpr bool wide =
       ((Args::reach == Reach::mapped && Args::Dim > wide_row) || ...) || gathered > wide_element;
-  static constexpr bool can_chunk = !in_place && !wide && (mapped || reduces);
+  // Loops over numbers alone move too little for chunks, whatever they compute.
+  static constexpr bool scalars = !((Args::reach == Reach::mapped && Args::Dim > 1) || ...);
+  static constexpr bool can_chunk = !in_place && !wide && (mapped ? !scalars : reduces);
   // Nothing of an element depends on another one, so that the compiler may make vectors.
   static constexpr bool apart = !mapped && !reduces;
 };
@@ -285,6 +291,9 @@ struct Held {
       for (int i = 0; i < size; ++i)
         values[i] = A::reduces ? neutral(arg, i / lanes) : arg.values[i];
   }
+  MESHPREP_INLINE void keep(const Held& of) {
+    if constexpr (A::reduces) std::copy_n(of.values, size, values);
+  }
   void close(T* partial) const {
     if constexpr (A::reduces)
       for (int k = 0; k < A::Dim; ++k)
@@ -293,42 +302,59 @@ struct Held {
 };
 
 template <class A, bool Sums, int J, class Tables>
-MESHPREP_INLINE auto open(Held<A>& held, std::int64_t e, const typename Tables::Element& of,
-                          int lane) {
+MESHPREP_INLINE auto open(Held<A>& held, typename A::Value* values, std::int64_t e,
+                          const typename Tables::Element& of, int lane) {
   if constexpr (A::reduces) return InLane<A>{held.values + lane};
   else if constexpr (A::reach == Reach::global) return InPlace<A>{held.values};
-  else if constexpr (A::reach == Reach::direct) return InPlace<A>{held.arg.values + e * A::Dim};
+  else if constexpr (A::reach == Reach::direct) return InPlace<A>{values + e * A::Dim};
   else {
-    const auto row = held.arg.values + Tables::template row<J>(of, held.arg) * A::Dim;
+    const auto row = values + Tables::template row<J>(of, held.arg) * A::Dim;
     if constexpr (A::conflicts && Sums) return Summed<A>(row);
     else return InPlace<A>{row};
   }
 }
 
-// How many of the arguments before each go through maps.
+// How many of the arguments before each go through maps, and where the j-th of those stands.
 template <class... Args>
-constexpr auto mapped_before() {
-  std::array<int, sizeof...(Args)> found{};
-  int n = 0, i = 0;
-  ((found[std::size_t(i++)] = n, n += Args::reach == Reach::mapped), ...);
-  return found;
-}
+struct Mapped {
+  static constexpr std::size_t size = sizeof...(Args);
+  static constexpr std::array<bool, size> is{(Args::reach == Reach::mapped)...};
+  static constexpr int before(std::size_t i) {
+    int found = 0;
+    for (std::size_t k = 0; k < i; ++k) found += is[k];
+    return found;
+  }
+  static constexpr std::size_t place(int j) {
+    std::size_t i = 0;
+    while (!is[i] || before(i) != j) ++i;
+    return i;
+  }
+  // The argument whose pointer argument i takes.
+  template <class Tables>
+  static constexpr std::size_t lender(std::size_t i) {
+    return is[i] ? place(Tables::first(before(i))) : i;
+  }
+};
 
 template <class Tables, bool Listed, class Kernel, class... Args, std::size_t... I>
 MESHPREP_INLINE void run_elements_simply(std::index_sequence<I...>, Tables tables,
                                          Places<Listed> places, std::int64_t first,
                                          std::int64_t begin, std::int64_t end,
                                          const Kernel& kernel, Held<Args>&... held) {
-  [[maybe_unused]] constexpr std::array<int, sizeof...(Args)> before = mapped_before<Args...>();
+  using Of = Mapped<Args...>;
   constexpr bool sums = !Traits<Args...>::in_place;
   const auto run = [&](auto... one) MESHPREP_INLINED {
     kernel(one.parameter()...);
     (one.close(), ...);
   };
+  // Copies, whose address nothing else has.
+  std::tuple<Held<Args>...> own(held...);
   const auto element = [&](std::int64_t p) MESHPREP_INLINED {
     const std::int64_t e = places[p];
     const auto of = tables.element(e);
-    run(open<Args, sums, before[I], Tables>(held, e, of, int(p - first) % lanes)...);
+    run(open<Args, sums, Of::before(I), Tables>(
+        std::get<I>(own), std::get<Of::template lender<Tables>(I)>(own).arg.values, e, of,
+        int(p - first) % lanes)...);
   };
   if constexpr (Traits<Args...>::apart && !Listed) {
     MESHPREP_SIMD
@@ -336,6 +362,7 @@ MESHPREP_INLINE void run_elements_simply(std::index_sequence<I...>, Tables table
   } else {
     for (std::int64_t p = begin; p < end; ++p) element(p);
   }
+  (held.keep(std::get<I>(own)), ...);
 }
 
 // A dat whose rows are brought into the chunk, or from it.
@@ -370,6 +397,8 @@ struct Gathered {
     if constexpr (A::access == Access::inc) add_row<0, A::Dim>(row_at(places, place), sums[i]);
   }
 
+  MESHPREP_INLINE void keep(Held<A>&) const {}
+
  private:
   MESHPREP_INLINE T* row_at(Places<Listed> places, std::int64_t place) const {
     return row_of(arg, places[place]);
@@ -379,15 +408,16 @@ struct Gathered {
 // An argument of a chunk that the function finds where it lies.
 template <class A, bool Listed>
 struct Direct {
-  Held<A>& held;
-  explicit Direct(Held<A>& held) : held(held) {}
+  Held<A> held;
+  explicit Direct(const Held<A>& held) : held(held) {}
   MESHPREP_INLINE void fill(Places<Listed>, std::int64_t) {}
   MESHPREP_INLINE auto lane(Places<Listed> places, std::int64_t place, int i) {
     const std::int64_t e = places[place + i];
-    return open<A, false, 0, OwnTables>(held, e, e, i).parameter();
+    return open<A, false, 0, OwnTables>(held, held.arg.values, e, e, i).parameter();
   }
   MESHPREP_INLINE void make_rows(int) {}
   MESHPREP_INLINE void add(Places<Listed>, std::int64_t, int) {}
+  MESHPREP_INLINE void keep(Held<A>& to) const { to.keep(held); }
 };
 
 template <class A, bool Listed>
@@ -398,7 +428,7 @@ using InChunk =
 template <bool Listed, class Kernel, class... H>
 MESHPREP_INLINE std::int64_t run_whole_chunks(Places<Listed> places, std::int64_t begin,
                                               std::int64_t end, const Kernel& kernel,
-                                              H&&... held) {
+                                              H&... held) {
   std::int64_t p = begin;
   for (; p + lanes <= end; p += lanes) {
     (held.fill(places, p), ...);
@@ -433,7 +463,12 @@ template <bool Listed, class Kernel, class... Args>
 MESHPREP_SAME_BITS std::int64_t run_chunks(Places<Listed> places, std::int64_t begin,
                                            std::int64_t end, const Kernel& kernel,
                                            Held<Args>&... held) {
-  return run_whole_chunks<Listed>(places, begin, end, kernel, InChunk<Args, Listed>(held)...);
+  const auto run = [&](auto... own) MESHPREP_INLINED {
+    const std::int64_t rest = run_whole_chunks<Listed>(places, begin, end, kernel, own...);
+    (own.keep(held), ...);
+    return rest;
+  };
+  return run(InChunk<Args, Listed>(held)...);
 }
 
 // Places begin to end in one form; results of reductions go to `partials`.
@@ -523,21 +558,27 @@ void run_with_partials(const Loop& loop, std::bool_constant<Parallel>, std::bool
   run(Partials<Args>(args, std::int64_t(loop.ranges->order.size()))...);
 }
 
-// The table of one map of this arity that all arguments use as SharedTable does, or null.
-template <int Arity, class... Args>
-const std::int32_t* shared_table(const Args&... args) {
-  const std::int32_t* table = nullptr;
+// The tables of the groups of arguments, where all come in groups of this arity; else the first is
+// null.
+template <int Arity, int Groups, class... Args>
+std::array<const std::int32_t*, Groups> grouped_tables(const Args&... args) {
+  std::array<const std::int32_t*, Groups> found{};
+  const void* values = nullptr;
   int j = 0;
   bool same = true;
   const auto look = [&](const auto& arg) {
     if (arg.reach != Reach::mapped) return;
-    if (j == 0) table = arg.table;
-    same = same && arg.arity == Arity && arg.column == j % Arity &&
-           arg.table == table + arg.column;
+    if (j % Arity == 0) {
+      found[std::size_t(j / Arity)] = arg.table;
+      values = arg.values;
+    }
+    same = same && arg.arity == Arity && arg.column == j % Arity && arg.values == values &&
+           arg.table == found[std::size_t(j / Arity)] + arg.column;
     ++j;
   };
   (look(args), ...);
-  return same ? table : nullptr;
+  if (!same) found[0] = nullptr;
+  return found;
 }
 
 template <int Arity, class... Args, class Run>
@@ -548,9 +589,13 @@ void with_tables(const Run& run, const Args&... args) {
   } else if constexpr (many % Arity != 0) {
     with_tables<Arity - 1>(run, args...);
   } else {
-    const std::int32_t* table = shared_table<Arity>(args...);
-    if (table) run(SharedTable<Arity>{table});
-    else with_tables<Arity - 1>(run, args...);
+    constexpr int groups = many / Arity;
+    const auto tables = grouped_tables<Arity, groups>(args...);
+    if (!tables[0]) return with_tables<Arity - 1>(run, args...);
+    if (std::count(tables.begin(), tables.end(), tables[0]) == groups)
+      return run(GroupedTables<Arity, 1>{{tables[0]}});
+    if constexpr (Arity > 1 && groups > 1) return run(GroupedTables<Arity, groups>{tables});
+    run(OwnTables());
   }
 }
 
