@@ -379,7 +379,7 @@ __attribute__((noinline, flatten)) void own_two(std::int64_t n, const std::int32
                                                 const std::int32_t* p, const double* x,
                                                 const double* u, double* r) {
   for (std::int64_t e = 0; e < n; ++e)
-    TwoMaps()(x + 2 * p[2 * e], x + 2 * p[2 * e + 1], u + t[2 * e], u + t[2 * e + 1], r + t[2 * e],
+    TwoMaps()(x + 2 * p[2 * e + 1], x + 2 * p[2 * e], u + t[2 * e], u + t[2 * e + 1], r + t[2 * e],
               r + t[2 * e + 1]);
 }
 
@@ -460,8 +460,8 @@ void bench_triangles(Bench& bench, Plan& plan) {
       "two_maps",
       [&] { own_two(edges, t, plan.map(ends).data->table, p.data(), u.data(), r.data()); },
       [&] {
-        par_loop<run>(plan, "two_maps", TwoMaps(), arg(p.dat, ends, 0, reading),
-                      arg(p.dat, ends, 1, reading), arg(u.dat, map, 0, reading),
+        par_loop<run>(plan, "two_maps", TwoMaps(), arg(p.dat, ends, 1, reading),
+                      arg(p.dat, ends, 0, reading), arg(u.dat, map, 0, reading),
                       arg(u.dat, map, 1, reading), arg(r.dat, map, 0, inc), arg(r.dat, map, 1, inc));
       });
 }

@@ -79,7 +79,10 @@ TRIANGLES = {
         "edges", {**_dat("read", "u", E), "index": [0]}, {**_dat("inc", "r", E), "index": [1]}
     ),
     "two_maps": _loop(
-        "edges", _dat("read", "p", "edges->nodes", 2), _dat("read", "u", E), _dat("inc", "r", E)
+        "edges",
+        {**_dat("read", "p", "edges->nodes", 2), "index": [1, 0]},
+        _dat("read", "u", E),
+        _dat("inc", "r", E),
     ),
 }
 PULL = {

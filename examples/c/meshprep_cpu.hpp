@@ -70,26 +70,53 @@ struct Places {
   }
 };
 
-// Where arguments come in groups, one a column of a map in their order, from one dat: the indices of
-// an element are read once a group, or once where all groups have one map.
-template <int Arity, int Groups>
+// Where arguments come in groups of `Size`, each from one dat and through one map: the indices of an
+// element are read once for the first `Split` groups, and once for the others.
+template <int Size, int Split, int Groups>
 struct GroupedTables {
-  std::array<const std::int32_t*, Groups> table;
+  static constexpr int parts = Split < Groups ? 2 : 1;
+  // Groups of many use all columns of their map, in order: one pointer is enough for these.
+  static constexpr int pointers = Size > 3 ? 1 : Size;
+  std::array<std::array<const std::int32_t*, pointers>, parts> table;
   struct Element {
-    std::int32_t row[Groups][Arity];
+    std::int32_t row[parts][Size];
   };
   MESHPREP_INLINE Element element(std::int64_t e) const {
     Element found;
-    for (int g = 0; g < Groups; ++g)
-      for (int k = 0; k < Arity; ++k) found.row[g][k] = table[std::size_t(g)][e * Arity + k];
+    for (int part = 0; part < parts; ++part)
+      for (int k = 0; k < Size; ++k)
+        found.row[part][k] = pointers == 1
+                                 ? table[std::size_t(part)][0][e * Size + k]
+                                 : table[std::size_t(part)][std::size_t(k)][e * Size];
     return found;
   }
-  // Of argument J of those through maps: its row, and the argument whose dat is its own, too.
   template <int J, class A>
   static MESHPREP_INLINE std::int64_t row(const Element& of, const A&) {
-    return of.row[J / Arity % Groups][J % Arity];
+    return of.row[J / Size < Split ? 0 : parts - 1][J % Size];
   }
-  static constexpr int first(int j) { return j / Arity * Arity; }
+  // The argument whose dat that of number j is, too.
+  static constexpr int first(int j) { return j / Size * Size; }
+
+  // Whether arguments are so; then their tables are kept.
+  template <class... Args>
+  bool take(const Args&... args) {
+    int j = 0;
+    bool fits = true;
+    const void* values = nullptr;
+    const auto look = [&](const auto& arg) {
+      if (arg.reach != Reach::mapped) return;
+      const int group = j / Size, k = j % Size;
+      const std::size_t part = group < Split ? 0 : parts - 1;
+      if (k == 0) values = arg.values;
+      if ((group == 0 || group == Split) && k < pointers) table[part][std::size_t(k)] = arg.table;
+      const std::int32_t* of =
+          pointers == 1 ? table[part][0] + k : table[part][std::size_t(k)];
+      fits = fits && arg.arity == Size && arg.values == values && arg.table == of;
+      ++j;
+    };
+    (look(args), ...);
+    return fits;
+  }
 };
 
 // Any maps and columns: each argument reads its own.
@@ -558,44 +585,31 @@ void run_with_partials(const Loop& loop, std::bool_constant<Parallel>, std::bool
   run(Partials<Args>(args, std::int64_t(loop.ranges->order.size()))...);
 }
 
-// The tables of the groups of arguments, where all come in groups of this arity; else the first is
-// null.
-template <int Arity, int Groups, class... Args>
-std::array<const std::int32_t*, Groups> grouped_tables(const Args&... args) {
-  std::array<const std::int32_t*, Groups> found{};
-  const void* values = nullptr;
-  int j = 0;
-  bool same = true;
-  const auto look = [&](const auto& arg) {
-    if (arg.reach != Reach::mapped) return;
-    if (j % Arity == 0) {
-      found[std::size_t(j / Arity)] = arg.table;
-      values = arg.values;
-    }
-    same = same && arg.arity == Arity && arg.column == j % Arity && arg.values == values &&
-           arg.table == found[std::size_t(j / Arity)] + arg.column;
-    ++j;
-  };
-  (look(args), ...);
-  if (!same) found[0] = nullptr;
-  return found;
+// Run with the tables of the arguments, found in groups of `Size` or less if they are so.
+template <int Size, int Split, class... Args, class Run>
+bool run_grouped(const Run& run, const Args&... args) {
+  constexpr int groups = Traits<Args...>::many / Size;
+  GroupedTables<Size, Split, groups> tables;
+  if (!tables.take(args...)) return false;
+  run(tables);
+  return true;
 }
 
-template <int Arity, class... Args, class Run>
-void with_tables(const Run& run, const Args&... args) {
+template <int Size, class... Args, class Run>
+void run_with_tables(const Run& run, const Args&... args) {
   constexpr int many = Traits<Args...>::many;
-  if constexpr (Arity == 0 || many == 0) {
+  if constexpr (Size == 0 || many == 0) {
     run(OwnTables());
-  } else if constexpr (many % Arity != 0) {
-    with_tables<Arity - 1>(run, args...);
   } else {
-    constexpr int groups = many / Arity;
-    const auto tables = grouped_tables<Arity, groups>(args...);
-    if (!tables[0]) return with_tables<Arity - 1>(run, args...);
-    if (std::count(tables.begin(), tables.end(), tables[0]) == groups)
-      return run(GroupedTables<Arity, 1>{{tables[0]}});
-    if constexpr (Arity > 1 && groups > 1) return run(GroupedTables<Arity, groups>{tables});
-    run(OwnTables());
+    if constexpr (many % Size == 0) {
+      constexpr int groups = many / Size;
+      if (run_grouped<Size, groups>(run, args...)) return;
+      if constexpr (Size > 1 && groups > 1)
+        if (run_grouped<Size, 1>(run, args...)) return;
+      if constexpr (Size > 1 && groups > 2)
+        if (run_grouped<Size, groups - 1>(run, args...)) return;
+    }
+    run_with_tables<Size - 1>(run, args...);
   }
 }
 
@@ -606,7 +620,7 @@ void run_on_host(const Loop& loop, const Kernel& kernel, const Args&... args) {
   if (Traits<Args...>::conflicts && loop.blocks && loop.blocks->elements)
     return run_with_partials<Args...>(loop, parallel, std::true_type(), OwnTables(), kernel,
                                       args...);
-  with_tables<8>(
+  run_with_tables<8>(
       [&](auto tables) {
         run_with_partials<Args...>(loop, parallel, std::false_type(), tables, kernel, args...);
       },
