@@ -62,7 +62,7 @@ def main(seconds: float = SECONDS) -> None:
             prepare(mesh_of("delaunay2d", cells), LOOPS, Options()).plan.save(path)
             plan = Plan.load(path)
             for busy in BUSY:
-                with _busy(busy):
+                with busy_processes(busy):
                     found = {
                         "Python": _in_python(plan, seconds),
                         "C++": _in_cpp(program, path, seconds),
@@ -72,7 +72,7 @@ def main(seconds: float = SECONDS) -> None:
 
 
 @contextmanager
-def _busy(count: int) -> Iterator[None]:
+def busy_processes(count: int) -> Iterator[None]:
     """Other processes that never rest."""
     words = [sys.executable, "-c", "while True: pass"]
     processes = [subprocess.Popen(words) for _ in range(count)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -56,6 +56,44 @@ class CodeOptions:
     tune: bool = False
 
 
+class _LastCall:
+    """The arrays of a call, and what runs it again with just these.
+
+    A third of the time that it takes to check them.
+    """
+
+    __slots__ = ("forms", "names", "run", "written")
+
+    def __init__(
+        self, arrays: Mapping[str, Any], slots: Sequence[Slot], run: Callable[[], None]
+    ) -> None:
+        self.names, self.run = [*arrays], run
+        self.forms = [
+            (v, v.shape, v.dtype) if type(v) is np.ndarray else (v, None, None)
+            for v in arrays.values()
+        ]
+        self.written = [arrays[s.name] for s in slots if s.written]
+
+    @staticmethod
+    def can_keep(arrays: Mapping[str, Any]) -> bool:
+        """False for arrays of others, which may be given other memory, as by torch's `x.data =`."""
+        return all(type(v) in _KEPT or isinstance(v, np.generic) for v in arrays.values())
+
+    def fits(self, arrays: Mapping[str, Any]) -> bool:
+        """True for the same arrays in the same form, under the same names."""
+        if [*arrays] != self.names:
+            return False
+        for value, (last, shape, dtype) in zip(arrays.values(), self.forms):  # noqa: B905
+            if value is not last:
+                return False
+            if shape is not None and (value.shape != shape or value.dtype is not dtype):
+                return False
+        return all(value.flags.writeable for value in self.written)
+
+
+_KEPT = frozenset({np.ndarray, float, int})
+
+
 class ParLoop:
     """A loop that can be called with arrays.
 
@@ -70,16 +108,18 @@ class ParLoop:
     plan : LoopPlan
         ``plan["res_calc"]`` of a loaded plan, or one made in memory.
     strategy : str
-        ``"sequential"``; ``"hierarchical"``: block colours one after the other, blocks of one
-        colour in parallel [S19]; ``"auto"``: what ``meshprep tune`` found for this machine and
-        these layouts, else hierarchical where there are several threads, and blocks that may run
-        at the same time.
-        For comparison: ``"block-permute"``: the same, with the elements of a
-        block by thread colour; ``"global-colouring"`` and ``"full-permute"``: colours of the whole
-        set, with maps in the set's order or in that of the colours [R14]; ``"two-step"``: all
-        elements at once into a temporary array, which a second step sums. On a GPU: those of
-        ``cuda.program``; ``"auto"`` goes by ``cuda.choose``. A name that only one of the
-        two has is refused on arrays of the other.
+        ``"auto"``: what ``meshprep tune`` found for this machine and these layouts, else
+        ``"ordered"``: ranges of blocks in the order of the set, each of which waits for those
+        before it that write its points. The first calls find out which form of the code is the
+        fastest, and on how many threads; the bits of the results do not depend on it.
+        For comparison: ``"sequential"``: the set in its order, on one thread; ``"hierarchical"``:
+        block colours one after the other, blocks of one colour in parallel [S19];
+        ``"block-permute"``: the same, with the elements of a block by thread colour;
+        ``"global-colouring"`` and ``"full-permute"``: colours of the whole set, with maps in the
+        set's order or in that of the colours [R14]; ``"two-step"``: all elements at once into a
+        temporary array, which a second step sums. On a GPU: those of ``cuda.program``; ``"auto"``
+        goes by ``cuda.choose``. A name that only one of the two has is refused on arrays of the
+        other.
     layout : str or mapping of dat name to str
         ``"aos"``: arrays of shape ``(n, dim)``; ``"soa"``: ``(dim, n)``. A mapping names the dats
         that are not ``"aos"``. One component may also be ``(n,)``.
@@ -159,6 +199,7 @@ class ParLoop:
         self._slots = slots(plan, layout)
         self._binder = Binder(self.loop, self._slots)
         self._executor: Executor | None = None
+        self._last: _LastCall | None = None
         if isinstance(kernel, DeviceFunction):
             _check_device_strategy(plan, strategy, options.commit)
         else:
@@ -207,11 +248,21 @@ class ParLoop:
 
     @property
     def strategy(self) -> str:
-        """The strategy that a call runs; with ``"auto"`` it follows the number of threads.
+        """The strategy that a call runs.
 
         On a GPU ``"auto"`` is what ``on_gpu`` says.
         """
         return self._wanted if self._executor is None else self._way()[0]
+
+    @property
+    def form(self) -> str:
+        """The form of the code of a call on a CPU, ``"rows"``, ``"local"`` or ``"chunk"``.
+
+        Empty while it is being found out, in the first calls.
+        """
+        if self._executor is None:
+            return ""
+        return self._executor.form(self._way())
 
     @property
     def on_gpu(self) -> Choice:
@@ -253,6 +304,10 @@ class ParLoop:
         MeshprepError
             When an array does not fit; the message names the argument. Nothing has run then.
         """
+        last = self._last
+        if last is not None and last.fits(arrays):
+            last.run()
+            return
         if self._tunes:
             self._try(arrays)
             return
@@ -260,7 +315,15 @@ class ParLoop:
             if type(value) is not np.ndarray and on_device(value):
                 self._gpu(arrays)
                 return
-        self._on_cpu().run(self._way(), self._binder(arrays))
+        given = self._binder(arrays)
+        launch = self._on_cpu().launch(self._way(), given, self._way.form)
+        if launch.form and self._way.always is not None and _LastCall.can_keep(arrays):
+            self._last = _LastCall(arrays, self._slots, launch.bound(given))
+        launch.run(given)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, whose arrays are others."""
+        return {**self.__dict__, "_last": None}
 
     def check_access(self, most: int = 1000, /, **arrays: Any) -> None:
         """Check that the kernel does with its arguments what their accesses say.

@@ -1,42 +1,27 @@
 """Which strategy and blocks a loop runs, what it refuses, and colours of the whole set."""
 
 from dataclasses import replace
-from itertools import combinations, pairwise
 
 import numba
 import numpy as np
 import pytest
 from python_loops import INC, RW, check, edge_plan, res_calc
 
-from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, PlanError
+from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, PlanError
 from meshprep_runtime.cpu import executor
 from meshprep_runtime.cpu.elements import ElementCode
-from meshprep_runtime.cpu.pool import Team
-from meshprep_runtime.cpu.schedule import SCHEDULES, order_alone
+from meshprep_runtime.cpu.schedule import SCHEDULES
 from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.kernel.colouring import colour_elements
 from meshprep_runtime.kernel.rows import rows_of
 
 
-def test_auto_leaves_blocks_that_all_wait_for_each_other(slow):
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.skip("one thread")
-    args = (Arg("r", INC, 1, "f8", "edges->cells", (0, 1)),)
-    for size, expected in ((6, "sequential"), (2, "hierarchical")):
-        table = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 8]])
-        sizes = {"edges": 8, "cells": 9}
-        loop = Loop("sum", "edges", args)
-        plan = slow.plan(sizes, {"edges->cells": table}, [loop], (size,))["sum"]
-        assert ParLoop(lambda a, b: None, plan).strategy == expected
-
-
-def test_auto_follows_the_threads(airfoil):
+def test_auto_is_ordered_for_any_number_of_threads(airfoil):
     loop = ParLoop(res_calc, airfoil["res_calc"])
     before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    assert loop.strategy == "sequential"
-    numba.set_num_threads(before)
-    assert loop.strategy == ("hierarchical" if before > 1 else "sequential")
+    for threads in (1, before):
+        numba.set_num_threads(threads)
+        assert loop.strategy == "ordered"
     assert ParLoop(res_calc, airfoil["res_calc"], strategy="sequential").strategy == "sequential"
 
 
@@ -77,7 +62,7 @@ def test_rows_are_asked_for_ahead_where_dats_fit_no_cache(slow, flow, monkeypatc
 
 def test_a_loop_without_blocks(airfoil, flow):
     bare = replace(airfoil["res_calc"], variants={}, default="")
-    assert ParLoop(res_calc, bare).strategy == "sequential"
+    assert ParLoop(res_calc, bare).strategy == "ordered"
     check(res_calc, bare, flow, "auto", rtol=1e-13)
     with pytest.raises(MeshprepError, match="has no blocks in this plan"):
         ParLoop(res_calc, bare, strategy="hierarchical")
@@ -96,10 +81,10 @@ def test_unknown_names(airfoil):
     with pytest.raises(MeshprepError) as error:
         ParLoop(res_calc, airfoil["res_calc"], strategy="warp")
     assert str(error.value) == (
-        "loop 'res_calc': strategy 'warp' is unknown: use auto, sequential, hierarchical, "
-        "global-colouring, two-step, block-permute, full-permute, or on a GPU hierarchical-inc, "
-        "hierarchical-collapsed, hierarchical-unstaged, shared-atomics, staged-gather, "
-        "global-atomics"
+        "loop 'res_calc': strategy 'warp' is unknown: use auto, ordered, sequential, "
+        "hierarchical, global-colouring, two-step, block-permute, full-permute, or on a GPU "
+        "hierarchical-inc, hierarchical-collapsed, hierarchical-unstaged, shared-atomics, "
+        "staged-gather, global-atomics"
     )
     with pytest.raises(PlanError, match="no variant 's9': choose s8, s16"):
         ParLoop(res_calc, airfoil["res_calc"], variant="s9")
@@ -172,37 +157,3 @@ def test_two_steps_add_to_components_in_arrays_of_their_own(slow):
     np.add.at(expected.T, table, np.array([[1, 2], [3, 5]]))
     ParLoop(add_four, plan, strategy="two-step", layout="soa")(a=found)
     assert np.array_equal(found, expected)
-
-
-@pytest.mark.parametrize("lists", [True, False])
-def test_one_thread_stays_near_the_order_of_the_set(slow, flow, monkeypatch, lists):
-    """Blocks wait for those that they meet alone, and the bits are those of whole colours."""
-    grid = slow.quads(6, 4)
-    plan = slow.plan(grid.sizes, grid.tables, [slow.res_calc], lists=lists)["res_calc"]
-    variant = plan.variant()
-    colour, order = variant.colour_of_block(), SCHEDULES["hierarchical"](plan, variant).alone
-    table = variant.by_place(plan.maps["edges->cells"].table)
-    reached = [{*table[a:b].ravel().tolist()} for a, b in pairwise(variant.block_offset)]
-    place = np.argsort(order)
-    for a, b in combinations(range(variant.n_blocks), 2):
-        if reached[a] & reached[b]:
-            assert (place[a] < place[b]) == (colour[a] < colour[b])
-    assert sorted(order) == [*range(variant.n_blocks)]
-    detours = [np.abs(np.diff(some)).sum() for some in (order, variant.block_order)]
-    assert detours[0] < detours[1] or lists
-    found = []
-    for several in (True, False):
-        monkeypatch.setattr(Team, "_takes_several", lambda team, several=several: several)
-        team = Team()
-        team._took[0].append(1.0)
-        monkeypatch.setattr(executor, "Team", lambda most, team=team: team)
-        arrays = {name: value.copy() for name, value in flow.items()}
-        ParLoop(res_calc, plan, strategy="hierarchical")(**arrays)
-        found.append(arrays["res"])
-    np.testing.assert_array_equal(*found)
-
-
-def test_what_no_two_blocks_write_stays_in_order(slow):
-    plan = edge_plan(slow, Arg("w", Access.WRITE, 1, "f8"))
-    variant = plan.variant()
-    np.testing.assert_array_equal(order_alone(plan, variant), np.arange(variant.n_blocks))

@@ -1,16 +1,16 @@
 """Loops on the CPU: strategies, generated code, compiled by numba on first use."""
 
-from .executor import CpuOptions, Executor, HostCall, choose_strategy
-from .schedule import NEED_BLOCKS, SCHEDULES, refusal
+from .executor import CpuOptions, Executor, HostCall
+from .schedule import NEED_BLOCKS, ORDERED, SCHEDULES, refusal
 
 STRATEGIES = tuple(SCHEDULES)
 
 __all__ = [
     "NEED_BLOCKS",
+    "ORDERED",
     "STRATEGIES",
     "CpuOptions",
     "Executor",
     "HostCall",
-    "choose_strategy",
     "refusal",
 ]

@@ -95,6 +95,16 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
 def names_in_texts() -> dict[str, Any]:
     """What the generated texts use."""
     found = {"np": np, "U": np.uint64}
-    helpers = ("stack", "row", "spread", "fetch", "load4", "store4", "copy_row")
+    helpers = (
+        "stack",
+        "row",
+        "spread",
+        "fetch",
+        "load4",
+        "store4",
+        "to_rows",
+        "add_row",
+        "copy_row",
+    )
     found |= COUNTERS | {n: getattr(vectors, n) for n in helpers}
     return found | {n: getattr(atomics, n) for n in ("fetch_add", "look", "rest", "raises")}

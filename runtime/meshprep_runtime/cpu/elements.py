@@ -8,21 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..kernel.rows import Row
-from ..loops import Access
 
 LARGEST_CHUNK, LANES = 32, 4
 # Chunks that fill half of a 32 KB first-level cache leave it to the dats.
 CHUNK_BYTES = 16 * 1024
 
-# How the value of an element joins a reduction. Where none of two values is less or equal, one is
-# NaN, and so is their sum.
-COMBINED = {
-    Access.INC: "{total} + {value}",
-    Access.MIN: "{total} if {total} <= {value} else "
-    "{value} if {value} < {total} else {total} + {value}",
-    Access.MAX: "{total} if {total} >= {value} else "
-    "{value} if {value} > {total} else {total} + {value}",
-}
+# Forms of the code. ``"rows"``: the kernel on the dats in place, as a plain loop would have it;
+# ``"local"``: the same, but what it adds goes to a short row on the stack first, which is added as
+# vectors; ``"chunk"``: some elements at a time are copied, component by component, computed in SIMD
+# and stored. All take the elements one after the other, and the rows of an element in the order of
+# the arguments, so that sums have the same bits; in a chunk no element may see what another one
+# wrote through a map.
+ROWS, LOCAL, CHUNK = "rows", "local", "chunk"
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ class ElementCode:
     params: tuple[str, ...]  # names of maps and arrays, in the order of the call
     permuted: bool = False  # element ``i`` of a range is ``order[i]``
     maps_permuted: bool = False  # the maps have been brought into that order already
-    chunks: bool = True  # vectorise; needs rows that no two elements of a chunk change in turn
+    form: str = CHUNK
     fetches: bool = False  # ask for the rows of a chunk while the one before is under way
     suffix: str = ""  # of the names ``elements`` and ``kernel``, where several loops share one text
 
@@ -43,20 +40,47 @@ class ElementCode:
         arrays = dict.fromkeys(r.array for r in self.rows if r.soa and r.dim > 1)
         dims = {r.array: r.dim for r in self.rows}
         lines += [f"    n_{a} = U({a}.size) // U({dims[a]})" for a in arrays]
-        return "\n".join(lines + (self._chunked() if self.chunks else self._plain())) + "\n"
+        return "\n".join(lines + (self._chunked() if self.form == CHUNK else self._plain())) + "\n"
 
     def _plain(self) -> list[str]:
         """The kernel on the dats themselves, one element after the other."""
-        placed = [(n, r) for n, r in enumerate(self.rows) if r.placed]
-        given = [f"b{n}" if r.placed else self._in_place(r) for n, r in enumerate(self.rows)]
-        return [
-            *[f"    b{n} = stack({r.array}, {r.dim})" for n, r in placed],
-            "    for i in range(U(start), U(stop)):",
-            *_indent(2, self._clear_placed(1)),
-            *_indent(2, self._element("i", "e")),
-            f"        kernel{self.suffix}({', '.join(given)})",
-            *[line for n, r in placed for line in _indent(2, self._add_placed(n, r, "U(0)", 1))],
+        rows = list(enumerate(self.rows))
+        local = [(n, r) for n, r in rows if self.form == LOCAL and (r.adds or r.reduces)]
+        local = [(n, r) for n, r in local if not r.placed]
+        placed = [(n, r) for n, r in rows if r.placed]
+        own = dict([*local, *placed])
+        given = [f"b{n}" if n in own else self._in_place(r) for n, r in rows]
+        reduced = [(n, r) for n, r in local if r.reduces]
+        element = [
+            *self._ahead(f"i + U({LARGEST_CHUNK})"),
+            *self._clear_placed(1),
+            *[line for n, r in local for line in _cleared(n, r)],
+            *self._element("i", "e"),
+            f"kernel{self.suffix}({', '.join(given)})",
+            *[line for n, r in local for line in self._leave(n, r)],
+            *[line for n, r in placed for line in self._add_placed(n, r, "U(0)", 1)],
         ]
+        return [
+            *[f"    b{n} = stack({r.array}, {r.dim})" for n, r in own.items()],
+            # totals of few components stay in registers
+            *[f"    t{n} = stack({r.array}, {r.dim})" for n, r in reduced],
+            *[f"    t{n}[{k}] = {r.array}[{k}]" for n, r in reduced for k in range(r.dim)],
+            "    for i in range(U(start), U(stop)):",
+            *_indent(2, element),
+            *[f"    {r.array}[{k}] = t{n}[{k}]" for n, r in reduced for k in range(r.dim)],
+        ]
+
+    def _leave(self, n: int, r: Row) -> list[str]:
+        """Add a local row to its dat, or to the totals of a global."""
+        if r.reduces:
+            return [f"t{n}[{k}] = {r.combined(f't{n}[{k}]', f'b{n}[{k}]')}" for k in range(r.dim)]
+        offset = r.offset(self._mapped("i", "e"), "e")
+        if r.dim == 1:
+            return [f"{r.array}[{offset}] += b{n}[0]"]
+        if r.soa:
+            more = [f"{r.component(f'p{n}', k)} += b{n}[{k}]" for k in range(r.dim)]
+            return [f"p{n} = {offset}", *more]
+        return [f"add_row({r.array}, {offset}, b{n}, U(0), {r.dim})"]
 
     def _chunked(self) -> list[str]:
         size = chunk_size(self.rows)
@@ -64,6 +88,7 @@ class ElementCode:
         given = [_in_chunk(n, r, size) for n, r in enumerate(self.rows)]
         return [
             *[f"    b{n} = stack({r.array}, {size * r.dim})" for n, r in buffered],
+            *[f"    c{n} = stack({r.array}, {LANES * r.dim})" for n, r in buffered if r.in_rows],
             f"    for first in range(U(start), U(stop), U({size})):",
             f"        count = min(U({size}), U(stop) - first)",
             *_indent(2, self._fetch(size)),
@@ -77,17 +102,24 @@ class ElementCode:
         ]
 
     def _fetch(self, size: int) -> list[str]:
-        """Ask for the rows of the next chunk; components of SoA dats would be a line each."""
+        """Ask for the rows of the next chunk."""
+        body = self._ahead("j")
+        return (
+            [f"for j in range(first + U({size}), first + U({2 * size})):", *_indent(1, body)]
+            if body
+            else []
+        )
+
+    def _ahead(self, place: str) -> list[str]:
+        """Ask for the rows of one element; components of SoA dats would be a line each."""
         wanted: dict[str, None] = {}
         for r in self.rows:
             if self.fetches and not (r.is_global or r.placed or (r.soa and r.dim > 1)):
-                at = r.offset(self._mapped("i", "e"), "e")
+                at = r.offset(self._mapped("a", "g"), "g")
                 wanted[f"fetch({r.array}, {at}, {r.dim}, {int(r.stored)})"] = None
         if not wanted:
             return []
-        body = ["i = min(j, U(stop) - U(1))", *self._element("i", "e"), *wanted]
-        loop = f"for j in range(first + U({size}), first + U({2 * size})):"
-        return [loop, *_indent(1, body)]
+        return [f"a = min({place}, U(stop) - U(1))", *self._element("a", "g"), *wanted]
 
     def _gather(self, size: int) -> list[str]:
         loaded = [(n, r) for n, r in enumerate(self.rows) if r.loaded]
@@ -116,11 +148,7 @@ class ElementCode:
         lines = []
         for n, r in enumerate(self.rows):
             if r.cleared and not r.placed:
-                from_total = r.access in (Access.MIN, Access.MAX)
-                lines += [
-                    f"b{n}[j + U({k * size})] = {f'{r.array}[{k}]' if from_total else '0'}"
-                    for k in range(r.dim)
-                ]
+                lines += [f"b{n}[j + U({k * size})] = {r.start(k)}" for k in range(r.dim)]
         return lines
 
     def _clear_placed(self, size: int) -> list[str]:
@@ -174,13 +202,21 @@ class ElementCode:
         return lines
 
     def _store_four(self, rows: Sequence[tuple[int, Row]], size: int) -> list[str]:
-        lines = []
+        lines, at = [], {}
         for t in range(LANES):
             lines += [f"i{t} = first + j + U({t})", *self._element(f"i{t}", f"e{t}")]
         for n, r in rows:
-            offsets = [r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)]
-            places = f"({', '.join(offsets)})"
-            lines.append(f"store4({r.array}, {places}, {r.dim}, b{n}, {size}, j, {int(r.adds)})")
+            at[n] = [r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)]
+            if r.in_rows:
+                lines.append(f"to_rows(c{n}, b{n}, {size}, j, {r.dim})")
+            elif not r.adds:
+                lines.append(f"store4({r.array}, ({', '.join(at[n])}), {r.dim}, b{n}, {size}, j)")
+        for t in range(LANES):
+            for n, r in rows:
+                if r.in_rows:
+                    lines.append(f"add_row({r.array}, {at[n][t]}, c{n}, U({t * r.dim}), {r.dim})")
+                elif r.adds:
+                    lines.append(f"{r.array}[{at[n][t]}] += b{n}[j + U({t})]")
         return lines
 
     def _store_one(self, rows: Sequence[tuple[int, Row]], size: int) -> list[str]:
@@ -200,9 +236,7 @@ class ElementCode:
                 lines.append("for j in range(count):")
                 for k in range(r.dim):
                     total, value = f"{r.array}[{k}]", f"b{n}[j + U({k * size})]"
-                    lines.append(
-                        f"    {total} = {COMBINED[r.access].format(total=total, value=value)}"
-                    )
+                    lines.append(f"    {total} = {r.combined(total, value)}")
         return lines
 
     def _element(self, i: str, e: str) -> list[str]:
@@ -227,6 +261,12 @@ def chunk_size(rows: Sequence[Row]) -> int:
     while size > 2 * LANES and size * nbytes > CHUNK_BYTES:
         size //= 2
     return size
+
+
+def _cleared(n: int, r: Row) -> list[str]:
+    if r.dim <= LANES or r.reduces:
+        return [f"b{n}[{k}] = {r.start(k)}" for k in range(r.dim)]
+    return [f"for k in range({r.dim}):", f"    b{n}[k] = {r.start(0)}"]
 
 
 def can_chunk(rows: Sequence[Row]) -> bool:

@@ -1,8 +1,11 @@
 """Runs a bound loop on the CPU: schedules, compiles and keeps its code, and launches it."""
 
+import math
 import threading
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +17,11 @@ from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
 from ..loops import Access
 from ..plan import LoopPlan, Variant
-from .cores import thread_count
-from .elements import ElementCode, can_chunk
-from .pool import Step, Team
-from .schedule import SCHEDULES, Ranges, Schedule
-from .source import COUNTER_ROOM, parallel, point_sums, reduced, sequential
+from .elements import ElementCode
+from .forms import forms
+from .pool import NO_COUNTERS, Step, Team
+from .schedule import ORDERED, SCHEDULES, Schedule, Turns, elements, in_pieces
+from .source import POINTS, SUMMED, alone, point_sums, reduced, shared
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +32,8 @@ class PointSums:
     names: tuple[str, ...]  # the names of the temporary arrays in the text of the first step
     # Those arrays, one an argument and index, ``dim`` values an element; views of one.
     parts: tuple[NDArray[Any], ...]
-    # ``point_offset``, ``place`` and the temporary array: point ``p`` adds up the rows
-    # ``place[point_offset[p] : point_offset[p + 1]]``.
+    # Turns of points, an order that nobody looks at, ``point_offset``, ``place`` and the temporary
+    # array: point ``p`` adds up the rows ``place[point_offset[p] : point_offset[p + 1]]``.
     arrays: tuple[NDArray[Any], ...]
     text: str
 
@@ -64,10 +67,17 @@ def _sums(plan: LoopPlan, at: int, slot: Slot, rows: Sequence[Row]) -> PointSums
     found = np.zeros(points.size * slot.dim, slot.dtype)
     names = tuple(f"t{at}_{i}" for i in range(len(rows)))
     parts = tuple(np.split(found, len(rows)))
-    return PointSums(at, names, parts, (offset, place, found), point_sums(slot))
+    points_in_turn = in_pieces(n_points, POINTS).whole
+    text = f"{point_sums(slot, n_points)}\n\n{shared(SUMMED)}"
+    arrays = (*points_in_turn, NO_ORDER, offset, place, found)
+    return PointSums(at, names, parts, arrays, text)
 
 
 MAX_KEPT = 256
+NO_ORDER = np.zeros(0, np.int32)
+# Calls that try forms, at least, and pieces that each form runs before one is chosen; the first
+# pieces of a form are not counted.
+TRIAL_CALLS, TRIAL_PIECES, UNCOUNTED = 4, 8, 2
 # Dats that take fewer bytes together stay in a cache, where asking for their rows ahead costs more
 # than it saves: on one of 32 MB loops gain from 20 MB on, and lose up to a half at 6 MB.
 FETCHED_BYTES = 12_000_000
@@ -103,17 +113,27 @@ class Executor:
         self.loop = plan.loop
         self.slots = slots
         self.options = options
-        self._ready: dict[StrategyAndVariant, Callable[..., None]] = {}
+        self._ready: dict[StrategyAndVariant, Launch] = {}
         self._schedules: dict[StrategyAndVariant, Schedule] = {}
 
     def run(
-        self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], ranges: Ranges | None = None
+        self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], turns: Turns | None = None
     ) -> None:
-        """Run the loop, or some ranges of its schedule, on arrays that a Binder has checked."""
+        """Run the loop, or some turns of its schedule, on arrays that a Binder has checked."""
+        self.launch(way, arrays).run(arrays, turns)
+
+    def launch(
+        self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], form: str = ""
+    ) -> "Launch":
+        """What runs the loop by a strategy; ``form`` is that of its code, where it is known."""
         ready = self._ready.get(way)
         if ready is None:
-            ready = self._ready[way] = self._prepare(way, arrays)
-        ready(arrays, ranges)
+            ready = self._ready[way] = self._prepare(way, arrays, form)
+        return ready
+
+    def form(self, way: StrategyAndVariant) -> str:
+        """The form that was found to be the fastest, or is the only one; empty before."""
+        return self._ready[way].form if way in self._ready else ""
 
     def schedule(self, way: StrategyAndVariant) -> Schedule:
         """In which order a strategy runs the elements."""
@@ -124,15 +144,14 @@ class Executor:
         return self._schedules[way]
 
     def _prepare(
-        self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]]
-    ) -> Callable[..., None]:
+        self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], form: str
+    ) -> "Launch":
         schedule = self.schedule(way)
         rows = rows_of(self.loop, self.slots)
         tables = self.plan.tables
-        order = np.zeros(0, np.int32) if schedule.order is None else schedule.order
+        order = NO_ORDER if schedule.order is None else schedule.order
         if schedule.maps_permuted:
             tables = [table[order] for table in tables]
-        whole = schedule.ranges
         fixed = [order, *(np.ascontiguousarray(t).view(np.uint32) for t in tables)]
         sums: list[PointSums] = []
         names = [f"m{i}" for i in range(len(tables))]
@@ -142,57 +161,35 @@ class Executor:
             fixed += [part for s in sums for part in s.parts]
         names += [f"s{i}" for i in range(len(self.slots))]
         fetches = schedule.fetches and sum(a.nbytes for a in arrays) >= FETCHED_BYTES
-        text = self._text(schedule, rows, names, fetches)
-        if not schedule.parallel:
-            call = self._compiled(text, (*whole, *fixed, *arrays))
-            return lambda given, ranges: call(0, *(ranges or whole), *fixed, *given)
-        return self._on_threads(text, schedule, fixed, sums, arrays)
-
-    def _on_threads(
-        self,
-        text: str,
-        schedule: Schedule,
-        fixed: Sequence[NDArray[Any]],
-        sums: Sequence[PointSums],
-        arrays: Sequence[NDArray[Any]],
-    ) -> Callable[..., None]:
-        globals_ = reduced(self.slots)
-        whole, alone = schedule.ranges, schedule.ranges_alone
-        n_ranges = whole[0].size - 1
-        counters = np.zeros(COUNTER_ROOM, np.int64)
-        call = self._compiled(
-            text, (counters, *whole, *fixed, *arrays, *_parts(globals_, arrays, n_ranges))
-        )
-        then = [(self._compiled(s.text, (counters, *s.arrays, arrays[s.slot])), s) for s in sums]
+        # fused operations may be rounded otherwise in each form
+        wanted = forms(self.kernel, rows, way[0] != ORDERED or self.options.fastmath)
+        given = (*schedule.whole, *fixed, *arrays)
+        globals_ = reduced(self.slots) if schedule.parallel else []
+        given += tuple(parts := _parts(globals_, schedule.n_turns))
+        calls = {
+            f: self._compiled(self._text(schedule, rows, names, f, fetches), given)
+            for f in ([form] if form in wanted else wanted)
+        }
+        then = [(self._compiled(s.text, (*s.arrays, arrays[s.slot])), s) for s in sums]
         # Threads cannot hand on the place of an exception, so bounds are checked on one.
-        team = Team(1 if self.options.boundscheck else None)
-
-        def run(given: Sequence[NDArray[Any]], ranges: Ranges | None) -> None:
-            parts = _parts(globals_, given, n_ranges)
-
-            def steps(several: bool) -> list[Step]:
-                some = ranges or (whole if several else alone)
-                first = (call, (*some, *fixed, *given, *parts))
-                return [first, *((add, (*s.arrays, given[s.slot])) for add, s in then)]
-
-            team.run((ranges or whole)[2].size, steps)
-
-        return run
+        team = Team(1 if self.options.boundscheck or not schedule.parallel else None)
+        whole = bool(globals_ or any(a.conflicts for a in self.loop.args))
+        return Launch(schedule, calls, fixed, parts, then, team, whole)
 
     def _text(
-        self, schedule: Schedule, rows: tuple[Row, ...], names: Sequence[str], fetches: bool
+        self,
+        schedule: Schedule,
+        rows: tuple[Row, ...],
+        names: Sequence[str],
+        form: str,
+        fetches: bool,
     ) -> str:
         permuted = schedule.order is not None
-        elements = ElementCode(
-            rows,
-            tuple(names),
-            permuted,
-            schedule.maps_permuted,
-            chunks=can_chunk(rows),
-            fetches=fetches,
+        code = ElementCode(
+            rows, tuple(names), permuted, schedule.maps_permuted, form=form, fetches=fetches
         )
-        make = parallel if schedule.parallel else sequential
-        return f"{elements.text()}\n\n{make(names, self.slots)}"
+        run = shared(names, self.slots) if schedule.parallel else alone(names)
+        return f"{code.text()}\n\n{run}"
 
     def _compiled(self, text: str, arrays: Sequence[NDArray[Any]]) -> Any:
         from .build import Inlined, Request, build
@@ -201,6 +198,7 @@ class Executor:
         fast = self.options.fastmath
         kernel = Inlined(self.kernel, fast, single)
         request = Request(text, (kernel,), fast, self.options.boundscheck)
+        arrays = (NO_COUNTERS, *arrays)
         key = (request.key(), tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in arrays))
         with _keeping:
             if key in _kept:
@@ -215,38 +213,92 @@ class Executor:
         return call
 
 
+class Launch:
+    """Compiled code of one loop and strategy, in the forms that may be the fastest.
+
+    The first calls try the forms on one turn after another; then the fastest stays, on as many
+    threads as pay. Whatever is chosen, the bits of the results are the same.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        calls: Mapping[str, Callable[..., int]],
+        fixed: Sequence[NDArray[Any]],
+        parts: Sequence[NDArray[Any]],
+        then: Sequence[tuple[Callable[..., int], PointSums]],
+        team: Team,
+        in_turns: bool,
+    ) -> None:
+        self._schedule, self._fixed, self._parts = schedule, fixed, parts
+        self._then, self._team = then, team
+        self._calls = dict(calls)
+        # Seconds an element of the pieces that each form ran.
+        self._took: dict[str, list[float]] = {form: [] for form in calls}
+        self._tried = 0
+        self.form = next(iter(calls)) if len(calls) == 1 else ""
+        n = int(schedule.turns[:, 1].max(initial=0))
+        one_turn = schedule.waits.size == 0 and not in_turns
+        self._alone = elements(0, n) if one_turn else schedule.whole
+
+    def run(self, given: Sequence[NDArray[Any]], turns: Turns | None = None) -> None:
+        """Run all turns, or some."""
+        some = self._schedule.whole if turns is None else turns
+        if not self.form:
+            self._try(given, some)
+            return
+        steps = self._steps(some, given)
+        alone = steps if turns is not None else self._steps(self._alone, given)
+        self._team.run(int(some[0][1] - some[0][0]), steps, alone)
+
+    def bound(self, given: Sequence[NDArray[Any]]) -> Callable[[], None]:
+        """A call with these arrays."""
+        if not self.form:
+            return partial(self.run, given)
+        n = self._schedule.n_turns
+        steps, alone = self._steps(self._schedule.whole, given), self._steps(self._alone, given)
+        return partial(self._team.run, n, steps, alone)
+
+    def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[Step]:
+        arguments = (*turns, *self._fixed, *given, *self._parts)
+        steps: list[Step] = [(self._calls[self.form], arguments)]
+        return [*steps, *((add, (*s.arrays, given[s.slot])) for add, s in self._then)]
+
+    def _try(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
+        """Run some turns, the forms in turn."""
+        (first, last), table, waits = turns
+        parts = [np.empty_like(part) for part in self._parts]
+        every = list(self._calls)
+        for i in range(first, last):
+            form = every[(i + self._tried) % len(every)]
+            span = np.array([i, i + 1], np.int64)
+            start = time.perf_counter()
+            self._calls[form](-1, NO_COUNTERS, span, table, waits, *self._fixed, *given, *parts)
+            took = time.perf_counter() - start
+            self._took[form].append(took / max(int(table[i, 1] - table[i, 0]), 1))
+        self._tried += 1
+        pieces = min(len(times) for times in self._took.values())
+        if self._tried >= TRIAL_CALLS and pieces >= TRIAL_PIECES:
+            self.form = min(every, key=lambda f: float(np.median(self._took[f][UNCOUNTED:])))
+            self._calls = {self.form: self._calls[self.form]}
+
+
 @dataclass(frozen=True, eq=False)
 class HostCall:
-    """A loop with the arrays of one call, checked, to be run range by range."""
+    """A loop with the arrays of one call, checked, to be run by turns."""
 
     executor: Executor
     way: StrategyAndVariant
     arrays: Sequence[NDArray[Any]]
 
-    def run(self, ranges: Ranges, instead: Mapping[int, NDArray[Any]] | None = None) -> None:
-        """Run some ranges of the schedule; ``instead`` has other arrays for some slots."""
+    def run(self, turns: Turns, instead: Mapping[int, NDArray[Any]] | None = None) -> None:
+        """Run some turns of the schedule; ``instead`` has other arrays for some slots."""
         arrays = self.arrays
         if instead:
             arrays = [instead.get(i, array) for i, array in enumerate(arrays)]
-        self.executor.run(self.way, arrays, ranges)
+        self.executor.run(self.way, arrays, turns)
 
 
-def choose_strategy(variant: Variant | None) -> str:
-    """Hierarchical where there are several threads, and blocks that may run at the same time."""
-    # As many colours as blocks: each waits for the one before.
-    side_by_side = variant is not None and variant.n_blocks > variant.n_block_colours
-    several = side_by_side and thread_count() > 1
-    return "hierarchical" if several else "sequential"
-
-
-def _parts(
-    reductions: Sequence[tuple[int, Slot]], given: Sequence[NDArray[Any]], n_ranges: int
-) -> list[NDArray[Any]]:
-    """A row a range for each global that is reduced, in which nothing is added up yet."""
-    made = []
-    for i, slot in reductions:
-        part = np.zeros((n_ranges, given[i].size), given[i].dtype)
-        if slot.access is not Access.INC:
-            part[:] = given[i]
-        made.append(part)
-    return made
+def _parts(reductions: Sequence[tuple[int, Slot]], n_turns: int) -> list[NDArray[Any]]:
+    """Room for a row a turn for each global that is reduced."""
+    return [np.empty((n_turns, math.prod(slot.shape)), slot.dtype) for _, slot in reductions]

@@ -19,13 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cores import thread_count
-from .source import COUNTER_ROOM
+from .source import COUNTERS
 
 # Seconds of work for which a thread is woken, which takes some ten microseconds.
 WORTH = 20e-6
-# Calls that are remembered of either way, those that are tried first, and how often what was slower
-# is tried again.
-RECENT, FIRST, AGAIN = 9, 3, 64
+# Calls that are remembered of either way, and those that are tried first. What was slower is tried
+# again after so many timed calls, then after twice as many, and in the end every so many.
+RECENT, FIRST, SOON, AGAIN = 9, 4, 8, 32
+# A call that takes fewer seconds is timed only once in so many: a clock costs it too much.
+SHORT, SELDOM = 500e-6, 8
 # Calls after which a loop has found out.
 SETTLED = 2 * FIRST
 # What several threads must take at most of the time of one.
@@ -33,8 +35,8 @@ GAIN = 0.95
 
 Work = Callable[[int], Any]
 # A function and its arguments.
-Step = tuple[Callable[..., Any], Sequence[Any]]
-Steps = Callable[[bool], Sequence[Step]]
+Step = tuple[Callable[..., int], Sequence[Any]]
+NO_COUNTERS = np.zeros(0, np.int64)
 
 
 class _Helper:
@@ -144,56 +146,68 @@ class Team:
         self._small = 1
         self._several = False
         self._again = False
-        self._calls = 0
+        self._calls, self._pause = 0, SOON
+        self._untimed = 0  # calls to come
         # Seconds a range, by one thread and by several.
         self._took: tuple[deque[float], deque[float]] = deque(maxlen=RECENT), deque(maxlen=RECENT)
-        self._counters = np.zeros(COUNTER_ROOM, np.int64)
 
-    def run(self, ranges: int, steps: Steps) -> None:
+    def run(self, n_turns: int, steps: Sequence[Step], alone: Sequence[Step]) -> None:
         """Run steps one after the other, each on one thread or on several.
 
-        ``steps(several)`` gives them. ``function(who, counters, *arguments)`` takes its ranges off
-        the counters; ``who`` is 0 for one of its threads. Calls from several threads take turns, as
-        they may have arrays in common.
+        A step is ``function(who, counters, span, turns, waits, ...)`` and its arguments from
+        ``span`` on, see :mod:`.source`; ``alone`` are the same for one thread. Calls from several
+        threads take turns, as they may have arrays in common.
         """
         with _pool.turn:
-            if ranges <= self._small or self._most == 1:
-                self._run_alone(steps)
+            if n_turns <= self._small or self._most == 1 or self._untimed:
+                self._untimed -= self._untimed > 0
+                self._run(self._several, n_turns, steps, alone)
                 return
             several = self._takes_several()
             start = time.perf_counter()
-            if several:
-                several = self._run_on_several(ranges, steps)
-            else:
-                self._run_alone(steps)
-            self._note(several, time.perf_counter() - start, ranges)
+            several = self._run(several, n_turns, steps, alone)
+            self._note(several, time.perf_counter() - start, n_turns)
 
-    def _run_alone(self, steps: Steps) -> None:
-        for function, arguments in steps(False):
-            self._counters.fill(0)
-            function(0, self._counters, *arguments)
+    def _run(
+        self, several: bool, n_turns: int, steps: Sequence[Step], alone: Sequence[Step]
+    ) -> bool:
+        """Returns whether it ran on several threads."""
+        if several and self._run_on_several(n_turns, steps):
+            return True
+        for function, arguments in alone:
+            function(-1, NO_COUNTERS, *arguments)
+        return False
 
-    def _run_on_several(self, ranges: int, steps: Steps) -> bool:
-        """Returns False where there is no more than one thread."""
+    def _run_on_several(self, n_turns: int, steps: Sequence[Step]) -> bool:
+        """Returns False, and runs nothing, where there is no more than one thread."""
         one, several = self._took
-        worth = int(min(one) * ranges / WORTH)
-        threads = min(self._most or ranges, ranges, worth, thread_count())
+        worth = int(min(one) * n_turns / WORTH)
+        threads = min(self._most or n_turns, n_turns, worth, thread_count())
         if threads < 2:
             several.append(inf)
-            self._run_alone(steps)
             return False
-        for step in steps(True):
+        for function, arguments in steps:
             # a late thread may still look at the counters of an earlier call
-            work = partial(_take, step, np.zeros(COUNTER_ROOM, np.int64))
+            counters = np.zeros(COUNTERS["TURNS"] + len(arguments[1]), np.int64)
+            failed = [-1]
+            work = partial(_take, function, counters, arguments, failed)
             share(work, threads, waits=False)
+            if failed[0] >= 0:
+                # Once more on this thread, where exceptions arrive.
+                span = np.array([failed[0], failed[0] + 1], np.int64)
+                function(-1, counters, span, *arguments[1:])
+                raise RuntimeError("the kernel raised an exception on one of several threads")
         return True
 
     def _takes_several(self) -> bool:
         one, several = self._took
-        self._calls += 1
         if len(one) < FIRST or len(several) < FIRST:
             return len(one) >= FIRST
-        return self._several != (self._again or self._calls % AGAIN == 0)
+        self._calls += 1
+        if self._calls < self._pause:
+            return self._several != self._again
+        self._calls, self._pause = 0, min(2 * self._pause, AGAIN)
+        return not self._several
 
     def _note(self, on_several: bool, seconds: float, ranges: int) -> None:
         one, several = self._took
@@ -202,16 +216,29 @@ class Team:
             if len(one) == FIRST and min(one) * ranges < 2 * WORTH:
                 self._small = ranges
                 one.clear()
+        elif len(several) < FIRST:
+            # the first one woke or made the threads
+            if len(several) == 1:
+                several[0] = inf
         elif on_several != self._several or self._calls % RECENT == 0:
             better = seconds / ranges < _median(self._took[not on_several])
             self._several = _median(several) < GAIN * _median(one)
             # What is better than usual is tried at once again, until it is usual.
             self._again = better and on_several != self._several
+        known = len(several) >= FIRST and not self._again
+        self._untimed = SELDOM - 1 if known and seconds < SHORT else 0
 
 
-def _take(step: Step, counters: NDArray[np.int64], who: int) -> None:
-    function, arguments = step
-    function(who, counters, *arguments)
+def _take(
+    function: Callable[..., int],
+    counters: NDArray[np.int64],
+    arguments: Sequence[Any],
+    failed: list[int],
+    who: int,
+) -> None:
+    turn = function(who, counters, *arguments)
+    if who == 0:
+        failed[0] = turn
 
 
 def _median(values: deque[float]) -> float:

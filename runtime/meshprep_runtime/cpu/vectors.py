@@ -6,7 +6,7 @@ between rows and chunks itself (it makes gathers, or shuffles of whole tables, b
 no chunks at all), so four rows at a time are transposed here by hand.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -102,29 +102,63 @@ def load4(typing: Any, chunk: Any, size: Any, j: Any, dat: Any, offsets: Any, di
 
 
 @intrinsic(prefer_literal=True)
-def store4(
-    typing: Any, dat: Any, offsets: Any, dim: Any, chunk: Any, size: Any, j: Any, adds: Any
-) -> Any:
-    """Four rows of a chunk, from element ``j``, into a dat (or added to it): one after the other.
+def store4(typing: Any, dat: Any, offsets: Any, dim: Any, chunk: Any, size: Any, j: Any) -> Any:
+    """Four rows of a chunk, from element ``j``, into a dat."""
 
-    Elements of one chunk may write the same row, so the rows are not loaded ahead.
-    """
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        offset = cgutils.unpack_tuple(builder, args[1])
+        chunk = (signature.args[3], args[3])
+        for k, rows in _rows_of_chunk(context, builder, chunk, args[5], dim, size):
+            for o, values in zip(offset, rows, strict=True):
+                width = values.type.count
+                to = _Values(context, builder, signature.args[0], args[0], o, k, width)
+                to.store(values)
+        return context.get_dummy_value()
+
+    return types.void(dat, _FOUR, dim, chunk, size, types.uintp), make
+
+
+@intrinsic(prefer_literal=True)
+def to_rows(typing: Any, to: Any, chunk: Any, size: Any, j: Any, dim: Any) -> Any:
+    """Four rows of a chunk, from element ``j``, one after the other into an array."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zero = context.get_constant(types.uintp, 0)
+        chunk = (signature.args[1], args[1])
+        for k, rows in _rows_of_chunk(context, builder, chunk, args[3], dim, size):
+            for t, values in enumerate(rows):
+                at, width = t * dim.literal_value + k, values.type.count
+                place = _Values(context, builder, signature.args[0], args[0], zero, at, width)
+                place.store(values)
+        return context.get_dummy_value()
+
+    return types.void(to, chunk, size, types.uintp, dim), make
+
+
+@intrinsic(prefer_literal=True)
+def add_row(typing: Any, dat: Any, offset: Any, row: Any, place: Any, dim: Any) -> Any:
+    """``dat[offset : offset + dim] += row[place : place + dim]``, which do not overlap."""
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         plus = builder.fadd if isinstance(dat.dtype, types.Float) else builder.add
-        for k, width in _pieces(dim.literal_value):
-            places = [(k + i) * size.literal_value for i in range(width)]
-            columns = [
-                _Values(context, builder, signature.args[3], args[3], args[5], p, LANES).load()
-                for p in places
-            ]
-            offset = cgutils.unpack_tuple(builder, args[1])
-            for o, values in zip(offset, _untranspose(builder, columns), strict=True):
-                to = _Values(context, builder, signature.args[0], args[0], o, k, width)
-                to.store(plus(to.load(), values) if adds.literal_value else values)
+        kinds = signature.args
+        for k, width in _pieces(dim.literal_value, 2 * LANES):
+            to = _Values(context, builder, kinds[0], args[0], args[1], k, width)
+            more = _Values(context, builder, kinds[2], args[2], args[3], k, width)
+            to.store(plus(to.load(), more.load()))
         return context.get_dummy_value()
 
-    return types.void(dat, _FOUR, dim, chunk, size, types.uintp, adds), make
+    return types.void(dat, types.uintp, row, types.uintp, dim), make
+
+
+def _rows_of_chunk(
+    context: Any, builder: Any, chunk: tuple[Any, Any], j: Any, dim: Any, size: Any
+) -> Iterator[tuple[int, list[Any]]]:
+    """Pieces of four rows from element ``j``: the first component, and a vector a row."""
+    for k, width in _pieces(dim.literal_value):
+        places = [(k + i) * size.literal_value for i in range(width)]
+        columns = [_Values(context, builder, *chunk, j, p, LANES).load() for p in places]
+        yield k, _untranspose(builder, columns)
 
 
 @intrinsic(prefer_literal=True)
@@ -191,11 +225,11 @@ def _view(context: Any, builder: Any, kind: Any, data: Any, count: int, stride: 
     return view._getvalue()
 
 
-def _pieces(dim: int) -> list[tuple[int, int]]:
-    """A row of ``dim`` values in pieces of 4, 2 and 1: (first value, width)."""
+def _pieces(dim: int, widest: int = LANES) -> list[tuple[int, int]]:
+    """A row of ``dim`` values in pieces of ``widest``, ... 4, 2 and 1: (first value, width)."""
     pieces, k = [], 0
     while k < dim:
-        width = next(w for w in (4, 2, 1) if k + w <= dim)
+        width = min(widest, 1 << ((dim - k).bit_length() - 1))
         pieces.append((k, width))
         k += width
     return pieces

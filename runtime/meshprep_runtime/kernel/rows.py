@@ -8,6 +8,16 @@ import numpy as np
 from ..loops import Access, Loop
 from .bind import Slot
 
+# How the value of an element joins a reduction. Where none of two values is less or equal, one is
+# NaN, and so is their sum.
+COMBINED = {
+    Access.INC: "{total} + {value}",
+    Access.MIN: "{total} if {total} <= {value} else "
+    "{value} if {value} < {total} else {total} + {value}",
+    Access.MAX: "{total} if {total} >= {value} else "
+    "{value} if {value} > {total} else {total} + {value}",
+}
+
 
 @dataclass(frozen=True)
 class Row:
@@ -24,6 +34,7 @@ class Row:
     access: Access
     dim: int
     itemsize: int
+    is_float: bool
     is_global: bool
     soa: bool
     table: str | None
@@ -50,6 +61,24 @@ class Row:
     def cleared(self) -> bool:
         """True where a chunk starts from zero, or from the least or largest found so far."""
         return self.adds or self.reduces or self.temporary
+
+    @property
+    def in_rows(self) -> bool:
+        """True where sums of a chunk become rows of several components again."""
+        return self.adds and not self.placed and self.dim > 1 and not self.soa
+
+    def start(self, k: int) -> str:
+        """What component ``k`` of a cleared row is, to which the kernel adds.
+
+        -0.0 is what changes no float it is added to.
+        """
+        if self.access in (Access.MIN, Access.MAX):
+            return f"{self.array}[{k}]"
+        return "-0.0" if self.is_float else "0"
+
+    def combined(self, total: str, value: str) -> str:
+        """A reduction with one more value."""
+        return COMBINED[self.access].format(total=total, value=value)
 
     @property
     def loaded(self) -> bool:
@@ -97,6 +126,7 @@ def rows_of(loop: Loop, slots: Sequence[Slot]) -> tuple[Row, ...]:
             access=arg.access,
             dim=arg.dim if arg.columns is None else arg.dim * len(arg.index),
             itemsize=np.dtype(arg.dtype).itemsize,
+            is_float=np.dtype(arg.dtype).kind == "f",
             is_global=arg.is_global,
             soa=slots[place[arg.name]].soa,
             table=tables.get(arg.name if arg.columns else str(arg.map)),

@@ -10,26 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.pool import Team
-from ..cpu.schedule import Ranges, Schedule
-from ..cpu.source import COUNTER_ROOM, parallel
+from ..cpu.pool import NO_COUNTERS, Team
+from ..cpu.schedule import Schedule, Turns, in_phases
+from ..cpu.source import alone, shared
 from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
 from ..maps import distinct, read_only
 from .kernels import PART, ROWS, TOTAL
 
 Vector = NDArray[Any]
-# The threads, ranges, x and y.
-Call = Callable[[Team, Ranges, Vector, Vector], None]
+# The threads, turns, x and y.
+Call = Callable[[Team, Turns, Vector, Vector], None]
 # Matrices with fewer values are worked on by one thread.
 WORTHWHILE = 1 << 16
 NO_PARTS = np.zeros(0)
-# The ranges in the order of several threads' phases, so that sums are the same.
-SERIAL = """\
-def run(who, range_offset, phase_offset, range_order, order, {params}):
-    for b in range_order:
-        elements(range_offset[b], range_offset[b + 1], order, {params})
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +46,14 @@ class MatrixCode:
         )
 
     def run(
-        self, x: Vector, y: Vector, threads: int | None = None, ranges: Ranges | None = None
+        self, x: Vector, y: Vector, threads: int | None = None, turns: Turns | None = None
     ) -> None:
         """Run on arrays that were checked.
 
-        ``threads`` are the most that run, None for as many as there are; ``ranges`` of None stands
+        ``threads`` are the most that run, None for as many as there are; ``turns`` of None stands
         for the whole schedule.
         """
-        some = self.schedule.ranges if ranges is None else ranges
+        some = self.schedule.whole if turns is None else turns
         team = self._teams.setdefault(threads, Team(threads))
         with self._alone:
             self._call(x, y)(team, some, read_only(x), y)
@@ -74,21 +68,14 @@ class MatrixCode:
         return self.schedule.parallel and self.arrays["values"].size >= WORTHWHILE
 
     def _call(self, x: Vector, y: Vector) -> Call:
-        """All but the threads, the ranges, x and y is the same in every call."""
+        """All but the threads, the turns, x and y is the same in every call."""
         if not self._calls:
             fixed: list[Vector] = [np.zeros(0, np.int32), *self.arrays.values()]
-            given: list[Vector] = [*self.schedule.ranges, *fixed, read_only(x), y]
-            if self._large:
-                run = self._compiled([np.zeros(COUNTER_ROOM, np.int64), *given])
+            run = self._compiled([NO_COUNTERS, *self.schedule.whole, *fixed, read_only(x), y])
 
-                def call(team: Team, ranges: Ranges, x: Vector, y: Vector) -> None:
-                    team.run(ranges[2].size, lambda several: [(run, (*ranges, *fixed, x, y))])
-
-            else:
-                run = self._compiled(given)
-
-                def call(team: Team, ranges: Ranges, x: Vector, y: Vector) -> None:
-                    run(0, *ranges, *fixed, x, y)
+            def call(team: Team, turns: Turns, x: Vector, y: Vector) -> None:
+                steps = [(run, (*turns, *fixed, x, y))]
+                team.run(int(turns[0][1] - turns[0][0]) if self._large else 1, steps, steps)
 
             self._calls.append(call)
         return self._calls[0]
@@ -111,7 +98,7 @@ class MatrixCode:
             lines.append(f"    room = stack(y, {self.room})")
             last = f", room, {self.dofs}"
         lines.append(f"    kernel((start, stop), {', '.join(names)}{last})")
-        run = parallel(names, ()) if self._large else SERIAL.format(params=", ".join(names))
+        run = shared(names) if self._large else alone(names)
         return "\n".join([*lines, "", "", run])
 
 
@@ -190,6 +177,6 @@ def schedule(
     full = np.searchsorted(done, np.arange(piece, done[-1] if done.size else 0, piece)) + 1
     ends = distinct(np.append(full, n - sums))
     offset = np.concatenate([[0], ends, np.arange(n - sums, n) + 1]).astype(np.int64)
-    phases = [0, ends.size, ends.size + sums] if sums else [0, ends.size]
-    every = np.arange(offset.size - 1, dtype=np.int32)
-    return Schedule(offset, np.array(phases, np.int64), every, parallel=ends.size > 1)
+    phases = np.array([0, ends.size, ends.size + sums] if sums else [0, ends.size])
+    turns = in_phases(offset[:-1], offset[1:], phases)
+    return Schedule(turns, parallel=ends.size > 1)

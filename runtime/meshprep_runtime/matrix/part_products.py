@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..cpu.schedule import Ranges
+from ..cpu.schedule import Turns
 from ..errors import MeshprepError
 from ..maps import distinct, offsets_of
 from ..plan.parts import MapPart, Messages
@@ -95,8 +95,8 @@ class PartProduct:
         y = np.empty(rows, dtype) if out is None else out
         check_out(y, rows, dtype)
         transfer = self._x.start(x)
-        for ranges in self._steps:
-            self._without_copies.run(self._x.array, y, self.threads, ranges)
+        for turns in self._steps:
+            self._without_copies.run(self._x.array, y, self.threads, turns)
             transfer.test()
         transfer.finish()
         self._with_copies.run(self._x.array, y, self.threads)
@@ -111,10 +111,10 @@ def _rows_reaching(matrix: CsrMatrix, owned: int) -> NDArray[np.bool_]:
     return found
 
 
-def _steps(code: MatrixCode) -> list[Ranges]:
-    ranges = code.schedule.range_order.size
-    count = max(min(MOST_STEPS, ranges // LEAST_RANGES), 1)
-    cuts = np.linspace(0, ranges, count + 1).astype(int).tolist()
+def _steps(code: MatrixCode) -> list[Turns]:
+    turns = code.schedule.n_turns
+    count = max(min(MOST_STEPS, turns // LEAST_RANGES), 1)
+    cuts = np.linspace(0, turns, count + 1).astype(int).tolist()
     return [code.schedule.between(first, last) for first, last in pairwise(cuts)]
 
 

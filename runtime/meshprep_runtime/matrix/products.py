@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.schedule import Schedule, elements, in_pieces
+from ..cpu.schedule import Schedule, by_colour, elements, in_pieces
 from ..errors import MeshprepError, check_integer
 from ..maps import read_only
 from ..plan import LoopPlan, Variant
@@ -192,10 +192,10 @@ def _ellpack(matrix: Ellpack) -> MatrixCode:
 def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:
     places = np.zeros(0, np.int32)
     if blocks is None:
-        made = Schedule(*elements(0, len(matrix.dofs)), parallel=False)
+        made = Schedule(elements(0, len(matrix.dofs))[1], parallel=False)
     else:
         check_blocks(matrix, blocks)
-        made = Schedule(blocks.block_offset, blocks.block_colour_offset, blocks.block_order)
+        made = Schedule(by_colour(blocks))
         places = places if blocks.elements is None else blocks.elements
     n = matrix.dofs.shape[1]
     found = {"places": places, "dofs": matrix.dofs, "values": matrix.values}

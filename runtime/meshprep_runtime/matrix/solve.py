@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.schedule import Schedule
+from ..cpu.schedule import Schedule, in_phases
 from ..errors import MeshprepError, check_integer, check_number
 from ..maps import read_only, rows_of_entries
 from . import kernels
@@ -232,10 +232,13 @@ def _sweeps(sizes: NDArray[np.integer]) -> tuple[Schedule, Schedule]:
     for start, size in zip((np.cumsum(sizes) - sizes).tolist(), sizes.tolist(), strict=True):
         offset += [*range(start + SWEEP_ROWS, start + size, SWEEP_ROWS), start + size]
         phases.append(len(offset) - 1)
-    every = np.arange(len(offset) - 1, dtype=np.int32)
     ends, forward = np.array(offset, np.int64), np.array(phases, np.int64)
-    backward = (forward[-1] - forward)[::-1].copy()
-    return Schedule(ends, forward, every), Schedule(ends, backward, every[::-1].copy())
+    backward = (forward[-1] - forward)[::-1]
+    start, stop = ends[:-1], ends[1:]
+    return (
+        Schedule(in_phases(start, stop, forward)),
+        Schedule(in_phases(start[::-1], stop[::-1], backward)),
+    )
 
 
 def _inverse(matrix: Store) -> Vector:

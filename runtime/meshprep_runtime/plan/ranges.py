@@ -49,9 +49,7 @@ def ranges_for(plan: LoopPlan, cuts: Sequence[int] = ()) -> Ranges:
         size *= 2
 
 
-def _cut(
-    n: int, size: int, variant: Variant | None, cuts: Sequence[int]
-) -> NDArray[np.int64]:
+def _cut(n: int, size: int, variant: Variant | None, cuts: Sequence[int]) -> NDArray[np.int64]:
     """Ends of ranges of about ``size`` places, at ends of blocks where there are blocks."""
     wanted = run_offset(n, size)
     if variant is not None and variant.n_blocks:
@@ -91,9 +89,10 @@ def _meeting(
             np.minimum.at(least, column, of_place)
             np.maximum.at(most, column, of_place)
         shared = (least < most)[table]
-        met = table[shared].astype(np.int64) * count + np.broadcast_to(
-            of_place[:, None], table.shape
-        )[shared]
+        met = (
+            table[shared].astype(np.int64) * count
+            + np.broadcast_to(of_place[:, None], table.shape)[shared]
+        )
         point, of_range = np.divmod(distinct(met), count)
         for step in range(1, point.size):
             same = point[step:] == point[:-step]

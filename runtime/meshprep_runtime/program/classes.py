@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.executor import HostCall, StrategyAndVariant
-from ..cpu.schedule import Ranges, Schedule, elements
+from ..cpu.schedule import ORDERED, Schedule, Turns, elements
 from ..cuda.detect import on_device
 from ..errors import MeshprepError
 from ..kernel.bind import Slot, bound
@@ -28,11 +28,11 @@ MOST_PIECES, LEAST_ELEMENTS, LEAST_BLOCKS = 16, 2048, 4
 class ClassRanges:
     """Parts of a schedule."""
 
-    core: tuple[Ranges, ...]  # in pieces
+    core: tuple[Turns, ...]  # in pieces
     # None where there are no elements; owned is core and boundary in one.
-    boundary: Ranges | None
-    exec: Ranges | None
-    owned: Ranges | None
+    boundary: Turns | None
+    exec: Turns | None
+    owned: Turns | None
 
 
 def class_ranges(
@@ -43,10 +43,15 @@ def class_ranges(
     Raises MeshprepError for a strategy that does not run class after class.
     """
     strategy, variant = way
-    between: Callable[[int, int], Ranges]
+    between: Callable[[int, int], Turns]
     if strategy == "sequential":
         end = part.plan.sizes[part.plan.loop.over]
         core, owned, between, least = of_set.core, of_set.owned, elements, LEAST_ELEMENTS
+    elif strategy == ORDERED:
+        # the ranges of a part cross no class, and those of core come first
+        stop, end, least = schedule.turns[:, 1], schedule.n_turns, 1
+        core, owned = (int((stop <= last).sum()) for last in (of_set.core, of_set.owned))
+        between = schedule.between
     elif strategy in ("hierarchical", "block-permute") and variant is not None:
         colours = part.colours[variant.name]
         at = [colours.core, colours.owned, variant.n_block_colours]
@@ -55,7 +60,7 @@ def class_ranges(
     else:
         raise MeshprepError(
             f"loop '{part.plan.loop.name}': strategy '{strategy}' cannot run a part of a mesh, "
-            "class after class: use sequential, hierarchical or block-permute"
+            "class after class: use ordered, sequential, hierarchical or block-permute"
         )
     count = max(min(MOST_PIECES, core // least), 1)
     cuts = np.linspace(0, core, count + 1).astype(int).tolist() if core else []

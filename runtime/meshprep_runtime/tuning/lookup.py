@@ -8,7 +8,7 @@ from functools import cache
 from math import inf
 from pathlib import Path
 
-from ..cpu import STRATEGIES, choose_strategy
+from ..cpu import ORDERED, STRATEGIES
 from ..cpu.cores import thread_count
 from ..cpu.executor import StrategyAndVariant
 from ..errors import PlanError
@@ -109,11 +109,20 @@ class Chooser:
     soa: tuple[str, ...]
     kernel: str  # its name
     fixed: bool  # run no other blocks than ``variant``, whatever was tuned
+    form: str = field(default="", init=False)  # of the code, where it was tuned
     _by_threads: dict[int, StrategyAndVariant] = field(default_factory=dict, init=False)
 
+    def __post_init__(self) -> None:
+        # the same for any number of threads
+        self.always = None if self.strategy == AUTO and self.plan.tuned else self._untuned
+
+    @property
+    def _untuned(self) -> StrategyAndVariant:
+        return ORDERED if self.strategy == AUTO else self.strategy, self.variant
+
     def __call__(self) -> StrategyAndVariant:
-        if self.strategy != AUTO:
-            return self.strategy, self.variant
+        if self.always is not None:
+            return self.always
         threads = thread_count()
         if threads not in self._by_threads:
             self._by_threads[threads] = self._choose(threads)
@@ -123,7 +132,8 @@ class Chooser:
         machine = Machine(CPU, _processor(), threads)
         trial = tuned_for(self.plan, machine, self.kernel, self.soa, STRATEGIES)
         if trial is None or not self._allows(trial):
-            return choose_strategy(self.variant), self.variant
+            return self._untuned
+        self.form = trial.form
         if not trial.variant:
             return trial.strategy, self.variant
         variant = self.plan.variant(trial.variant)

@@ -112,13 +112,13 @@ def test_some_rows_and_then_the_others_have_the_bits_of_all(large, two_threads, 
     y = np.full(8000, np.nan)
     for threads, rows in ((2, some), (1, ~some)):
         code = csr_code(matrix, piece, rows)
-        ranges = code.schedule.range_order.size
-        for step in range(0, ranges, 3):
-            code.run(x, y, threads, code.schedule.between(step, min(step + 3, ranges)))
+        turns = code.schedule.n_turns
+        for step in range(0, turns, 3):
+            code.run(x, y, threads, code.schedule.between(step, min(step + 3, turns)))
         assert np.isnan(y).any() == (rows is some)
         assert not np.isnan(y[rows]).any()
         # pieces end where other rows begin, and still a thread takes enough of them
-        assert ranges < 4 * matrix.values.size / piece
+        assert turns < 4 * matrix.values.size / piece
     np.testing.assert_array_equal(y, Product(matrix) @ x)
 
 

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cpu.cores import thread_count
-from ...cpu.elements import ElementCode, can_chunk
+from ...cpu.elements import ElementCode
 from ...cpu.executor import Executor
+from ...cpu.forms import forms
 from ...cpu.pool import share
 from ...kernel.analysis import takes_single
-from ...kernel.bind import Slot
 from ...kernel.compiler import compile_error, import_numba
 from ...kernel.rows import rows_of
-from ...loops import Access, Loop
+from ...loops import Access
 from .records import Assign, Call, Record, add_place
 
 Arrays = dict[str, NDArray[Any]]
@@ -38,7 +38,7 @@ def numbered_functions(
         key = (id(executor), some)
         if key not in numbers:
             suffix = f"_{numbers.setdefault(key, len(numbers))}"
-            text = elements_text(executor.loop, executor.slots, some, suffix)
+            text = elements_text(executor, some, suffix)
             single = takes_single(slot.dtype for slot in executor.slots)
             fast = executor.options.fastmath
             functions[text] = Inlined(executor.kernel, fast, single, suffix)
@@ -211,13 +211,13 @@ class CallCode:
     reduced: Sequence[int]
 
 
-def elements_text(loop: Loop, slots: Sequence[Slot], listed: bool, suffix: str) -> str:
+def elements_text(executor: Executor, listed: bool, suffix: str) -> str:
     """``def elements_0(start, stop, order, ...)`` on the rows of a tile."""
+    loop, slots = executor.loop, executor.slots
     rows = tuple(replace(row, soa=False) for row in rows_of(loop, slots))
     params = [f"m{i}" for i in range(len(loop.maps))] + [f"s{i}" for i in range(len(slots))]
-    return ElementCode(
-        rows, tuple(params), permuted=listed, chunks=can_chunk(rows), suffix=suffix
-    ).text()
+    form = forms(executor.kernel, rows)[0]
+    return ElementCode(rows, tuple(params), permuted=listed, form=form, suffix=suffix).text()
 
 
 def tile_text(
