@@ -490,7 +490,7 @@ template <bool Listed, class Kernel, class... Args>
 MESHPREP_SAME_BITS std::int64_t run_chunks(Places<Listed> places, std::int64_t begin,
                                            std::int64_t end, const Kernel& kernel,
                                            Held<Args>&... held) {
-  const auto run = [&](auto... own) MESHPREP_INLINED {
+  const auto run = [&](auto&&... own) MESHPREP_INLINED {
     const std::int64_t rest = run_whole_chunks<Listed>(places, begin, end, kernel, own...);
     (own.keep(held), ...);
     return rest;
@@ -554,9 +554,13 @@ void run_ranges(const Loop& loop, Tables tables, const Kernel& kernel, Partials<
     Trial& trial = loop.trial;
     trial.is_of(&instance);
     if (loop.form == Form::timed && !trial.decided()) {
-      for (const std::int32_t range : ranges.order)
-        trial.time(ranges.offset[std::size_t(range) + 1] - ranges.offset[std::size_t(range)],
-                   [&](bool chunks) { in_form(chunks, range); });
+      for (const std::int32_t range : ranges.order) {
+        const std::size_t r = std::size_t(range);
+        if (trial.decided()) in_form(trial.chunks(), range);
+        else
+          trial.time(ranges.offset[r + 1] - ranges.offset[r],
+                     [&](bool chunks) { in_form(chunks, range); });
+      }
       trial.end_call();
       return;
     }
@@ -585,6 +589,17 @@ void run_with_partials(const Loop& loop, std::bool_constant<Parallel>, std::bool
   run(Partials<Args>(args, std::int64_t(loop.ranges->order.size()))...);
 }
 
+// Whether arguments of one group can be of one dat: they have one type.
+template <int Size, class... Args, std::size_t... I>
+constexpr bool may_be_grouped(std::index_sequence<I...>) {
+  using Of = Mapped<Args...>;
+  return (std::is_same_v<std::tuple_element_t<I, std::tuple<Args...>>,
+                         std::tuple_element_t<
+                             Of::is[I] ? Of::place(Of::before(I) / Size * Size) : I,
+                             std::tuple<Args...>>> &&
+          ...);
+}
+
 // Run with the tables of the arguments, found in groups of `Size` or less if they are so.
 template <int Size, int Split, class... Args, class Run>
 bool run_grouped(const Run& run, const Args&... args) {
@@ -601,7 +616,8 @@ void run_with_tables(const Run& run, const Args&... args) {
   if constexpr (Size == 0 || many == 0) {
     run(OwnTables());
   } else {
-    if constexpr (many % Size == 0) {
+    constexpr std::index_sequence_for<Args...> all;
+    if constexpr (many % Size == 0 && may_be_grouped<Size, Args...>(all)) {
       constexpr int groups = many / Size;
       if (run_grouped<Size, groups>(run, args...)) return;
       if constexpr (Size > 1 && groups > 1)

@@ -180,9 +180,10 @@ class Team {
 // the same bits.
 class Trial {
  public:
-  // Pieces of either form, those that are not counted, and what chunks must take at most.
+  // Pieces of either form, those that are not counted, and what chunks must take at most. A form that
+  // takes so many times as long as the other after a few pieces is not tried for several calls.
   static constexpr std::size_t enough = 8, cold = 2;
-  static constexpr double gain = 0.97;
+  static constexpr double gain = 0.97, clear = 1.25;
   static constexpr int calls = 4;
 
   // The trial of another function begins anew.
@@ -202,17 +203,24 @@ class Trial {
     run(chunks);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (took_[chunks].size() < most) took_[chunks].push_back(took.count() / double(elements));
+    if (!chunks || took_[1].size() < 2 * enough || took_[1].size() % enough) return;
+    const double ratio = median(took_[1]) / median(took_[0]);
+    if (ratio > clear || ratio < 1 / clear) decide();
   }
 
   // A call has ended: the next one begins with the other form.
   void end_call() {
     next_ = ++calls_ % 2;
-    if (calls_ < calls || std::min(took_[0].size(), took_[1].size()) < enough) return;
+    if (!decided_ && calls_ >= calls && std::min(took_[0].size(), took_[1].size()) >= enough)
+      decide();
+  }
+
+ private:
+  void decide() {
     chunks_ = median(took_[1]) < gain * median(took_[0]);
     decided_ = true;
   }
 
- private:
   static constexpr std::size_t most = 256;
   static double median(std::vector<double> values) {
     values.erase(values.begin(), values.begin() + cold);
