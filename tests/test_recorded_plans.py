@@ -231,6 +231,7 @@ def digest(plan):
         for name, s in v.staging.items():
             own |= {f"{name} offset": s.point_offset, f"{name} points": s.points}
             own |= {f"{name} exclusive": s.exclusive}
+        own |= {f"ranges {name}": values for name, values in vars(loop.ranges).items()}
         arrays |= {f"{loop.loop.name} {name}": values for name, values in own.items()}
     return _digest(arrays)
 

@@ -5,7 +5,7 @@ Small parts are made together, so that the interpreter takes its time once for a
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap, ranges
 from meshprep_runtime.plan.parts import ClassColours, PartPlan
-from meshprep_runtime.plan.parts.arrays import Arrays, part_of
+from meshprep_runtime.plan.parts.arrays import Arrays, part_of, range_arrays
 from meshprep_runtime.plan.parts.batch import (
     Numbers,
     PartBatch,
@@ -25,6 +25,7 @@ from meshprep_runtime.plan.parts.batch import (
     spread,
 )
 from meshprep_runtime.plan.parts.slices import in_runs
+from meshprep_runtime.plan.ranges import ranges_for
 
 from ..colour import colour_threads
 from ..colour.block_colours import colour_blocks
@@ -85,6 +86,9 @@ class PartBuilder:
             self._put_loop(found, spec, at, known)
         for name in self.copies.partial:
             self._put_partial(found, name, at, known)
+        made = PartBatch(self._description, parts, self.parts, found.arrays, found.rows)
+        for name in made.loops:
+            _put_ranges(found, name, made)
         return PartBatch(self._description, parts, self.parts, found.arrays, found.rows)
 
     @cached_property
@@ -225,6 +229,22 @@ class _Found:
 def _parts(count: Numbers) -> Numbers:
     """The place of the part of each row."""
     return np.repeat(np.arange(count.size), count)
+
+
+def _put_ranges(found: _Found, name: str, batch: PartBatch) -> None:
+    """The ranges of a loop in each part, class by class."""
+    made: dict[str, list[NDArray[Any]]] = {}
+    for place in range(len(batch.parts)):
+        part = batch.alone(place)
+        over = part.sets[part.loops[name].over]
+        plan = part.joined_loops[name]
+        cuts = int(over.core[0]), int(over.owned[0])
+        for at, array in range_arrays(
+            f"loops/{name}", replace(plan, ranges=ranges_for(plan, cuts))
+        ).items():
+            made.setdefault(at, []).append(array)
+    for at, arrays in made.items():
+        found.put(at, np.concatenate(arrays), np.array([one.size for one in arrays]))
 
 
 def _put_colours(

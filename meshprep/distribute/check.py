@@ -9,7 +9,8 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError, PlanError, Progress, listed
 from meshprep_runtime.plan.parts import kept, parts_table
 from meshprep_runtime.plan.parts.batch import PartBatch
-from meshprep_runtime.plan.parts.proof import PartsProof, loop_findings
+from meshprep_runtime.plan.parts.loop_proof import loop_findings
+from meshprep_runtime.plan.parts.proof import PartsProof
 from meshprep_runtime.plan.parts.store import about, read_batch
 
 from ..io.source import MeshSource

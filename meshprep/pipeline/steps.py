@@ -24,6 +24,7 @@ from meshprep_runtime.plan.metrics import (
     PartitionMetrics,
     VariantMetrics,
 )
+from meshprep_runtime.plan.ranges import ranges_for
 from meshprep_runtime.plan.records import from_json
 from meshprep_runtime.plan.verify import refuse_wrong
 
@@ -348,7 +349,8 @@ def _assemble(
         own = {m: maps[m] for m in loop.maps}
         added = {a.name: matrices[a.name] for a in loop.matrices}
         blocks = {variant.name: variant}
-        loops[loop.name] = LoopPlan(loop, full.sizes, own, blocks, variant.name, matrices=added)
+        made = LoopPlan(loop, full.sizes, own, blocks, variant.name, matrices=added)
+        loops[loop.name] = replace(made, ranges=ranges_for(made))
     return Plan(
         sizes=full.sizes,
         ordering=numbering.all(),

@@ -24,8 +24,10 @@ from meshprep.pipeline.workflow import run as prepare
 from meshprep_runtime.errors import MeshprepError, PlanError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.parts import kept, load_part, parts_table
-from meshprep_runtime.plan.parts.arrays import arrays_of
-from meshprep_runtime.plan.parts.batch import batch_of
+from meshprep_runtime.plan.parts.arrays import arrays_of, part_of
+from meshprep_runtime.plan.parts.batch import PartBatch, batch_of
+from meshprep_runtime.plan.parts.loop_proof import loop_findings
+from meshprep_runtime.plan.parts.structure import check_batch
 from meshprep_runtime.plan.parts.write import (
     SpilledParts,
     begin_file,
@@ -153,6 +155,24 @@ def test_a_further_number_of_parts_keeps_the_blocks_of_the_file(made, tmp_path, 
         pieces = np.unique(np.stack([old, group], axis=1), axis=0)
         assert len(np.unique(np.stack([old, group, new], axis=1), axis=0)) == len(pieces)
         assert number < len(pieces)
+
+
+def test_parts_of_a_file_without_ranges_get_those_that_a_new_file_has(made):
+    table = parts_table(made, 3)
+    for part in range(3):
+        arrays = table.arrays(made, range(part, part + 1))
+        before = {name: array for name, array in arrays.items() if "/ranges/" not in name}
+        assert len(before) == len(arrays) - 4 * len(LOOPS)
+        found = arrays_of(part_of(table.description, before, part, 3))
+        assert found.keys() == arrays.keys()
+        assert all(np.array_equal(found[name], arrays[name]) for name in arrays)
+        batch = PartBatch(table.description, range(part, part + 1), 3, before, lengths(before))
+        check_batch(batch)
+        assert loop_findings(batch) == []
+
+
+def lengths(arrays):
+    return {name: np.array([len(array)]) for name, array in arrays.items()}
 
 
 def test_a_file_of_owners_names_elements_of_the_mesh_for_a_file_of_parts_too(made, tmp_path):

@@ -9,6 +9,7 @@ from parts_files import all_parts
 
 from meshprep_runtime.errors import PlanError
 from meshprep_runtime.loops import Access
+from meshprep_runtime.plan.model import Ranges
 from meshprep_runtime.plan.parts import parts_table
 from meshprep_runtime.plan.parts.proof import PartsProof, proved
 from meshprep_runtime.plan.parts.store import read_batch
@@ -92,6 +93,28 @@ def wrong_parts():
         edges = part.sets["edges"]
         return replace(part, sets={**part.sets, "edges": replace(edges, core=edges.core + change)})
 
+    def other_ranges(part, change):
+        loop = part.loops["edges->cells"]
+        plan = replace(loop.plan, ranges=change(loop.plan.ranges))
+        loops = {**part.loops, "edges->cells": replace(loop, plan=plan)}
+        return replace(part, loops=loops)
+
+    def without_waits(ranges):
+        none = np.zeros(0, np.int32)
+        return replace(ranges, wait_offset=np.zeros_like(ranges.wait_offset), waits=none)
+
+    def turned(ranges):
+        """The last range first, and each waits for the one before it."""
+        n = ranges.order.size
+        wait_offset = np.append(0, np.arange(n))
+        every = np.arange(n - 1, dtype=np.int32)
+        return Ranges(ranges.offset, ranges.order[::-1].copy(), wait_offset, every)
+
+    def joined(ranges):
+        """One range of all elements."""
+        one = np.zeros(1, np.int32)
+        return Ranges(ranges.offset[[0, -1]], one, np.zeros(2, np.int64), one[:0])
+
     def sent_back(part):
         loop = part.loops["edges->cells"]
         args = tuple(replace(a, access=Access.RW) for a in loop.plan.loop.args)
@@ -114,6 +137,9 @@ def wrong_parts():
         (partial(across, change=1), "a block crosses from one class to another"),
         (partial(across, change=-1), "a block crosses from one class to another"),
         (sent_back, "no increment"),
+        (partial(other_ranges, change=without_waits), "and neither waits for the other"),
+        (partial(other_ranges, change=turned), "a range runs before one of a lower class"),
+        (partial(other_ranges, change=joined), "a range crosses from one class to another"),
     ]
 
 

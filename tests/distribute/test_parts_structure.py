@@ -10,7 +10,7 @@ from meshprep_runtime.plan.parts import parts_table
 from meshprep_runtime.plan.parts.store import read_batch
 from meshprep_runtime.plan.parts.structure import check_batch
 
-CELLS, LOOP = "sets/cells", "loops/edges->cells/s64"
+CELLS, LOOP, RANGES = "sets/cells", "loops/edges->cells/s64", "loops/edges->cells/ranges"
 SENT, PARTLY = f"{CELLS}/send_exec", "partial/edges->cells"
 
 
@@ -91,6 +91,13 @@ def swap(values):
         (f"{LOOP}/classes", put(0, 5), "variant 's64': colours of the classes"),
         (f"{LOOP}/classes", put(1, 6), "variant 's64': colours of the classes"),
         (f"{LOOP}/classes", None, "variant 's64': colours of the classes"),
+        (f"{RANGES}/offset", put(-1, 0), "ranges, offset: does not rise from 0 to its end"),
+        (f"{RANGES}/offset", None, "ranges, offset: does not rise from 0 to its end"),
+        (f"{RANGES}/order", put(0, 3), "ranges, order: outside of the ranges"),
+        (f"{RANGES}/order", put(0, -1), "ranges, order: outside of the ranges"),
+        (f"{RANGES}/wait_offset", put(1, 9), "ranges, wait_offset: does not rise from 0 to its"),
+        (f"{RANGES}/waits", put(0, -1), "ranges, waits: outside of the ranges"),
+        (f"{RANGES}/waits", put(0, 3), "ranges, waits: outside of the ranges"),
     ],
 )
 def test_parts_that_do_not_fit_themselves_are_refused(batch, name, change, said):

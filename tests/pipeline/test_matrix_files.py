@@ -133,9 +133,17 @@ def test_nonzeros_that_nothing_is_added_to_are_found(plan):
     assert verify(wrong) == [f"matrix 'K': nothing is added at row {m.shape[0] - 1}, column {free}"]
 
 
-def test_the_file_has_version_3_and_the_same_matrix(plan, mesh, tmp_path):
+def without_ranges(plan):
+    """The plan as it was before there were ranges."""
+    loops = {name: replace(one, ranges=None) for name, one in plan.loops.items()}
+    return replace(plan, loops=loops)
+
+
+def test_a_file_of_version_3_has_the_same_matrix(plan, mesh, tmp_path):
     path = tmp_path / "K.plan.h5"
     plan.save(path)
+    assert check_seal(path, VERSIONS) == 4
+    without_ranges(plan).save(path, overwrite=True)
     assert check_seal(path, VERSIONS) == 3
     found = Plan.load(path)
     assert found.verify() == []

@@ -15,7 +15,6 @@ from ..kernel.analysis import takes_single
 from ..kernel.bind import Slot
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
-from ..loops import Access
 from ..plan import LoopPlan, Variant
 from .elements import ElementCode
 from .forms import forms
@@ -163,9 +162,9 @@ class Executor:
         fetches = schedule.fetches and sum(a.nbytes for a in arrays) >= FETCHED_BYTES
         # fused operations may be rounded otherwise in each form
         wanted = forms(self.kernel, rows, way[0] != ORDERED or self.options.fastmath)
-        given = (*schedule.whole, *fixed, *arrays)
+        given: list[NDArray[Any]] = [*schedule.whole, *fixed, *arrays]
         globals_ = reduced(self.slots) if schedule.parallel else []
-        given += tuple(parts := _parts(globals_, schedule.n_turns))
+        given += (parts := _parts(globals_, schedule.n_turns))
         calls = {
             f: self._compiled(self._text(schedule, rows, names, f, fetches), given)
             for f in ([form] if form in wanted else wanted)
@@ -192,13 +191,14 @@ class Executor:
         return f"{code.text()}\n\n{run}"
 
     def _compiled(self, text: str, arrays: Sequence[NDArray[Any]]) -> Any:
+        """The ``run`` of a text, for counters and these arrays."""
         from .build import Inlined, Request, build
 
         single = takes_single(slot.dtype for slot in self.slots)
         fast = self.options.fastmath
         kernel = Inlined(self.kernel, fast, single)
         request = Request(text, (kernel,), fast, self.options.boundscheck)
-        arrays = (NO_COUNTERS, *arrays)
+        arrays = [NO_COUNTERS, *arrays]
         key = (request.key(), tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in arrays))
         with _keeping:
             if key in _kept:

@@ -25,7 +25,7 @@ from .source import COUNTERS
 WORTH = 20e-6
 # Calls that are remembered of either way, and those that are tried first. What was slower is tried
 # again after so many timed calls, then after twice as many, and in the end every so many.
-RECENT, FIRST, SOON, AGAIN = 9, 4, 8, 32
+RECENT, FIRST, SOON, AGAIN = 9, 4, 8, 64
 # A call that takes fewer seconds is timed only once in so many: a clock costs it too much.
 SHORT, SELDOM = 500e-6, 8
 # Calls after which a loop has found out.

@@ -179,7 +179,7 @@ class Ranges:
     Parameters
     ----------
     offset : (n_ranges + 1,) int64
-        Range ``r`` holds places ``offset[r]`` to ``offset[r + 1] - 1``, as those of a variant.
+        Range ``r`` holds places ``offset[r]`` to ``offset[r + 1] - 1`` of the default variant.
     order : (n_ranges,) int32
         The range that is begun at each turn.
     wait_offset : (n_ranges + 1,) int64

@@ -14,7 +14,8 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 from ..errors import PlanError
 
 T = TypeVar("T")
-# Metadata of a field: it is not written where it is None; it is written in place of its record.
+# Metadata of a field: it is not written where it has its default; it is written in place of its
+# record.
 LEFT_OUT, IN_PLACE = {"left out": True}, {"in place": True}
 
 
@@ -34,7 +35,7 @@ def to_json(value: Any) -> Any:
             inner = getattr(value, one.name)
             if "in place" in one.metadata:
                 return to_json(inner)
-            if inner is not None or "left out" not in one.metadata:
+            if inner != one.default or "left out" not in one.metadata:
                 found[one.name] = to_json(inner)
         return found
     if isinstance(value, Mapping):

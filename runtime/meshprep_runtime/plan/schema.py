@@ -16,14 +16,14 @@ from ..ordering import Ordering
 from .chains.schema import get_chains, put_chains
 from .matrices import MatrixPlan
 from .metrics import Metrics
-from .model import LoopPlan, PlanContent, Staging, Variant
+from .model import LoopPlan, PlanContent, Ranges, Staging, Variant
 from .records import from_json, to_json, wrong_figures
 from .tree import Tree, loop_of
 from .tuned import Tuned
 
 DOCUMENTS = ("about", "metrics", "options")
-TUNED, ELEMENTS, GROUP_NAMES = "tuned", "elements", "/group_names"
-FURTHER = "/further_groups"
+TUNED, RANGES, ELEMENTS = "tuned", "ranges", "elements"
+GROUP_NAMES, FURTHER = "/group_names", "/further_groups"
 
 
 def to_tree(plan: PlanContent) -> Tree:
@@ -123,13 +123,18 @@ def _put_loop(tree: Tree, loop_plan: LoopPlan, position: int) -> None:
     )
     if loop_plan.tuned:
         tree.datasets[f"{path}/{TUNED}"] = json.dumps(to_json(loop_plan.tuned))
+    if loop_plan.ranges is not None:
+        tree.group(f"{path}/{RANGES}")
+        for name in RANGE_ARRAYS:
+            tree.datasets[f"{path}/{RANGES}/{name}"] = getattr(loop_plan.ranges, name)
     for i, variant in enumerate(loop_plan.variants.values()):
-        if variant.name == TUNED:
-            raise PlanError(f"{path}: '{TUNED}' is no name for a variant")
+        if variant.name in (TUNED, RANGES):
+            raise PlanError(f"{path}: '{variant.name}' is no name for a variant")
         _put_variant(tree, f"{path}/{_name(variant.name)}", loop_plan, variant, i)
 
 
 MATRIX_ARRAYS = {"row_of": "<i4", "row_ptr": "<i8", "columns": "<i4"}
+RANGE_ARRAYS = {"offset": "<i8", "order": "<i4", "wait_offset": "<i8", "waits": "<i4"}
 BLOCK_ARRAYS = {
     "block_offset": ("<i8",),
     "block_colour_offset": ("<i8",),
@@ -212,9 +217,17 @@ def _get_loop(
     if missing:
         raise PlanError(f"{path} uses map '{missing[0]}', which the plan does not have")
     own = {m: maps[m] for m in loop.maps}
-    variants = {v: _get_variant(tree, f"{path}/{v}", v, loop, own) for v in tree.children(path)}
+    names = [v for v in tree.children(path) if v != RANGES]
+    variants = {v: _get_variant(tree, f"{path}/{v}", v, loop, own) for v in names}
     tuned = tree.records(f"{path}/{TUNED}", Tuned)
-    return LoopPlan(loop, sizes, own, variants, tree.text(path, "default"), tuned)
+    ranges = get_ranges(tree, f"{path}/{RANGES}") if f"{path}/{RANGES}" in tree.groups else None
+    default = tree.text(path, "default")
+    return LoopPlan(loop, sizes, own, variants, default, tuned, ranges=ranges)
+
+
+def get_ranges(tree: Tree, path: str) -> Ranges:
+    """The ranges of a loop; raises PlanError where an array is missing or misshapen."""
+    return Ranges(**{name: tree.array(f"{path}/{name}", t) for name, t in RANGE_ARRAYS.items()})
 
 
 def _get_matrix(tree: Tree, name: str) -> MatrixPlan:

@@ -12,8 +12,8 @@ from .seal import check_seal
 from .structure import check_plan
 
 # The second is that of plans some of whose variants list their elements, the third of those with
-# matrices.
-VERSIONS = (1, 2, 3)
+# matrices, the fourth of those with ranges.
+VERSIONS = (1, 2, 3, 4)
 
 
 def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> None:
@@ -65,6 +65,8 @@ def load(path: str | Path) -> PlanContent:
 
 def _version(plan: PlanContent) -> int:
     """The oldest version whose readers run the plan right."""
+    if any(loop.ranges is not None for loop in plan.loops.values()):
+        return 4
     variants = (v for loop in plan.loops.values() for v in loop.variants.values())
     if plan.matrices:
         return 3

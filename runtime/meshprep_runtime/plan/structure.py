@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ..errors import MeshprepError, PlanError
 from ..loops import Arg
-from ..maps import SetMap
+from ..maps import SetMap, rows_of_entries
 from .chains.structure import check_chain
 from .matrices import MatrixPlan
-from .model import LoopPlan, PlanContent, Staging, Variant
+from .model import LoopPlan, PlanContent, Ranges, Staging, Variant
 from .tree import check_array, check_below, check_offset
 
 
@@ -90,6 +90,26 @@ def check_loop(loop_plan: LoopPlan) -> None:
         _check_places(loop_plan, arg)
     if loop_plan.variants and loop_plan.default not in loop_plan.variants:
         raise PlanError(f"{where}: its default variant '{loop_plan.default}' is missing")
+    if loop_plan.ranges is not None:
+        check_ranges(f"{where}, ranges", loop_plan.ranges, n)
+
+
+def check_ranges(where: str, ranges: Ranges, n: int) -> None:
+    """Raise PlanError unless ranges hold each place once and wait for earlier turns. O(waits)."""
+    count = ranges.order.size
+    check_offset(f"{where}, offset", ranges.offset, n)
+    check_array(f"{where}, order", ranges.order, "i4", (ranges.offset.size - 1,))
+    check_below(f"{where}, order", ranges.order, count)
+    if (np.bincount(ranges.order, minlength=count) != 1).any():
+        raise PlanError(f"{where}, order does not name each range once")
+    check_offset(f"{where}, wait_offset", ranges.wait_offset, ranges.waits.size)
+    check_array(f"{where}, wait_offset", ranges.wait_offset, "i8", (count + 1,))
+    check_array(f"{where}, waits", ranges.waits, "i4", (ranges.waits.size,))
+    turn = rows_of_entries(ranges.wait_offset)
+    late = (ranges.waits < 0) | (ranges.waits >= turn)
+    if late.any():
+        at = int(np.argmax(late))
+        raise PlanError(f"{where}: turn {turn[at]} waits for turn {ranges.waits[at]}")
 
 
 def check_variant(loop_plan: LoopPlan, variant: Variant) -> None:

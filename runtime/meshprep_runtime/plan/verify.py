@@ -13,6 +13,7 @@ from .chains.proof import prove_chain
 from .matrix_proof import prove_matrix
 from .model import LoopPlan, PlanContent
 from .proof import prove
+from .range_proof import prove_ranges
 from .structure import check_loop, check_shared, check_variant
 
 
@@ -22,9 +23,9 @@ def verify(plan: PlanContent) -> list[str]:
     Checked: permutations are bijective and inverse of each other; every index is in range; blocks
     are not empty and at most the block size; staging lists hold exactly the points that a block
     touches, ascending; exclusive flags; local maps reproduce the maps; no two elements of one
-    thread colour in a block, and no two blocks of one colour, write one point; counts and sizes
-    agree; matrices have the rows, columns and places that their maps ask for; tiles of
-    chains own every element once, and compute all that these need.
+    thread colour in a block, and no two blocks of one colour, write one point; ranges that write
+    one wait for each other; counts and sizes agree; matrices have the rows, columns and places that
+    their maps ask for; tiles of chains own every element once, and compute all that these need.
 
     Returns
     -------
@@ -124,6 +125,8 @@ def _loop(loop_plan: LoopPlan) -> list[str]:
     for variant in loop_plan.variants.values():
         wrong = _raised(partial(check_variant, loop_plan, variant))
         findings += wrong or prove(loop_plan, variant)
+    if loop_plan.ranges is not None and not findings:
+        findings += prove_ranges(loop_plan, loop_plan.ranges)
     return findings
 
 

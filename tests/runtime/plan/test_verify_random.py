@@ -3,12 +3,11 @@
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plan_files import at, with_variant
+from plan_files import at, random_plans, with_variant
 
-from meshprep_runtime import Access, Arg, Loop, LoopPlan, Variant
+from meshprep_runtime import LoopPlan, Variant
 from meshprep_runtime.plan.verify import verify
 
 
@@ -76,25 +75,6 @@ def slow_is_right(loop_plan: LoopPlan, v: Variant) -> bool:
                     if w1 & w2:
                         return False
     return True
-
-
-@st.composite
-def random_plans(draw):
-    """A loop over random maps: several to-sets, points named twice, read and written columns."""
-    n = draw(st.integers(1, 14))
-    sizes = {"cells": n, "p": draw(st.integers(1, 8)), "q": draw(st.integers(1, 5))}
-    tables, args = {}, []
-    for to in draw(st.sampled_from([("p",), ("p", "q")])):
-        arity = draw(st.integers(1, 3))
-        entry = st.integers(0, sizes[to] - 1)
-        rows = draw(
-            st.lists(st.lists(entry, min_size=arity, max_size=arity), min_size=n, max_size=n)
-        )
-        tables[f"cells->{to}"] = np.array(rows, dtype=np.int32)
-        columns = tuple(range(draw(st.integers(1, arity))))
-        access = draw(st.sampled_from([Access.READ, Access.INC, Access.RW]))
-        args.append(Arg(to, access, 1, "i4", f"cells->{to}", columns))
-    return sizes, tables, Loop("loop", "cells", tuple(args)), draw(st.integers(1, 6))
 
 
 ARRAYS = ("block_offset", "block_colour_offset", "block_order", "thread_colour", "thread_colours")

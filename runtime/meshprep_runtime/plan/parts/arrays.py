@@ -1,6 +1,7 @@
 """A part as named arrays, and back: docs/plan-format.md, "Parts", in code."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from ...errors import PlanError
 from ...loops import Loop
 from ...maps import SetMap
 from ..model import LoopPlan, Variant
-from ..schema import BLOCK_ARRAYS, get_blocks, staging_arrays
+from ..ranges import ranges_for
+from ..schema import BLOCK_ARRAYS, RANGE_ARRAYS, RANGES, get_blocks, get_ranges, staging_arrays
 from ..tree import Tree, loop_of
 from .model import ClassColours, LoopPart, MapPart, Messages, PartPlan, SetPart
 
@@ -62,7 +64,17 @@ def arrays_of(part: PartPlan) -> Arrays:
     for name, loop in part.loops.items():
         for variant in loop.plan.variants.values():
             found |= _variant(f"loops/{name}/{variant.name}", variant, loop)
+        found |= range_arrays(f"loops/{name}", loop.plan)
     return found
+
+
+def range_arrays(at: str, plan: LoopPlan) -> Arrays:
+    """The ranges of a loop, where it has them."""
+    return {
+        f"{at}/{RANGES}/{name}": getattr(plan.ranges, name)
+        for name in RANGE_ARRAYS
+        if plan.ranges is not None
+    }
 
 
 def _messages(at: str, messages: Messages, *, rows: bool) -> Arrays:
@@ -159,7 +171,13 @@ def _loop(
         colours[label] = ClassColours(int(core), int(owned))
     rows = {s: one.size for s, one in sets.items()}
     plan = LoopPlan(loop, rows | {loop.over: n}, own, variants, words["default"], rows=rows)
-    return LoopPart(plan, colours, words["increments"])
+    at = f"loops/{name}/{RANGES}"
+    if f"{at}/offset" in tree.datasets:
+        found = get_ranges(tree, at)
+    else:
+        # a file of before
+        found = ranges_for(plan, (over.core, over.owned))
+    return LoopPart(replace(plan, ranges=found), colours, words["increments"])
 
 
 def loops_of(description: Mapping[str, Any]) -> dict[str, Loop]:

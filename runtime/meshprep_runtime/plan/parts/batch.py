@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ...loops import Loop
 from ...maps import SetMap, offsets_of, ranges
-from ..model import LoopPlan, Staging, Variant
+from ..model import LoopPlan, Ranges, Staging, Variant
+from ..schema import RANGES
 from ..tree import Tree, loop_of
 from .arrays import COUNTS, WORDS, Arrays, arrays_of, describe_parts
 from .model import PartPlan
@@ -202,7 +203,12 @@ class PartBatch:
         words = self._words[name]
         variants = {v: self._joined_variant(name, v, n, maps) for v in words["variants"]}
         sizes = rows | {loop.over: int(n.sum())}
-        return LoopPlan(loop, sizes, maps, variants, words["default"], rows=rows)
+        ranges = self._joined_ranges(f"loops/{name}/{RANGES}", n) if self.has_ranges(name) else None
+        return LoopPlan(loop, sizes, maps, variants, words["default"], rows=rows, ranges=ranges)
+
+    def has_ranges(self, loop: str) -> bool:
+        """False for a loop in a file of before."""
+        return f"loops/{loop}/{RANGES}/offset" in self.rows
 
     @property
     def joined_sizes(self) -> dict[str, int]:
@@ -255,6 +261,17 @@ class PartBatch:
         joined = order + np.repeat(begins(blocks).astype(np.int32), blocks)
         size = np.bincount(colour, minlength=int(count.max()) - 1)
         return joined[np.argsort(colour, kind="stable")], offsets_of(size)
+
+    def _joined_ranges(self, at: str, n: Numbers) -> Ranges:
+        """The ranges of all parts, and the turns of one part after those of another."""
+        count, waits = self.rows[f"{at}/order"], self.rows[f"{at}/waits"]
+        order, awaited = (self.array(f"{at}/{name}", "<i4") for name in ("order", "waits"))
+        if count.size > 1:
+            before = begins(count).astype(np.int32)
+            order = order + np.repeat(before, count)
+            awaited = awaited + np.repeat(before, waits)
+        offset = self._joined_offset(f"{at}/offset", n)
+        return Ranges(offset, order, self._joined_offset(f"{at}/wait_offset", waits), awaited)
 
     def _joined_staging(self, at: str, to: str) -> Staging:
         points, count = self.array(f"{at}/points", "<i4"), self.rows[f"{at}/points"]

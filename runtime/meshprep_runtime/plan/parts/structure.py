@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError
+from ..schema import RANGES
 from ..structure import check_loop, check_variant
 from .arrays import COUNTS
 from .batch import Numbers, PartBatch, batch_of, begins
@@ -95,6 +96,18 @@ def _check_loop(name: str, batch: PartBatch) -> None:
     _require(increments in ("exec", "reverse"), f"{where}: increments '{increments}'")
     for label in words["variants"]:
         _check_variant(f"{where}, variant '{label}'", f"loops/{name}/{label}", name, batch)
+    if batch.has_ranges(name):
+        _check_ranges(f"{where}, ranges", f"loops/{name}/{RANGES}", batch.loop_rows(name), batch)
+
+
+def _check_ranges(where: str, at: str, n: Numbers, batch: PartBatch) -> None:
+    """That those of each part have the lengths and ends of their own, and wait for their own."""
+    count, waits = batch.rows[f"{at}/order"], batch.rows[f"{at}/waits"]
+    _check_offset(f"{where}, offset", f"{at}/offset", batch, count + 1, n)
+    _check_offset(f"{where}, wait_offset", f"{at}/wait_offset", batch, count + 1, waits)
+    for name, rows in (("order", count), ("waits", waits)):
+        values = batch.array(f"{at}/{name}", "<i4")
+        _require(_inside(values, 0 * count, count, rows), f"{where}, {name}: outside of the ranges")
 
 
 def _check_variant(where: str, at: str, loop: str, batch: PartBatch) -> None:
