@@ -89,6 +89,7 @@ struct Loop {
   std::string name, over, variant;
   std::vector<Described> arguments;
   std::unique_ptr<mp_loop, decltype(&mp_free_loop)> blocks{nullptr, mp_free_loop};
+  bool usual = true;  // the plan's default variant
   // Of the host: how a call runs, whatever the result.
   mutable std::int64_t size = -1;
   mutable Form form = Form::timed;
@@ -162,6 +163,7 @@ class Plan {
     loop.name = name;
     loop.over = text("loops", name, "over");
     loop.variant = variant;
+    loop.usual = variant == text("loops", name, "default");
     loop.arguments = described(text("loops", name, "arguments"));
     for (Described& a : loop.arguments)
       while (loop.arguments[a.first].name != a.name) ++a.first;

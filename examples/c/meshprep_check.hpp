@@ -205,9 +205,8 @@ std::int64_t check(Plan& plan, const Loop& loop, Args&... args) {
   return loop.size;
 }
 
-// The ranges in which threads run a loop, made once.
-inline const Ranges& ranges_of(Plan& plan, const Loop& loop) {
-  if (loop.ranges) return *loop.ranges;
+// The ranges of a loop, where the plan has none: it is older, or other blocks were chosen.
+inline Ranges build_ranges(Plan& plan, const Loop& loop) {
   std::map<std::string, WrittenSet> written;
   std::vector<std::pair<std::string, std::int64_t>> seen;
   for (const Described& a : loop.arguments) {
@@ -222,8 +221,21 @@ inline const Ranges& ranges_of(Plan& plan, const Loop& loop) {
   }
   std::vector<WrittenSet> sets;
   for (const auto& [name, set] : written) sets.push_back(set);
-  loop.ranges = std::make_unique<Ranges>(
-      make_ranges(plan.set(loop.over).size, loop.blocks.get(), sets));
+  return make_ranges(plan.set(loop.over).size, loop.blocks.get(), sets);
+}
+
+// The ranges in which threads run a loop, read or made once.
+inline const Ranges& ranges_of(Plan& plan, const Loop& loop) {
+  if (loop.ranges) return *loop.ranges;
+  char error[MP_ERROR] = "";
+  std::unique_ptr<mp_ranges, decltype(&mp_free_ranges)> r(nullptr, mp_free_ranges);
+  if (loop.usual) r.reset(mp_read_ranges(plan.file(), loop.name.c_str(), error));
+  if (!r) return *(loop.ranges = std::make_unique<Ranges>(build_ranges(plan, loop)));
+  const std::int64_t n = r->n_ranges;
+  loop.ranges = std::make_unique<Ranges>(Ranges{{r->offset, r->offset + n + 1},
+                                                {r->order, r->order + n},
+                                                {r->wait_offset, r->wait_offset + n + 1},
+                                                {r->waits, r->waits + r->wait_offset[n]}});
   return *loop.ranges;
 }
 

@@ -159,10 +159,14 @@ bool same_bits(Plan& plan, State& s) {
   return same;
 }
 
-// The ranges of each loop, a line an array.
+// The ranges of each loop as the headers make them, a line an array; those of the plan are the same.
 void print_ranges(Plan& plan, int count, char** names) {
   for (int i = 0; i < count; ++i) {
-    const Ranges& r = ranges_of(plan, plan.loop(names[i]));
+    const Ranges r = build_ranges(plan, plan.loop(names[i]));
+    const Ranges& read = ranges_of(plan, plan.loop(names[i]));
+    if (std::tie(r.offset, r.order, r.wait_offset, r.waits) !=
+        std::tie(read.offset, read.order, read.wait_offset, read.waits))
+      std::puts("the plan has others");
     const auto line = [](const auto& values) {
       for (const Long value : values) std::printf("%lld ", static_cast<long long>(value));
       std::puts("");
