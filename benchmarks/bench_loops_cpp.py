@@ -21,7 +21,7 @@ from common import EXAMPLES, mesh_of, report
 from meshprep import Options, prepare
 from meshprep.mesh import ElementSet, Mesh, SetMap
 
-CELLS, THREADS, SECONDS = (20_000, 200_000), (1, 2), 0.5
+CELLS, THREADS, SECONDS = (20_000, 200_000), (1, 2), 0.3
 FLAGS = "-O3 -march=native"
 BARS = {"least": 0.95, "least of wide rows": 0.8, "mean, 1 thread": 1.05, "mean, 2 threads": 1.8}
 E, N = "edges->cells", "cells->nodes"
@@ -55,7 +55,10 @@ TRIANGLES = {
     "upwind": _upwind("f8"),
     "upwind4": _upwind("f4"),
     "degree": _loop("edges", _dat("inc", "n", E, 1, "i4")),
-    **{f"smooth{d}": _loop("edges", _dat("read", "x", E, d), _dat("inc", "y", E, d)) for d in SMOOTH},
+    **{
+        f"smooth{d}": _loop("edges", _dat("read", "x", E, d), _dat("inc", "y", E, d))
+        for d in SMOOTH
+    },
     "euler": _loop(
         "edges", _dat("read", "q", E, 4), _dat("inc", "r", E, 4), _dat("read", "n", None, 2)
     ),
@@ -63,12 +66,8 @@ TRIANGLES = {
     "average": _loop("cells", _dat("read", "x", N), _dat("write", "y")),
     "lumped": _loop("cells", _dat("inc", "m", N), _dat("read", "x")),
     "axpy": _loop("cells", _dat("read", "x"), _dat("rw", "y")),
-    "dot": _loop(
-        "cells", _dat("read", "x"), _dat("read", "y"), {"global": "s", "access": "inc"}
-    ),
-    "step": _loop(
-        "cells", _dat("read", "x"), _dat("read", "y"), {"global": "s", "access": "min"}
-    ),
+    "dot": _loop("cells", _dat("read", "x"), _dat("read", "y"), {"global": "s", "access": "inc"}),
+    "step": _loop("cells", _dat("read", "x"), _dat("read", "y"), {"global": "s", "access": "min"}),
     "gradient": _loop(
         "edges", _dat("read", "u", E), _dat("read", "g", None, 3), _dat("inc", "r", E, 3)
     ),
@@ -92,21 +91,20 @@ PULL = {
 WIDE = ("smooth16", "smooth32", "smooth64", "species", "pull16", "pull32", "pull64")
 
 
-def main() -> None:
+def main(*given: str) -> None:
     """Print and save the table."""
-    cells, threads = (
-        [int(n) for n in a.split(",")] if a else [] for a in [*sys.argv[1:3], "", ""][:2]
-    )
+    cells = [*map(int, given[0].split(","))] if given else CELLS
+    threads = [*map(int, given[1].split(","))] if len(given) > 1 else THREADS
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        program = _program(Path(folder))
-        for n in cells or CELLS:
-            for kind, mesh, loops in _cases(n):
-                path = Path(folder) / f"{kind}{n}.plan.h5"
-                prepare(mesh, loops, Options(target="cpu")).plan.save(path)
-                for count in threads or THREADS:
-                    rows += _rows(program, path, kind, count, loops)
-    report("loops_cpp", rows, flags=FLAGS, means=_means(rows), bars=BARS)
+        program = _program(Path(folder), " ".join(given[2:]) or FLAGS)
+        cases = ((n, case) for n in cells for case in _cases(n))
+        for size, (kind, mesh, loops) in cases:
+            path = Path(folder) / f"{kind}{size}.plan.h5"
+            prepare(mesh, loops, Options(target="cpu")).plan.save(path)
+            for count in threads:
+                rows += _rows(program, path, kind, count, loops)
+    report("loops_cpp", rows, means=_means(rows), bars=BARS)
 
 
 def _cases(n: int) -> Iterator[tuple[str, Mesh, Mapping[str, Any]]]:
@@ -124,10 +122,10 @@ def _hexahedra(cells: int) -> Mesh:
     return Mesh(sets, [SetMap("cells->nodes", "cells", "nodes", table)])
 
 
-def _program(folder: Path) -> Path:
+def _program(folder: Path, flags: str) -> Path:
     program, main = folder / "loops", Path(__file__).with_suffix(".cpp")
     words = ["make", "-s", "-C", str(EXAMPLES / "cpp"), f"PROGRAM={program}", f"MAIN={main}"]
-    subprocess.run([*words, f"CXXFLAGS={' '.join(sys.argv[3:]) or FLAGS}"], check=True)
+    subprocess.run([*words, f"CXXFLAGS={flags}"], check=True)
     return program
 
 
@@ -135,7 +133,9 @@ def _rows(
     program: Path, plan: Path, kind: str, threads: int, loops: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     words = [str(program), str(plan), str(SECONDS), str(threads), kind, *loops]
-    said = subprocess.check_output(words, text=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
+    said = subprocess.check_output(
+        words, text=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)}
+    )
     for line in said.splitlines():
         name, form, elements, *took = line.split()
         own, own_middle, ours, middle = map(float, took)
@@ -169,4 +169,4 @@ def _means(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
