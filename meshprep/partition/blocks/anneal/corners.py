@@ -1,6 +1,6 @@
-"""Corners of elements of second and higher order: few points that tell where blocks should be.
+"""Corners of elements of second and higher order, which are annealed before all points.
 
-An element of second order has ten points or more, and each look at a move reads them all. On the
+An element of second order has ten points or more, and evaluating a move reads them all. On the
 border of a block corners, edges and facets are as many in proportion, by Euler's formula: where
 few corners are shared, few of the other points are.
 """
@@ -37,7 +37,7 @@ class Corners(NamedTuple):
 
 
 def corners_of(table: Int32s, weight: Int32s | None, graph: Csr) -> Corners | None:
-    """The corners of the elements; None where all points are needed.
+    """The corners of the elements; None if all points are needed.
 
     ``weight`` is that of the points, None where all weigh the same; ``graph`` has the neighbours of
     each element. Corners are columns of the table: an element shares a corner with the neighbours
