@@ -18,7 +18,7 @@ from meshprep_runtime.plan.ranges import ranges_for
 
 ROOT = Path(__file__).parents[2]
 HERE, EXAMPLE = Path(__file__).parent, ROOT / "examples" / "cpp"
-INCLUDE = f"-I{ROOT / 'examples' / 'c'}"
+INCLUDE = f"-I{ROOT / 'include' / 'meshprep'}"
 STRICT = ["-Wall", "-Wextra", "-Werror", INCLUDE]
 HOST = [*STRICT, "-std=c++17", "-fopenmp"]
 CHECK = f"-I{ROOT / 'cuda-check' / 'meshprep_cuda_check'}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-INCLUDE = Path(__file__).parents[2] / "examples" / "c"
+INCLUDE = Path(__file__).parents[2] / "include" / "meshprep"
 FLAGS = ["-std=c++17", "-fopenmp", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
 PROGRAM = r"""
 #include "meshprep_threads.hpp"
