@@ -1,4 +1,4 @@
-/* Reads a meshprep plan (docs/plan-format.md, versions 1 to 3) in C99 or C++11, over libhdf5 from 1.8 on.
+/* Reads a meshprep plan (docs/plan-format.md, versions 1 to 4) in C99 or C++11, over libhdf5 from 1.8 on.
  *
  * In one source file of the program:
  *
@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 #define MP_ERROR 256
-#define MP_NEWEST_VERSION 3
+#define MP_NEWEST_VERSION 4
 
 typedef struct mp_plan mp_plan;
 
@@ -52,6 +52,15 @@ typedef struct {
     int32_t *thread_colours;  /* of each block */
     int32_t *elements;        /* NULL where blocks are ranges of the set's numbering */
 } mp_loop;
+
+/* A loop cut into ranges for the threads of a CPU. Range r holds the places offset[r] .. offset[r + 1]
+ * - 1 of the loop's default variant. At turn i, order[i] is the range to be begun, when those of the
+ * turns waits[wait_offset[i]] .. waits[wait_offset[i + 1] - 1] are done, which are all lower than i. */
+typedef struct {
+    int64_t n_ranges;
+    int64_t *offset, *wait_offset;
+    int32_t *order, *waits;
+} mp_ranges;
 
 /* The distinct elements of a set that each block of a loop touches, for GPU thread blocks. */
 typedef struct {
@@ -83,6 +92,10 @@ void mp_close(mp_plan *plan);
 /* `variant` is "s256" or the like, NULL for the default of the plan. */
 mp_set *mp_read_set(mp_plan *plan, const char *name, char *error);
 mp_map *mp_read_map(mp_plan *plan, const char *name, char *error);
+/* The coordinates of each element, `dim` of them, 2 or 3; a plan has some where they were asked for.
+ * free() them. */
+double *mp_read_coordinates(mp_plan *plan, const char *set, int64_t *size, int64_t *dim,
+                            char *error);
 /* The group number of each element of a derived set, 0 where it has none, the first where it has
  * several, such as the "physical" of "boundary_edges"; `size` receives how many. free() them. */
 int64_t *mp_read_tag(mp_plan *plan, const char *set, const char *tag, int64_t *size, char *error);
@@ -98,6 +111,8 @@ int64_t *mp_read_members(mp_plan *plan, const char *set, const char *tag, int64_
 char *mp_read_text(mp_plan *plan, const char *group, const char *name, const char *attribute,
                    char *error);
 mp_loop *mp_read_loop(mp_plan *plan, const char *name, const char *variant, char *error);
+/* Of plans of versions 1 to 3, which have no ranges, NULL: run their blocks by colours. */
+mp_ranges *mp_read_ranges(mp_plan *plan, const char *loop, char *error);
 mp_staging *mp_read_staging(mp_plan *plan, const char *loop, const char *variant, const char *set,
                             char *error);
 /* The map as positions in the staging lists, place by place: (arity, size of the loop's set). */
@@ -110,6 +125,7 @@ mp_places *mp_read_places(mp_plan *plan, const char *matrix, const char *loop, c
 void mp_free_set(mp_set *set);
 void mp_free_map(mp_map *map);
 void mp_free_loop(mp_loop *loop);
+void mp_free_ranges(mp_ranges *ranges);
 void mp_free_staging(mp_staging *staging);
 void mp_free_matrix(mp_matrix *matrix);
 void mp_free_places(mp_places *place);
@@ -558,6 +574,22 @@ mp_map *mp_read_map(mp_plan *plan, const char *name, char *error)
     return map;
 }
 
+double *mp_read_coordinates(mp_plan *plan, const char *set, int64_t *size, int64_t *dim,
+                            char *error)
+{
+    char path[MP_NAME];
+    if (!mp_path(path, "mesh", set, "coordinates", NULL, error) ||
+        (*size = mp_size(plan, set, error)) < 0)
+        return NULL;
+    double *found =
+        (double *)mp_read_rows(plan, path, H5T_NATIVE_DOUBLE, 2, *size, dim, error);
+    if (found != NULL && *dim != 2 && *dim != 3) {
+        free(found);
+        return mp_say(error, path, "has not two or three columns: make it anew"), (double *)NULL;
+    }
+    return found;
+}
+
 int64_t *mp_read_tag(mp_plan *plan, const char *set, const char *tag, int64_t *size, char *error)
 {
     char path[MP_NAME];
@@ -738,6 +770,50 @@ mp_loop *mp_read_loop(mp_plan *plan, const char *name, const char *variant, char
         return NULL;
     }
     return loop;
+}
+
+/* Whether each range has one turn, and each turn waits for lower ones alone. */
+static int mp_are_turns(const mp_ranges *r, const char *path, char *error)
+{
+    char *named = (char *)calloc((size_t)r->n_ranges + 1, 1);
+    int good = named != NULL;
+    for (int64_t i = 0; good && i < r->n_ranges; i++) {
+        good = !named[r->order[i]]++;
+        for (int64_t k = r->wait_offset[i]; good && k < r->wait_offset[i + 1]; k++)
+            good = r->waits[k] < i;
+    }
+    if (!good)
+        mp_say(error, path, named ? "names a range twice, or waits for a later one: make it anew"
+                                  : "out of memory");
+    free(named);
+    return good;
+}
+
+mp_ranges *mp_read_ranges(mp_plan *plan, const char *loop, char *error)
+{
+    char path[4][MP_NAME];
+    const char *names[4] = {"offset", "order", "wait_offset", "waits"};
+    int64_t n_waits = 0, turns = 0, size = mp_size_by(plan, "loops", loop, "over", error);
+    for (int i = 0; i < 4; i++)
+        if (size < 0 || !mp_path(path[i], "loops", loop, "ranges", names[i], error))
+            return NULL;
+    mp_ranges *r = (mp_ranges *)calloc(1, sizeof *r);
+    if (r == NULL)
+        return mp_say(error, loop, "out of memory"), (mp_ranges *)NULL;
+    int good = (r->offset = mp_read_offset(plan, path[0], size, &r->n_ranges, error)) != NULL &&
+               (r->order = mp_read_indices(plan, path[1], 1, r->n_ranges, 0, r->n_ranges, NULL,
+                                           error)) != NULL &&
+               (r->waits = (int32_t *)mp_read(plan, path[3], H5T_NATIVE_INT32, 1, &n_waits,
+                                              error)) != NULL &&
+               mp_inside(r->waits, n_waits, 0, r->n_ranges, path[3], error) &&
+               (r->wait_offset = mp_read_offset(plan, path[2], n_waits, &turns, error)) != NULL;
+    if (good && turns != r->n_ranges)
+        good = (mp_say(error, path[2], "has not one entry a range and one more: make it anew"), 0);
+    if (!good || !mp_are_turns(r, path[1], error)) {
+        mp_free_ranges(r);
+        return NULL;
+    }
+    return r;
 }
 
 /* The staging lists of `n_blocks` blocks, where `chosen` names the variant. */
@@ -924,6 +1000,17 @@ void mp_free_loop(mp_loop *loop)
         free(loop->thread_colours);
         free(loop->elements);
         free(loop);
+    }
+}
+
+void mp_free_ranges(mp_ranges *ranges)
+{
+    if (ranges != NULL) {
+        free(ranges->offset);
+        free(ranges->order);
+        free(ranges->wait_offset);
+        free(ranges->waits);
+        free(ranges);
     }
 }
 

@@ -18,13 +18,13 @@ from meshprep_runtime.maps import offsets_of, read_only, rows_of_entries
 from ..kernels import Int32s, Int64s, kernel
 from ..kernels.parallel import each, pieces
 from ..mesh.incidence import Csr
-from ..partition.blocks.bisection import bisect
-from ..partition.blocks.geometry import Geometry, rotated
+from ..partition.blocks.anneal.phases import GRIDS
+from ..partition.blocks.bisect.bisection import bisect
+from ..partition.blocks.bisect.geometry import Geometry, rotated
+from ..partition.blocks.grids.start import choose_start
 from ..partition.blocks.partitioner import geometry_of
-from ..partition.blocks.phases import GRIDS
 from ..partition.blocks.search import Search
 from ..partition.blocks.sizes import Sizes
-from ..partition.blocks.start import choose_start
 from ..partition.connectivity import distinct_rows
 from ..partition.problem import check_coordinates
 from ..reorder import METHODS, LocalityProblem, gps

@@ -84,8 +84,9 @@ class Options:
         The largest number of elements in a block; a loop's own wins. None takes the target's: 256
         for the GPU, 2,048 for the CPU.
     target : str
-        ``"gpu"``: compact blocks, and points grouped by the blocks that use them; ``"cpu"``: one
-        banded order that loops stream through, cut where it stands.
+        ``"gpu"``: compact blocks, and points grouped by the blocks that use them, for a GPU and for
+        the runtime on cores; ``"cpu"``: one banded order for an unchanged solver that streams
+        through its loops, cut where it stands.
     sort_by_colour : bool
         Sort the elements of each block by thread colour (leading loops, and blocks that list their
         elements).
@@ -95,6 +96,8 @@ class Options:
     tile : int or None
         Elements of the last loop's set in a tile of a chain that does not say so itself; None takes
         what fits into a second-level cache.
+    coordinates : bool
+        Write the nodes' coordinates into the plan, for solvers that read no mesh.
     seed : int
         Of whatever is random; the same seed gives the same plan.
     proof : bool
@@ -178,7 +181,8 @@ class Options:
     target: str = _option(
         "gpu",
         "--target",
-        "gpu: compact blocks, points grouped by them. cpu: a banded order to stream through.",
+        "gpu: compact blocks, for a GPU and meshprep's runtime on cores; cpu: a banded order, for an "
+        "unchanged solver that streams through it.",
         EVERY,
         in_loops=True,
         choices=tuple(TARGETS),
@@ -202,6 +206,12 @@ class Options:
         "Elements of the last loop's set in a tile of a chain; default: what fits into cache.",
         ("reorder", "plan"),
         least=1,
+    )
+    coordinates: bool = _option(
+        False,
+        "--coordinates",
+        "Write the nodes' coordinates into the plan, for solvers that read no mesh.",
+        ("reorder", "plan"),
     )
     seed: int = _option(
         0, "--seed", "Seed of what is random; the same seed gives the same plan.", EVERY

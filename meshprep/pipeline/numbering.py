@@ -154,6 +154,11 @@ class Numbering:
                 found.setdefault(t.set, {})[t.name] = lines
         return found
 
+    def coordinates(self) -> dict[str, NDArray[np.float64]]:
+        """Where the nodes are in the new numbering, as doubles; empty where nobody knows."""
+        where = self.mesh.coordinates
+        return {} if where is None else {"nodes": self.ordering("nodes").apply(where.astype("f8"))}
+
     def settled(self) -> dict[str, Ordering]:
         """The orderings of the sets that must not move any more."""
         return {name: self._order[name] for name in self._order if name in self._settled}

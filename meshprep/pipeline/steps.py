@@ -364,6 +364,7 @@ def _assemble(
         matrices=matrices,
         group_names=numbering.group_names(ordered.mesh),
         further_groups=numbering.further_groups(ordered.mesh),
+        coordinates=numbering.coordinates() if options.coordinates else {},
     )
 
 

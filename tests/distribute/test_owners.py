@@ -17,8 +17,8 @@ from meshprep.io.generate import generate
 from meshprep.loops import LoopSpec, simple_request
 from meshprep.mesh.geometry import centroids
 from meshprep.mesh.incidence import Csr, point_graph
-from meshprep.partition.blocks import geometry
-from meshprep.partition.blocks.bisection import point_positions
+from meshprep.partition.blocks.bisect import geometry
+from meshprep.partition.blocks.bisect.bisection import point_positions
 from meshprep.partition.blocks.search import Search
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.pipeline.steps import plan_request_maps

@@ -230,3 +230,11 @@ def test_an_input_too_scattered_to_stage_still_gives_a_plan():
     (figures,) = plan.metrics.loops["edges->cells"].variants.values()
     assert figures.before is None
     assert figures.after.reuse > 1.5
+
+
+def test_coordinates_stand_in_the_plan_where_they_are_asked_for():
+    mesh = generate("delaunay2d", cells=200, seed=1)
+    plan = prepare(mesh, coordinates=True).plan
+    order = plan.ordering["nodes"]
+    assert np.array_equal(plan.coordinates["nodes"], mesh.coordinates[order.new_to_old])
+    assert prepare(mesh).plan.coordinates == {}

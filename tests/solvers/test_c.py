@@ -14,6 +14,7 @@ from meshprep import Options, prepare, read_requests
 from meshprep.io.generate import generate
 from meshprep.topology import derive
 from meshprep_runtime import ParLoop
+from meshprep_runtime.plan import ranges
 
 
 @pytest.fixture(scope="module", params=["ranges", "lists"])
@@ -72,7 +73,7 @@ def test_what_is_wrong_is_said_in_one_line(build, plan, tmp_path):
     program = build("C99", tmp_path)
     whole = plan[1].read_bytes()
     cases = {
-        "another version": re.sub(rb"plan \d\n", b"plan 4\n", whole, count=1),
+        "another version": re.sub(rb"plan \d\n", b"plan 5\n", whole, count=1),
         "does not match its checksum": whole[:-1] + bytes([whole[-1] ^ 1]),
         "no plan": b"\x89HDF\r\n\x1a\n" + whole,
         "cannot be read": None,
@@ -192,10 +193,12 @@ int main(int n, char **words)
 {
     char error[MP_ERROR] = "", *loop = words[3], *matrix = words[4], *set = words[5];
     const char *map = words[6];
-    int64_t tagged = 0, members = 0;
+    int64_t tagged = 0, members = 0, located = 0, dim = 0;
     mp_plan *plan = mp_open(words[1], error);
     mp_set *s = mp_read_set(plan, set, error);
     mp_map *m = mp_read_map(plan, map, error);
+    double *x = mp_read_coordinates(plan, set, &located, &dim, error);
+    mp_ranges *r = mp_read_ranges(plan, loop, error);
     int64_t *tag = mp_read_tag(plan, set, "physical", &tagged, error);
     int64_t *in = mp_read_members(plan, set, "physical", 1, &members, error);
     mp_loop *l = mp_read_loop(plan, loop, NULL, error);
@@ -204,11 +207,13 @@ int main(int n, char **words)
     mp_matrix *k = mp_read_matrix(plan, matrix, error);
     mp_places *p = mp_read_places(plan, matrix, "stiffness", error);
     char *text = mp_read_text(plan, "loops", loop, "default", error);
-    int all = n == 7 && s && m && tag && in && l && g && local && k && p && text;
+    int all = n == 7 && s && m && x && r && tag && in && l && g && local && k && p && text;
     if (all && (out = fopen(words[2], "wb")) != NULL) {
         put(s->new_to_old, s->size, 4), put(s->old_to_new, s->size, 4);
         put(m->table, m->size * m->arity, 4), put(tag, tagged, 8);
-        put(in, members, 8);
+        put(in, members, 8), put(x, located * dim, 8);
+        put(r->offset, r->n_ranges + 1, 8), put(r->order, r->n_ranges, 4);
+        put(r->wait_offset, r->n_ranges + 1, 8), put(r->waits, r->wait_offset[r->n_ranges], 4);
         put(l->block_offset, l->n_blocks + 1, 8);
         put(l->block_colour_offset, l->n_block_colours + 1, 8);
         put(l->block_order, l->n_blocks, 4), put(l->thread_colour, l->size, 2);
@@ -225,7 +230,7 @@ int main(int n, char **words)
         fclose(out);
     } else
         puts(error);
-    free(tag), free(in), free(local), free(text);
+    free(tag), free(in), free(local), free(text), free(x), mp_free_ranges(r);
     mp_free_set(s), mp_free_map(m), mp_free_loop(l), mp_free_staging(g);
     mp_free_matrix(k), mp_free_places(p), mp_close(plan);
     return all ? 0 : 2;
@@ -243,7 +248,8 @@ def all_arrays(plan):
     return [
         *(cells.new_to_old.astype("i4"), cells.old_to_new.astype("i4")),
         *(plan.maps["edges->cells"].table.astype("i4"), plan.tags["cells"]["physical"]),
-        plan.group("cells", "one"),
+        *(plan.group("cells", "one"), plan.coordinates["cells"]),
+        *(loop.ranges.offset, loop.ranges.order, loop.ranges.wait_offset, loop.ranges.waits),
         *(v.block_offset, v.block_colour_offset, v.block_order.astype("i4")),
         *(v.thread_colour.astype("u2"), v.thread_colours.astype("i4"), lists.astype("i8")),
         *(staging.point_offset, staging.points.astype("i4"), staging.exclusive.astype("u1")),
@@ -254,8 +260,10 @@ def all_arrays(plan):
 
 
 @pytest.mark.parametrize("lists", [False, True], ids=["ranges", "lists"])
-def test_all_that_a_plan_holds(compile_program, tmp_path, lists):
+def test_all_that_a_plan_holds(compile_program, tmp_path, lists, monkeypatch):
     """Nothing is lost, and nothing read or freed that is not there, whatever is missing."""
+    monkeypatch.setattr(ranges, "LEAST", 16)
+    monkeypatch.setattr(ranges, "MOST", 16)
     source, program, file = (tmp_path / name for name in ("all.c", "all", "all.plan.h5"))
     source.write_text(EVERYTHING)
     flags = ["-std=c99", *STRICT, f"-I{FOLDER}"]
@@ -267,7 +275,10 @@ def test_all_that_a_plan_holds(compile_program, tmp_path, lists):
     tags = {"cells": {"physical": np.arange(80, dtype=np.int64) % 3}}
     further = {"cells": {"physical": np.array([[2, 1], [2, 5], [3, 5], [77, 1]])}}
     named = {"cells": {"physical": {1: "one"}}}
-    plan = replace(made, tags=tags, group_names=named, further_groups=further if lists else {})
+    others = {"tags": tags, "group_names": named, "further_groups": further if lists else {}}
+    where = {"cells": np.random.default_rng(3).random((80, 2 + lists))}
+    plan = replace(made, **others, coordinates=where)
+    assert plan["flux"].ranges.waits.size > 2
     assert plan.group("cells", "one").size == 27 + 2 * lists
     plan.save(file)
     assert (plan["flux"].variant().elements is not None) == lists

@@ -23,6 +23,7 @@ from meshprep.distribute.job import SplitJob, run
 from meshprep.io.generate import generate
 from meshprep.pipeline import workflow
 from meshprep.topology import derive
+from meshprep_runtime.plan import ranges
 from meshprep_runtime.plan.seal import check_parts_seal, check_seal, seal_parts
 from meshprep_runtime.plan.store import VERSIONS
 
@@ -176,12 +177,16 @@ def written_plan(folder, lists):
     further = {"cells": {"physical": np.array([[2, 1], [2, 5], [77, 1]])}}
     named = {"cells": {"physical": {1: "one"}}}
     path = folder / "whole.plan.h5"
-    replace(made, tags=tags, group_names=named, further_groups=further).save(path)
+    where = {"cells": np.random.default_rng(3).random((80, 2))}
+    others = {"group_names": named, "further_groups": further, "coordinates": where}
+    replace(made, tags=tags, **others).save(path)
     return path
 
 
 @pytest.mark.parametrize("lists", [False, True], ids=["ranges", "lists"])
-def test_plans_that_are_sealed_anew(program, tmp_path, lists):
+def test_plans_that_are_sealed_anew(program, tmp_path, lists, monkeypatch):
+    monkeypatch.setattr(ranges, "LEAST", 16)
+    monkeypatch.setattr(ranges, "MOST", 16)
     whole, chance = written_plan(tmp_path, lists), random.Random(7 + lists)
     version, files, changes = check_seal(whole, VERSIONS), [whole], []
     for i in range(150):

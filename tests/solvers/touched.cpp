@@ -60,6 +60,25 @@ std::int64_t run_blocks(mp_plan* plan, const char* name, const char* map_name, c
   return sum;
 }
 
+// The ranges of a loop, each after those that it waits for, with coordinates read besides.
+std::int64_t run_ranges(mp_plan* plan, const char* name, const char* set) {
+  char e[MP_ERROR] = "";
+  std::int64_t size = 0, dim = 0, sum = 0;
+  const auto loop = held(mp_read_loop(plan, name, nullptr, e), mp_free_loop, e);
+  const auto r = held(mp_read_ranges(plan, name, e), mp_free_ranges, e);
+  const auto x = held(mp_read_coordinates(plan, set, &size, &dim, e), drop<double>, e);
+  Values seen(std::size_t(loop->size)), done(std::size_t(r->n_ranges));
+  for (std::int64_t i = 0; i < r->n_ranges; ++i) {
+    for (auto k = r->wait_offset[i]; k < r->wait_offset[i + 1]; ++k)
+      if (!done[r->waits[k]]) std::abort();
+    for (auto p = r->offset[r->order[i]]; p < r->offset[r->order[i] + 1]; ++p)
+      sum += ++seen[mp_element(loop.get(), p)];
+    done[i] = 1;
+  }
+  for (std::int64_t i = 0; i < size * dim; ++i) sum += x.get()[i] > 0.5;
+  return sum;
+}
+
 std::int64_t assemble(mp_plan* plan) {
   char e[MP_ERROR] = "";
   const auto m = held(mp_read_matrix(plan, "K", e), mp_free_matrix, e);
@@ -136,6 +155,7 @@ std::int64_t use_plan(const char* path) {
   };
   use([&] { return run_blocks(plan.get(), "flux", "edges->cells", "cells"); });
   use([&] { return run_blocks(plan.get(), "stiffness", "cells->nodes", "nodes"); });
+  use([&] { return run_ranges(plan.get(), "flux", "cells"); });
   use([&] { return assemble(plan.get()); });
   use([&] { return tags(plan.get()); });
   use([&] { return par_loops(path); });

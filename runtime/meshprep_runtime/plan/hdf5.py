@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import PlanError
 from . import seal
-from .tree import Scalar, Tree
+from .tree import DTYPES, Scalar, Tree
 
 MAX_DEPTH = 8
 MAX_ATTRIBUTE = 1 << 20
@@ -214,10 +214,6 @@ class _TreeReader:
         if values.size:
             dataset.read(h5py.h5s.ALL, h5py.h5s.ALL, values)
         return values
-
-
-# Every type of number that a plan holds.
-DTYPES = ("<i4", "<i8", "|u1", "<u2")
 
 
 def _is_type(kind: Any, dtype: str) -> bool:

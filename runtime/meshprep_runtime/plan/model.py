@@ -17,6 +17,7 @@ from .chains.tiles import ChainPlan
 from .matrices import MatrixPlan
 from .metrics import Metrics
 from .named import UnknownNameError, name_entries
+from .tree import Tree
 from .tuned import Tuned
 
 
@@ -305,12 +306,15 @@ class PlanContent:
     chains: Mapping[str, ChainPlan] = field(default_factory=dict)
     group_names: Mapping[str, Mapping[str, Mapping[int, str]]] = field(default_factory=dict)
     further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
+    coordinates: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    extensions: Mapping[str, Tree] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         name_entries(self, sizes="set", ordering="set", maps="map", loops="loop")
         name_entries(self, tags="tag of set", matrices="matrix", chains="chain")
         name_entries(self, group_names="set with named groups")
         name_entries(self, further_groups="set with further groups")
+        name_entries(self, coordinates="set with coordinates", extensions="extension")
 
     def __repr__(self) -> str:
         sets = ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())

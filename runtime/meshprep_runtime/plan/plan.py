@@ -47,6 +47,10 @@ class Plan(PlanContent):
         The pattern of each matrix that loops add to, and the places of what they add.
     chains : mapping of chain name to ChainPlan
         Schedules that were made ahead, see docs/solvers/chains.md.
+    coordinates : mapping of set name to (n, 2 or 3) float64
+        In the new numbering; empty unless they were asked for.
+    extensions : mapping of extension name to Tree
+        What others have added to the file: kept as it is, see "Extensions" in docs/plan-format.md.
 
     Notes
     -----

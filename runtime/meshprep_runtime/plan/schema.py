@@ -24,6 +24,7 @@ from .tuned import Tuned
 DOCUMENTS = ("about", "metrics", "options")
 TUNED, RANGES, ELEMENTS = "tuned", "ranges", "elements"
 GROUP_NAMES, FURTHER = "/group_names", "/further_groups"
+COORDINATES, EXTENSIONS = "coordinates", "/extensions"
 
 
 def to_tree(plan: PlanContent) -> Tree:
@@ -42,6 +43,9 @@ def to_tree(plan: PlanContent) -> Tree:
     for i, loop_plan in enumerate(plan.loops.values()):
         _put_loop(tree, loop_plan, i)
     put_chains(tree, plan.chains, _name)
+    for name, inner in plan.extensions.items():
+        tree.group(EXTENSIONS)
+        tree.graft(f"{EXTENSIONS}/{_name(name)}", inner)
     for name in DOCUMENTS:
         tree.datasets[f"/{name}"] = _to_json(name, getattr(plan, name))
     return tree
@@ -69,13 +73,21 @@ def from_tree(tree: Tree) -> PlanContent:
         matrices=matrices,
         group_names={name: _get_names(tree, name) for name in _by(sizes, tree, GROUP_NAMES)},
         further_groups={n: _get_tags(tree, n, FURTHER, 2) for n in _by(sizes, tree, FURTHER)},
+        coordinates={
+            name: tree.array(path, "<f8", ndim=2)
+            for name in sizes
+            if (path := f"/mesh/{name}/{COORDINATES}") in tree.datasets
+        },
+        extensions={n: tree.under(f"{EXTENSIONS}/{n}") for n in tree.children(EXTENSIONS)},
     )
 
 
 def _put_sets(tree: Tree, plan: PlanContent) -> None:
     tree.group("/mesh", source_hash=plan.source_hash, mesh_hash=plan.mesh_hash)
     for i, (name, size) in enumerate(plan.sizes.items()):
-        tree.group(f"/mesh/{_name(name)}", size=int(size), position=i)
+        path = tree.group(f"/mesh/{_name(name)}", size=int(size), position=i)
+        if name in plan.coordinates:
+            tree.datasets[f"{path}/{COORDINATES}"] = plan.coordinates[name]
     tree.group("/ordering")
     for name, ordering in plan.ordering.items():
         path = tree.group(f"/ordering/{_name(name)}")

@@ -12,7 +12,7 @@ from .seal import check_seal
 from .structure import check_plan
 
 # The second is that of plans some of whose variants list their elements, the third of those with
-# matrices, the fourth of those with ranges.
+# matrices, the fourth of those with ranges, coordinates or extensions.
 VERSIONS = (1, 2, 3, 4)
 
 
@@ -65,7 +65,8 @@ def load(path: str | Path) -> PlanContent:
 
 def _version(plan: PlanContent) -> int:
     """The oldest version whose readers run the plan right."""
-    if any(loop.ranges is not None for loop in plan.loops.values()):
+    ranges = any(loop.ranges is not None for loop in plan.loops.values())
+    if ranges or plan.coordinates or plan.extensions:
         return 4
     variants = (v for loop in plan.loops.values() for v in loop.variants.values())
     if plan.matrices:

@@ -16,7 +16,7 @@ from ..maps import SetMap, rows_of_entries
 from .chains.structure import check_chain
 from .matrices import MatrixPlan
 from .model import LoopPlan, PlanContent, Ranges, Staging, Variant
-from .tree import check_array, check_below, check_offset
+from .tree import DTYPES, Tree, check_array, check_below, check_offset
 
 
 def check_plan(plan: PlanContent) -> None:
@@ -59,6 +59,12 @@ def check_shared(plan: PlanContent) -> None:
             raise PlanError(f"names of groups on '{set_name}' belong to no tag of the plan")
         if any("\n" in name for names in named.values() for name in names.values()):
             raise PlanError(f"a name of a group on '{set_name}' has a line break")
+    for set_name, points in plan.coordinates.items():
+        n = _size(plan.sizes, set_name, "coordinates")
+        columns = points.shape[1] if points.ndim == 2 and points.shape[1] in (2, 3) else 3
+        check_array(f"coordinates of '{set_name}'", points, "f8", (n, columns))
+    for name, extension in plan.extensions.items():
+        _check_extension(f"extension '{name}'", extension)
     for name, matrix in plan.matrices.items():
         _check_matrix(plan, name, matrix)
     for name, loop_plan in plan.loops.items():
@@ -168,6 +174,16 @@ def _check_same_maps(plan: PlanContent, name: str, loop_plan: LoopPlan) -> None:
     for label, size in loop_plan.sizes.items():
         if plan.sizes.get(label) != size:
             raise PlanError(f"loop '{name}': set '{label}' has not the plan's size")
+
+
+def _check_extension(where: str, extension: Tree) -> None:
+    """That a file can hold it, and says of which version it is."""
+    version = extension.groups.get("/", {}).get("version")
+    if not isinstance(version, int) or version < 1:
+        raise PlanError(f"{where} has no attribute 'version' that is a whole number from 1")
+    for path, values in extension.datasets.items():
+        if not isinstance(values, str) and values.dtype.str not in DTYPES:
+            raise PlanError(f"{where}: {path} has the type {values.dtype}, which no plan has")
 
 
 def _check_matrix(plan: PlanContent, name: str, matrix: MatrixPlan) -> None:

@@ -15,6 +15,8 @@ from .records import from_json
 
 Scalar = int | str
 T = TypeVar("T")
+# Every type of number that a plan holds.
+DTYPES = ("<i4", "<i8", "|u1", "<u2", "<f4", "<f8")
 
 
 @dataclass
@@ -29,6 +31,18 @@ class Tree:
         """Add a group under groups that exist already; returns its path."""
         self.groups.setdefault(path, {}).update(attributes)
         return path
+
+    def under(self, path: str) -> "Tree":
+        """All that is in a group, as a tree of its own."""
+        n = len(path)
+        groups = {p[n:] or "/": a for p, a in self.groups.items() if f"{p}/".startswith(f"{path}/")}
+        inside = {p[n:]: a for p, a in self.datasets.items() if p.startswith(f"{path}/")}
+        return Tree(groups, inside)
+
+    def graft(self, path: str, inner: "Tree") -> None:
+        """Add a tree as a group; the groups above it exist already."""
+        self.groups |= {f"{path}{p.rstrip('/')}": a for p, a in inner.groups.items()}
+        self.datasets |= {f"{path}{p}": a for p, a in inner.datasets.items()}
 
     def children(self, path: str) -> list[str]:
         """Names of the groups directly under ``path``, by ``position`` where they have one."""

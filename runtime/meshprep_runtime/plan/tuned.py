@@ -71,7 +71,7 @@ class Trial(Record):
     commit: str = "colours"
     # Of a thread block on a GPU; None for as many as the blocks have elements.
     threads: int | None = field(default=None, metadata=LEFT_OUT)
-# Of the code on a CPU, where several are tried: ``"rows"``, ``"local"`` or ``"chunk"``.
+    # Of the code on a CPU, where several are tried: ``"rows"``, ``"local"`` or ``"chunk"``.
     form: str = field(default="", metadata=LEFT_OUT)
 
     @property

@@ -129,7 +129,7 @@ def name_groups(file, text):
         (lambda f: shadow(f, "options", shape=(10**6, 10**6), dtype="<i4"), "more than the file"),
         (lambda f: shadow(f, "about", shape=(2**58,), dtype="<i8"), "more than the file has"),
         (lambda f: shadow(f, "about", data=np.arange(9), chunks=(3,)), "not stored in one piece"),
-        (lambda f: shadow(f, "about", data=np.zeros(3, "f8")), "type that no plan has"),
+        (lambda f: shadow(f, "about", data=np.zeros(3, "f2")), "type that no plan has"),
         (lambda f: f.attrs.create("extra", [1, 2]), "is no scalar"),
         (lambda f: f.attrs.create("extra", 1.5), "neither short text nor int64"),
         (lambda f: f.__setitem__("extra", h5py.SoftLink("/maps")), "is a link"),

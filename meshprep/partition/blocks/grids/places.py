@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import Int32s, Int64s, helper, kernel
-from ...mesh.incidence import Csr
-from ..blocks_of import sort_by
+from ....kernels import Int32s, Int64s, helper, kernel
+from ....mesh.incidence import Csr
+from ...blocks_of import sort_by
 
 AXES = 3
 # The share of elements that must have neighbours on opposite sides.

@@ -10,15 +10,15 @@ import numpy as np
 
 from meshprep_runtime.maps import ranges, read_only
 
-from ...kernels import Bools, Int32s, Int64s, helper, kernel
-from ...kernels.arrays import largest, numbers
-from ...kernels.parallel import each, rows_in_pieces
-from ...mesh.incidence import Csr
-from ..blocks_of import sort_by
-from ..connectivity import Connectivity, best_target, connect
-from ..repair import enforce_cap
-from ..shift import Members, gather, move_listed, new_members
-from .groups import Grouping
+from ....kernels import Bools, Int32s, Int64s, helper, kernel
+from ....kernels.arrays import largest, numbers
+from ....kernels.parallel import each, rows_in_pieces
+from ....mesh.incidence import Csr
+from ...blocks_of import sort_by
+from ...connectivity import Connectivity, best_target, connect
+from ...repair import enforce_cap
+from ...shift import Members, gather, move_listed, new_members
+from ..anneal.groups import Grouping
 
 # Passes over the blocks of a group; moves may leave new fragments behind.
 ROUNDS = 4

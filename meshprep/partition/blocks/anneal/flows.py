@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float32s, Float64s, Int32s, Int64s, helper
-from ...kernels.arrays import scan_offsets
-from .counts import Counts
+from ....kernels import Float32s, Float64s, Int32s, Int64s, helper
+from ....kernels.arrays import scan_offsets
+from ....kernels.graphs import breadth_first
+from ..counts import Counts
 from .moves import INSIDE
 
 # Steps of conjugate gradients at most: so many blocks away a surplus is felt.
@@ -115,18 +116,9 @@ def balancing(state: Counts, borders: Borders, left: float) -> Float64s:
 @helper
 def _less_mean(borders: Borders, value: Float64s) -> None:
     """Take from the values of blocks the mean of those that are connected to each."""
-    n_blocks = value.size
-    seen, queue = np.zeros(n_blocks, np.bool_), np.empty(n_blocks, np.int64)
+    n_blocks, graph = value.size, (borders.offset, borders.beside)
+    level, queue = np.full(n_blocks, -1, np.int32), np.empty(n_blocks, np.int64)
     for root in range(n_blocks):
-        if seen[root]:
-            continue
-        seen[root], queue[0], at, end = True, root, 0, 1
-        while at < end:
-            b = queue[at]
-            at += 1
-            for s in range(borders.offset[b], borders.offset[b + 1]):
-                other = borders.beside[s]
-                if not seen[other]:
-                    seen[other], queue[end] = True, other
-                    end += 1
-        value[queue[:end]] -= value[queue[:end]].mean()
+        if level[root] < 0:
+            end = breadth_first(graph, root, level, queue, n_blocks + 1)[3]
+            value[queue[:end]] -= value[queue[:end]].mean()

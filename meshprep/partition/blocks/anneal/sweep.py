@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined
-from ...kernels.arithmetic import log
+from ....kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined
+from ....kernels.arithmetic import log
+from ..counts import COUNT_BITS, FIRST, ROOM, USED, WEIGHT, Counts, move
+from ..levels import facets_between
 from .centroids import Centroids, centroid_term, update_centroids
-from .counts import COUNT_BITS, FIRST, ROOM, USED, WEIGHT, Counts, move
-from .levels import facets_between
 from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 
 # Most clusters beside other blocks are passed over, and a processor guesses badly which. So a run

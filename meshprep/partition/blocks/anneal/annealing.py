@@ -9,20 +9,20 @@ import numpy as np
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import Bools, Float64s, Int32s, clock
-from ...kernels.arithmetic import random_frame
-from ...kernels.parallel import each
-from ...mesh.incidence import Csr
-from .anneal import EVEN_GAIN
-from .bisection import bisect_places
-from .caps import within_cap
+from ....kernels import Bools, Float64s, Int32s, clock
+from ....kernels.arithmetic import random_frame
+from ....kernels.parallel import each
+from ....mesh.incidence import Csr
+from ..bisect.bisection import bisect_places
+from ..bisect.geometry import Geometry, Sample
+from ..levels import Level, element_level, in_space
+from ..mend.caps import within_cap
+from ..sizes import Sizes
 from .centroids import block_metrics, middles, squared_radius
 from .corners import Corners
-from .geometry import Geometry, Sample
 from .groups import AnnealingSchedule, Grouping, anneal_groups, unit_of
-from .levels import Level, element_level, in_space
 from .phases import GROUP_ELEMENTS, Phase, in_two
-from .sizes import Sizes
+from .sweep import EVEN_GAIN
 
 FOREVER = 1e9
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import Float64s, Int32s, Int64s, helper, kernel
-from ...kernels.arithmetic import half_angle
-from ...kernels.arrays import sort
-from ...kernels.parallel import each
+from ....kernels import Float64s, Int32s, Int64s, helper, kernel
+from ....kernels.arithmetic import half_angle
+from ....kernels.arrays import sort
+from ....kernels.parallel import each
 
 # Elements of a part that are looked at to find its widest direction.
 SAMPLE = 128

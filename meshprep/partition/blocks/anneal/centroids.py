@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined, kernel
-from ...kernels.arithmetic import inverses
-from ...kernels.parallel import each, pieces
+from ....kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined, kernel
+from ....kernels.arithmetic import inverses
+from ....kernels.parallel import each, pieces
 
 LEAST_WIDTH = 1e-100
 # Blocks whose elements are worth a second thread.

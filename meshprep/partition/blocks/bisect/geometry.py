@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import chunks, read_only
 
-from ...kernels.arithmetic import cosine_and_sine, random_frame
-from ..loads import weighted_loads_of
+from ....kernels.arithmetic import cosine_and_sine, random_frame
+from ...loads import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 
 FIRST = 1000

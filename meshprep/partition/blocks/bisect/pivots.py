@@ -8,10 +8,11 @@ embedding: Harel and Koren, Graph Drawing 2002).
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import Float64s, Int32s, Int64s, helper, kernel
-from ...kernels.arithmetic import principal_axes
-from ...kernels.parallel import each, pieces
-from ...mesh.incidence import Csr
+from ....kernels import Float64s, Int32s, Int64s, kernel
+from ....kernels.arithmetic import principal_axes
+from ....kernels.graphs import breadth_first
+from ....kernels.parallel import each, pieces
+from ....mesh.incidence import Csr
 
 PIVOTS = 10
 DIMENSIONS = 3
@@ -112,7 +113,7 @@ def _distances(
     offset: Int64s, index: Int32s, n_pivots: int
 ) -> tuple[NDArray[np.float32], Float64s]:
     n = offset.size - 1
-    distance = np.zeros((n, n_pivots), np.float32)
+    graph, distance = (offset, index), np.zeros((n, n_pivots), np.float32)
     shift = np.zeros(n, np.float64)
     nearest = np.empty(n, np.int32)
     queue = np.empty(n, np.int32)
@@ -121,12 +122,12 @@ def _distances(
     for root in range(n):
         if level[root] >= 0:
             continue
-        size = _breadth_first(offset, index, root, level, queue)
+        size = breadth_first(graph, root, level, queue, n + 1)[3]
         nearest[queue[:size]] = n
         pivot, widest = queue[size - 1], 0
         for k in range(n_pivots if size > 1 else 0):
             level[queue[:size]] = -1
-            _breadth_first(offset, index, pivot, level, queue)
+            breadth_first(graph, pivot, level, queue, n + 1)
             for i in queue[:size]:
                 distance[i, k] = level[i]
                 nearest[i] = min(nearest[i], level[i])
@@ -138,20 +139,3 @@ def _distances(
         shift[queue[:size]] = along
         along += np.float64(widest + 2)
     return distance, shift
-
-
-@helper
-def _breadth_first(offset: Int64s, index: Int32s, root: int, level: Int32s, queue: Int32s) -> int:
-    """Levels from ``root``; returns how many vertices were reached."""
-    queue[0], level[root] = root, 0
-    begin, end = 0, 1
-    while begin < end:
-        i = queue[begin]
-        begin += 1
-        for s in range(offset[i], offset[i + 1]):
-            k = index[s]
-            if level[k] < 0:
-                level[k] = level[i] + 1
-                queue[end] = k
-                end += 1
-    return end

@@ -4,13 +4,13 @@ import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...kernels import Bools, Int32s, Int64s, kernel
-from ...mesh.incidence import Csr
-from ..connectivity import connect
-from ..loads import staged_bytes
-from ..repair import enforce_cap
-from ..shift import gather, new_members
-from .geometry import Geometry, block_count
+from ....kernels import Bools, Int32s, Int64s, kernel
+from ....mesh.incidence import Csr
+from ...connectivity import connect
+from ...loads import staged_bytes
+from ...repair import enforce_cap
+from ...shift import gather, new_members
+from ..bisect.geometry import Geometry, block_count
 from .reconnect import extract, near_blocks
 
 # The share of blocks that may have to be split because they stage too much, before all are

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float32s, Int32s, helper, inlined
+from ....kernels import Float32s, Int32s, helper, inlined
+from ..counts import COUNT_BITS, FIRST, MOST, USED, WEIGHT, Counts, move
+from ..levels import facets_between
 from .centroids import Centroids, centroid_term, update_centroids
-from .counts import COUNT_BITS, FIRST, MOST, USED, WEIGHT, Counts, move
-from .levels import facets_between
 
 # A move must be better than this, in points, to be made for nothing.
 LEAST_GAIN = 0.1

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...kernels.arithmetic import log, power
-from .levels import Level
+from ....kernels.arithmetic import log, power
+from ..levels import Level
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
 # phase; smaller ones fit a cache. Their number is even, for machines with few cores. A short search

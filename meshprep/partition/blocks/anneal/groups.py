@@ -14,14 +14,14 @@ import numpy as np
 
 from meshprep_runtime.cpu.cores import thread_count
 
-from ...kernels import Float64s, Int32s, Int64s, helper, kernel
-from ..blocks_of import sort_by
-from .anneal import acceptance_thresholds, new_candidates, new_looks, sweep_over
+from ....kernels import Float64s, Int32s, Int64s, helper, kernel
+from ...blocks_of import sort_by
+from ..counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
+from ..levels import MAX_WORKERS, Level
 from .centroids import Centroids, find_centroids
-from .counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
 from .flows import balancing, borders_of
-from .levels import MAX_WORKERS, Level
 from .moves import Sweep, exchange, forget_scores, new_memory
+from .sweep import acceptance_thresholds, new_candidates, new_looks, sweep_over
 
 # The share of the sweeps after which excess and its price have their last values.
 HOLDS = 0.9

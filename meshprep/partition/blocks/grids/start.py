@@ -11,10 +11,10 @@ import numpy as np
 
 from meshprep_runtime.maps import chunks
 
-from ...kernels import Float64s, Int32s, Int64s, kernel
-from ...kernels.parallel import each
-from ...mesh.incidence import Csr
-from .geometry import Geometry, block_count
+from ....kernels import Float64s, Int32s, Int64s, kernel
+from ....kernels.parallel import each
+from ....mesh.incidence import Csr
+from ..bisect.geometry import Geometry, block_count
 
 # Rotations of the frame, in radians. A little more than none, because elements of a grid stand in
 # line: without it, where a line is cut through would be left to chance.

@@ -11,9 +11,9 @@ import numpy as np
 
 from meshprep_runtime.maps import ranges, read_only
 
-from ...kernels import Bools, Int32s
-from ...mesh.incidence import Csr
-from ..loads import weighted_loads_of
+from ....kernels import Bools, Int32s
+from ....mesh.incidence import Csr
+from ...loads import weighted_loads_of
 from .groups import unit_of
 
 # Elements of fewer points are read whole. Corners are at most this share of the columns.

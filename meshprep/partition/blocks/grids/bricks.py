@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import Int32s, Int64s
-from ...kernels.arithmetic import power
-from ...kernels.parallel import each
-from .bisection import bisect_places
-from .geometry import Geometry
-from .grids import sortable
+from ....kernels import Int32s, Int64s
+from ....kernels.arithmetic import power
+from ....kernels.parallel import each
+from ..bisect.bisection import bisect_places
+from ..bisect.geometry import Geometry
+from .places import sortable
 
 # How far the number of layers of a slab may be from that of a cube.
 THICKER = 2
