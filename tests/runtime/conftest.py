@@ -25,6 +25,7 @@ from meshprep_runtime import (
 )
 from meshprep_runtime.cpu.pool import Team
 from meshprep_runtime.cuda.device import current, use
+from meshprep_runtime.plan import ranges
 from meshprep_runtime.plan.metrics import Metrics
 
 # For the loops that tests of this folder share.
@@ -40,6 +41,12 @@ def _several_threads(monkeypatch):
         return True
 
     monkeypatch.setattr(Team, "_takes_several", always)
+
+
+@pytest.fixture(autouse=True)
+def _several_ranges(monkeypatch):
+    """Small sets of tests are cut into several ranges, which wait for each other."""
+    monkeypatch.setattr(ranges, "LEAST", 4)
 
 
 def first_free(taken: set[int]) -> int:

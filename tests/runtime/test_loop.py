@@ -12,7 +12,7 @@ from python_loops import INC, READ, RW, WRITE, check, edge_plan, reference, res_
 from meshprep_runtime import Access, Arg, Loop, ParLoop, Plan
 from meshprep_runtime.cpu import STRATEGIES
 
-BOTH = pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
+BOTH = pytest.mark.parametrize("strategy", ["ordered", "sequential", "hierarchical"])
 # --- A real kernel, and what must hold for every one ---
 
 

@@ -72,9 +72,13 @@ def test_blocks_for_a_cpu_are_preferred(airfoil):
     variants = dict(airfoil["res_calc"].variants)
     variants["s16"] = replace(variants["s16"], target="cpu")
     plan = replace(airfoil["res_calc"], variants=variants)
-    assert ParLoop(res_calc, plan)._way.variant.name == "s16"
-    assert ParLoop(res_calc, plan, variant="s8")._way.variant.name == "s8"
-    assert ParLoop(res_calc, airfoil["res_calc"])._way.variant.name == "s8"
+    by_colour = {"strategy": "hierarchical"}
+    assert ParLoop(res_calc, plan, **by_colour)._way()[1].name == "s16"
+    assert ParLoop(res_calc, plan, variant="s8", **by_colour)._way()[1].name == "s8"
+    assert ParLoop(res_calc, airfoil["res_calc"], **by_colour)._way()[1].name == "s8"
+    # ranges are of whole blocks of the default
+    assert ParLoop(res_calc, plan)._way()[1].name == "s8"
+    assert ParLoop(res_calc, plan, variant="s16")._way()[1].name == "s16"
 
 
 def test_unknown_names(airfoil):

@@ -47,7 +47,7 @@ class Request:
         return (self.reached(), self.options())
 
 
-def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., None]:
+def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., Any]:
     """The compiled ``run(who, *arrays)`` for arrays of these types; it checks nothing."""
     signature = (numba.int64, *(numba.typeof(a) for a in arrays))
     known = stable(request.reached())
@@ -65,7 +65,7 @@ def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., Non
         return _compile(request, None, signature)
 
 
-def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callable[..., None]:
+def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callable[..., Any]:
     # Division by zero gives inf or nan, as in NumPy: threads cannot raise.
     common: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
     common["fastmath"] = request.fastmath
@@ -88,7 +88,7 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
             options = common | INNER | {"fastmath": one.fastmath}
             scope[name] = numba.jit(**options)(scope[name])
     # Straight into the machine code: what the arrays are has been checked on binding.
-    entry: Callable[..., None] = cache.compiled(scope["run"], signature, kept, common)
+    entry: Callable[..., Any] = cache.compiled(scope["run"], signature, kept, common)
     return entry
 
 

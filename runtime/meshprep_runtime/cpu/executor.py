@@ -1,5 +1,6 @@
 """Runs a bound loop on the CPU: schedules, compiles and keeps its code, and launches it."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -14,7 +15,6 @@ from ..kernel.analysis import takes_single
 from ..kernel.bind import Slot
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
-from ..loops import Access
 from ..plan import LoopPlan, Variant
 from .elements import ElementCode
 from .forms import forms
@@ -162,9 +162,9 @@ class Executor:
         fetches = schedule.fetches and sum(a.nbytes for a in arrays) >= FETCHED_BYTES
         # fused operations may be rounded otherwise in each form
         wanted = forms(self.kernel, rows, way[0] != ORDERED or self.options.fastmath)
-        given = (*schedule.whole, *fixed, *arrays)
+        given: list[NDArray[Any]] = [*schedule.whole, *fixed, *arrays]
         globals_ = reduced(self.slots) if schedule.parallel else []
-        given += tuple(_parts(globals_, arrays, schedule.n_turns))
+        given += (parts := _parts(globals_, schedule.n_turns))
         calls = {
             f: self._compiled(self._text(schedule, rows, names, f, fetches), given)
             for f in ([form] if form in wanted else wanted)
@@ -173,7 +173,7 @@ class Executor:
         # Threads cannot hand on the place of an exception, so bounds are checked on one.
         team = Team(1 if self.options.boundscheck or not schedule.parallel else None)
         whole = bool(globals_ or any(a.conflicts for a in self.loop.args))
-        return Launch(schedule, calls, fixed, globals_, then, team, whole)
+        return Launch(schedule, calls, fixed, parts, then, team, whole)
 
     def _text(
         self,
@@ -191,13 +191,14 @@ class Executor:
         return f"{code.text()}\n\n{run}"
 
     def _compiled(self, text: str, arrays: Sequence[NDArray[Any]]) -> Any:
+        """The ``run`` of a text, for counters and these arrays."""
         from .build import Inlined, Request, build
 
         single = takes_single(slot.dtype for slot in self.slots)
         fast = self.options.fastmath
         kernel = Inlined(self.kernel, fast, single)
         request = Request(text, (kernel,), fast, self.options.boundscheck)
-        arrays = (NO_COUNTERS, *arrays)
+        arrays = [NO_COUNTERS, *arrays]
         key = (request.key(), tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in arrays))
         with _keeping:
             if key in _kept:
@@ -224,12 +225,12 @@ class Launch:
         schedule: Schedule,
         calls: Mapping[str, Callable[..., int]],
         fixed: Sequence[NDArray[Any]],
-        globals_: Sequence[tuple[int, Slot]],
+        parts: Sequence[NDArray[Any]],
         then: Sequence[tuple[Callable[..., int], PointSums]],
         team: Team,
         in_turns: bool,
     ) -> None:
-        self._schedule, self._fixed, self._globals = schedule, fixed, globals_
+        self._schedule, self._fixed, self._parts = schedule, fixed, parts
         self._then, self._team = then, team
         self._calls = dict(calls)
         # Seconds an element of the pieces that each form ran.
@@ -252,21 +253,21 @@ class Launch:
 
     def bound(self, given: Sequence[NDArray[Any]]) -> Callable[[], None]:
         """A call with these arrays."""
-        if not self.form or self._globals:
+        if not self.form:
             return partial(self.run, given)
         n = self._schedule.n_turns
         steps, alone = self._steps(self._schedule.whole, given), self._steps(self._alone, given)
         return partial(self._team.run, n, steps, alone)
 
     def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[Step]:
-        parts = _parts(self._globals, given, len(turns[1]))
-        steps: list[Step] = [(self._calls[self.form], (*turns, *self._fixed, *given, *parts))]
+        arguments = (*turns, *self._fixed, *given, *self._parts)
+        steps: list[Step] = [(self._calls[self.form], arguments)]
         return [*steps, *((add, (*s.arrays, given[s.slot])) for add, s in self._then)]
 
     def _try(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
         """Run some turns, the forms in turn."""
         (first, last), table, waits = turns
-        parts = _parts(self._globals, given, len(table))
+        parts = [np.empty_like(part) for part in self._parts]
         every = list(self._calls)
         for i in range(first, last):
             form = every[(i + self._tried) % len(every)]
@@ -298,12 +299,6 @@ class HostCall:
         self.executor.run(self.way, arrays, turns)
 
 
-def _parts(
-    reductions: Sequence[tuple[int, Slot]], given: Sequence[NDArray[Any]], n_turns: int
-) -> list[NDArray[Any]]:
-    """A row a turn for each global that is reduced, in which nothing is added up yet."""
-    made = []
-    for i, slot in reductions:
-        start = given[i] if slot.access is not Access.INC else -0.0 if slot.dtype.kind == "f" else 0
-        made.append(np.full((n_turns, given[i].size), start, slot.dtype))
-    return made
+def _parts(reductions: Sequence[tuple[int, Slot]], n_turns: int) -> list[NDArray[Any]]:
+    """Room for a row a turn for each global that is reduced."""
+    return [np.empty((n_turns, math.prod(slot.shape)), slot.dtype) for _, slot in reductions]

@@ -52,12 +52,14 @@ def _candidates(kernel: Callable[..., None], rows: Sequence[Row]) -> tuple[str, 
     if any(r.temporary for r in rows):
         return (CHUNK,) if can_chunk(rows) else (ROWS,)
     once = tree is not None and adds_once(tree, rows)
-    # Where a component is added to twice, it is rounded twice in place, and once elsewhere.
-    simple = (ROWS, LOCAL) if once else (LOCAL,)
+    simple: tuple[str, ...]
     if not sums:
         simple = (ROWS,)
-    elif once and sum(r.dim for r in sums) > 2:
-        simple = (LOCAL, ROWS)
+    elif not once:
+        # a component that is added to twice is rounded twice in place, and once elsewhere
+        simple = (LOCAL,)
+    else:
+        simple = (LOCAL, ROWS) if sum(r.dim for r in sums) > 2 else (ROWS, LOCAL)
     if tree is None:
         return (*simple, CHUNK) if chunks else simple
     moved = sum(r.dim * (2 if r.adds else 1) for r in rows if not r.is_global)
@@ -66,7 +68,7 @@ def _candidates(kernel: Callable[..., None], rows: Sequence[Row]) -> tuple[str, 
     heavy = intensity >= HEAVY and any(r.table for r in rows)
     if any(r.access in (Access.MIN, Access.MAX) for r in rows if r.is_global):
         # a NaN is found by one form and not by another, so there is no choice
-        return (CHUNK,) if chunks and intensity >= 1 else ((ROWS,) if once else (LOCAL,))
+        return (CHUNK,) if chunks and intensity >= LIGHT else (ROWS if once else LOCAL,)
     if chunks and heavy:
         return (CHUNK,)
     if not chunks or intensity < LIGHT or (vectorised and _vector_functions()):

@@ -24,8 +24,10 @@ from .source import COUNTERS
 # Seconds of work for which a thread is woken, which takes some ten microseconds.
 WORTH = 20e-6
 # Calls that are remembered of either way, and those that are tried first. What was slower is tried
-# again after so many calls, then after twice as many, and in the end every so many.
+# again after so many timed calls, then after twice as many, and in the end every so many.
 RECENT, FIRST, SOON, AGAIN = 9, 4, 8, 64
+# A call that takes fewer seconds is timed only once in so many: a clock costs it too much.
+SHORT, SELDOM = 500e-6, 8
 # Calls after which a loop has found out.
 SETTLED = 2 * FIRST
 # What several threads must take at most of the time of one.
@@ -145,6 +147,7 @@ class Team:
         self._several = False
         self._again = False
         self._calls, self._pause = 0, SOON
+        self._untimed = 0  # calls to come
         # Seconds a range, by one thread and by several.
         self._took: tuple[deque[float], deque[float]] = deque(maxlen=RECENT), deque(maxlen=RECENT)
 
@@ -156,18 +159,24 @@ class Team:
         threads take turns, as they may have arrays in common.
         """
         with _pool.turn:
-            if n_turns <= self._small or self._most == 1:
-                for function, arguments in alone:
-                    function(-1, NO_COUNTERS, *arguments)
+            if n_turns <= self._small or self._most == 1 or self._untimed:
+                self._untimed -= self._untimed > 0
+                self._run(self._several, n_turns, steps, alone)
                 return
             several = self._takes_several()
             start = time.perf_counter()
-            if several:
-                several = self._run_on_several(n_turns, steps)
-            if not several:
-                for function, arguments in alone:
-                    function(-1, NO_COUNTERS, *arguments)
+            several = self._run(several, n_turns, steps, alone)
             self._note(several, time.perf_counter() - start, n_turns)
+
+    def _run(
+        self, several: bool, n_turns: int, steps: Sequence[Step], alone: Sequence[Step]
+    ) -> bool:
+        """Returns whether it ran on several threads."""
+        if several and self._run_on_several(n_turns, steps):
+            return True
+        for function, arguments in alone:
+            function(-1, NO_COUNTERS, *arguments)
+        return False
 
     def _run_on_several(self, n_turns: int, steps: Sequence[Step]) -> bool:
         """Returns False, and runs nothing, where there is no more than one thread."""
@@ -216,6 +225,8 @@ class Team:
             self._several = _median(several) < GAIN * _median(one)
             # What is better than usual is tried at once again, until it is usual.
             self._again = better and on_several != self._several
+        known = len(several) >= FIRST and not self._again
+        self._untimed = SELDOM - 1 if known and seconds < SHORT else 0
 
 
 def _take(

@@ -5,6 +5,7 @@ from textwrap import indent
 
 from ..kernel.bind import Slot
 from ..kernel.rows import COMBINED
+from ..loops import Access
 
 # ``run(who, counters, span, turns, waits, order, ...)`` runs turns ``span[0]`` to ``span[1] - 1``;
 # it is the same for all strategies, see :class:`~.schedule.Schedule`. ``who`` is -1 for one thread
@@ -19,7 +20,7 @@ def run(who, counters, span, turns, waits, order, {params}):
     first, last = span[0], span[1]
     if who < 0:
         for i in range(first, last):
-            elements(turns[i, 0], turns[i, 1], order, {passed})
+{begin_alone}            elements(turns[i, 0], turns[i, 1], order, {passed})
 {combine_alone}        return -1
     i = first + fetch_add(counters, TAKEN)
     while i < last:
@@ -29,7 +30,7 @@ def run(who, counters, span, turns, waits, order, {params}):
             if waits[k] >= first:
                 while look(counters, TURNS + waits[k]) == 0:
                     rest()
-        if look(counters, FAILED) == 0 and raises(
+{begin_shared}        if look(counters, FAILED) == 0 and raises(
             elements, turns[i, 0], turns[i, 1], order, {passed}
         ):
             counters[WHERE] = i
@@ -57,8 +58,12 @@ POINTS = 4096
 # Far enough apart for each to have cache lines of its own; those of the turns come last.
 COUNTERS = {"TAKEN": 0, "DONE": 16, "FAILED": 32, "WHERE": 33, "TURNS": 48}
 
-# Every turn reduces into a row of its own; the rows are combined in the order of the turns, so
-# that the result does not depend on the threads.
+# Every turn reduces into a row of its own, which starts from what changes nothing; the rows are
+# combined in the order of the turns, so that the result does not depend on the threads.
+BEGIN = """\
+for k in range({name}.size):
+    part_{name}[i, k] = {start}
+"""
 COMBINE = """\
 for i in range(first, last):
     for k in range({name}.size):
@@ -82,17 +87,22 @@ def alone(params: Sequence[str]) -> str:
 
 def shared(params: Sequence[str], slots: Sequence[Slot] = ()) -> str:
     """``run`` for several threads; rows for what :func:`reduced` names come last."""
-    combine = ""
+    begin, combine = "", ""
     passed, every = list(params), list(params)
     for i, slot in reduced(slots):
         name = f"s{i}"
         value = COMBINED[slot.access].format(total=f"{name}[k]", value=f"part_{name}[i, k]")
+        nothing = "-0.0" if slot.dtype.kind == "f" else "0"
+        start = nothing if slot.access is Access.INC else f"{name}[k]"
+        begin += BEGIN.format(name=name, start=start)
         combine += COMBINE.format(name=name, combined=value)
         passed[passed.index(name)] = f"part_{name}[i]"
         every.append(f"part_{name}")
     return RUN.format(
         params=", ".join(every),
         passed=", ".join(passed),
+        begin_alone=indent(begin, " " * 12),
+        begin_shared=indent(begin, " " * 8),
         combine_alone=indent(combine, " " * 8),
         combine_shared=indent(combine, " " * 4),
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.pool import NO_COUNTERS, Team
+from ..cpu.pool import NO_COUNTERS, Step, Team
 from ..cpu.schedule import Schedule, Turns, in_phases
 from ..cpu.source import alone, shared
 from ..errors import MeshprepError
@@ -74,13 +74,13 @@ class MatrixCode:
             run = self._compiled([NO_COUNTERS, *self.schedule.whole, *fixed, read_only(x), y])
 
             def call(team: Team, turns: Turns, x: Vector, y: Vector) -> None:
-                steps = [(run, (*turns, *fixed, x, y))]
+                steps: list[Step] = [(run, (*turns, *fixed, x, y))]
                 team.run(int(turns[0][1] - turns[0][0]) if self._large else 1, steps, steps)
 
             self._calls.append(call)
         return self._calls[0]
 
-    def _compiled(self, given: Sequence[Vector]) -> Callable[..., None]:
+    def _compiled(self, given: Sequence[Vector]) -> Callable[..., int]:
         from ..cpu.build import Inlined, Request, build
 
         import_numba()
@@ -102,7 +102,7 @@ class MatrixCode:
         return "\n".join([*lines, "", "", run])
 
 
-_kept: dict[Hashable, Callable[..., None]] = {}
+_kept: dict[Hashable, Callable[..., int]] = {}
 
 
 # Nonzeros and rows that a thread takes at a time.

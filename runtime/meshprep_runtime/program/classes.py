@@ -51,6 +51,11 @@ def class_ranges(
         # the ranges of a part cross no class, and those of core come first
         stop, end, least = schedule.turns[:, 1], schedule.n_turns, 1
         core, owned = (int((stop <= last).sum()) for last in (of_set.core, of_set.owned))
+        if {of_set.core, of_set.owned} - {0, *stop.tolist()}:
+            raise MeshprepError(
+                f"loop '{part.plan.loop.name}': only the default blocks of a part have ranges: "
+                "leave variant out, or use strategy hierarchical"
+            )
         between = schedule.between
     elif strategy in ("hierarchical", "block-permute") and variant is not None:
         colours = part.colours[variant.name]

@@ -118,7 +118,11 @@ class Chooser:
 
     @property
     def _untuned(self) -> StrategyAndVariant:
-        return ORDERED if self.strategy == AUTO else self.strategy, self.variant
+        if self.strategy not in (AUTO, ORDERED):
+            return self.strategy, self.variant
+        # the ranges of a plan are those of its default blocks
+        own = self.variant if self.fixed else self.plan.variants.get(self.plan.default)
+        return ORDERED, own
 
     def __call__(self) -> StrategyAndVariant:
         if self.always is not None:

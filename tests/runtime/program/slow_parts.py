@@ -3,7 +3,7 @@
 Shares nothing with ``meshprep split``; see distributed meshes in docs/concepts.md for the words.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +17,7 @@ from meshprep_runtime.plan.parts import (
     PartPlan,
     SetPart,
 )
+from meshprep_runtime.plan.ranges import ranges_for
 
 
 @dataclass
@@ -183,7 +184,9 @@ class World:
             variant, colours = _variant(
                 loop, own, (0, over.core, over.owned, n), self.block_size, slow_variant
             )
-            plan = LoopPlan(loop, sizes, own, {variant.name: variant}, variant.name)
+            rows = {s: of.size for s, of in sets.items()}
+            plan = LoopPlan(loop, sizes, own, {variant.name: variant}, variant.name, rows=rows)
+            plan = replace(plan, ranges=ranges_for(plan, (over.core, over.owned)))
             loops[loop.name] = LoopPart(plan, {variant.name: colours}, how)
         partial = {m: self._map_part(p, m) for m in self.partial}
         return PartPlan(p, self.parts, self.sizes, sets, maps, loops, partial)

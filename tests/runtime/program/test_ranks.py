@@ -48,7 +48,7 @@ def _small_pieces(monkeypatch):
     monkeypatch.setattr(classes, "LEAST_BLOCKS", 1)
 
 
-@pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
+@pytest.mark.parametrize("strategy", ["auto", "sequential", "hierarchical"])
 @pytest.mark.parametrize("parts", [1, 2, 3, 9])
 def test_all_loops(slow, parts, strategy):
     compare(parts, 20, parts, PROGRAM, slow, strategy)
@@ -177,7 +177,7 @@ def test_dats_on_a_gpu(slow, device, needs_gxx, increments):
     st.lists(st.sampled_from(list(KERNELS)), min_size=1, max_size=8),
     st.sets(st.sampled_from(REVERSIBLE)),
     st.sets(st.sampled_from(["edges->cells", "edges->nodes", "bedges->cells", "cells->nodes"])),
-    st.sampled_from(["sequential", "hierarchical"]),
+    st.sampled_from(["auto", "sequential", "hierarchical"]),
 )
 def test_any_program(slow, seed, cells, parts, names, back, partial, strategy):
     increments = dict.fromkeys(back, "reverse")

@@ -1,0 +1,355 @@
+"""Forms of a loop's code: which are tried, and that all give the bits of a plain loop."""
+
+import ast
+import inspect
+import math
+import textwrap
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from python_loops import INC, READ, RW, WRITE
+
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
+from meshprep_runtime.cpu import executor, forms
+from meshprep_runtime.cpu.elements import CHUNK, LOCAL, ROWS
+from meshprep_runtime.cpu.pool import Team
+from meshprep_runtime.cpu.schedule import SCHEDULES
+from meshprep_runtime.kernel.bind import slots
+from meshprep_runtime.kernel.rows import rows_of
+
+MAP = "cells->p"
+# Kernels that add once to each component, and the dats that they take: name, access, dim, mapped.
+KERNELS = {}
+
+
+def entered(*dats):
+    def enter(kernel):
+        KERNELS[kernel.__name__] = (kernel, dats)
+        return kernel
+
+    return enter
+
+
+@entered(("u", READ, 1, True), ("r", INC, 1, True), ("w", READ, 1, False))
+def flux(ua, ub, ra, rb, w):
+    f = w[0] * (ub[0] - ua[0]) / 3.0
+    ra[0] += f
+    rb[0] -= f
+
+
+@entered(("u", READ, 3, True), ("r", INC, 3, True))
+def rows(ua, ub, ra, rb):
+    for k in range(3):
+        f = 0.1 * (ua[k] - ub[2 - k])
+        ra[k] += f
+        rb[k] -= f
+
+
+@entered(("w", READ, 5, False), ("r", INC, 5, True))
+def wide(w, ra, rb):
+    if w[0] > 0.5:
+        for k in range(5):
+            ra[k] += w[k]
+    else:
+        for k in range(5):
+            ra[k] -= 0.3 * w[k]
+    rb[0] += w[1]
+
+
+@entered(("u", READ, 2, True), ("w", RW, 2, False), ("s", INC, 2, None), ("r", INC, 2, True))
+def sums(ua, ub, w, s, ra, rb):
+    w[0] = 0.5 * w[1] + ua[0]
+    s[0] += ub[1] * w[1]
+    s[1] -= ua[1] / (1.0 + w[0] * w[0])
+    ra[0] += w[0]
+    rb[1] -= w[1]
+
+
+@entered(("u", READ, 2, True), ("r", INC, 2, True), ("v", WRITE, 1, False))
+def heavy(ua, ub, ra, rb, v):
+    c = math.sqrt(1.0 + ua[0] * ua[0]) / (2.0 + ub[1] * ub[1])
+    d = math.sqrt(1.0 + ub[0] * ub[0]) / (2.0 + ua[1] * ua[1])
+    v[0] = c / (1.0 + d) + d / (1.0 + c)
+    for k in range(2):
+        ra[k] += c * ua[k] - d * ub[k] + c / (1.0 + d)
+        rb[k] -= d * ua[k] - c * ub[k] + d / (1.0 + c)
+
+
+def a_plan(slow, name, seed, dtype="f8", lists=False):
+    kernel, dats = KERNELS[name]
+    rng = np.random.default_rng(seed)
+    n, points = int(rng.integers(0, 60)), int(rng.integers(1, 30))
+    # neighbours in the order of a mesh, but for some
+    near = np.arange(n)[:, None] * points // max(n, 1) + rng.integers(-2, 3, (n, 2))
+    table = np.where(rng.random((n, 2)) < 0.1, rng.integers(0, points, (n, 2)), near) % points
+    args = tuple(
+        Arg(name, access, dim, dtype, *((MAP, (0, 1)) if mapped else ()), is_global=mapped is None)
+        if mapped is None
+        else Arg(name, access, dim, dtype, *((MAP, (0, 1)) if mapped else ()))
+        for name, access, dim, mapped in dats
+    )
+    sizes = {"cells": n, "p": points}
+    plan = slow.plan(sizes, {MAP: table}, [Loop("l", "cells", args)], (8,), lists=lists)["l"]
+    values = {
+        s.name: rng.normal(size=s.shape).astype(s.dtype)
+        if dtype[0] == "f"
+        else rng.integers(-9, 9, s.shape).astype(s.dtype)
+        for s in slots(plan)
+    }
+    return kernel, plan, values
+
+
+def run_in(monkeypatch, form, kernel, plan, values, several, layout="aos"):
+    """The arrays after two calls in one form, on one thread or on several."""
+    with monkeypatch.context() as patch:
+        if form:
+            patch.setattr(executor, "forms", lambda *_: (form,))
+        if not several:
+            patch.setattr(Team, "_run_on_several", lambda *_: False)
+        arrays = {
+            s.name: np.ascontiguousarray(values[s.name].T) if s.soa else values[s.name].copy()
+            for s in slots(plan, layout)
+        }
+        loop = ParLoop(kernel, plan, layout=layout)
+        for _ in range(2):
+            loop(**arrays)
+    return {s.name: a.T if s.soa else a for s, a in zip(slots(plan, layout), arrays.values())}  # noqa: B905
+
+
+def one_after_the_other(kernel, plan, values):
+    """Two calls of a plain loop in the order of the turns, which numba compiles for each element.
+
+    Reductions have a sum a turn.
+    """
+    compiled = numba.njit(error_model="numpy")(kernel)
+    schedule = SCHEDULES["ordered"](plan, plan.variants[plan.default])
+    arrays = {name: value.copy() for name, value in values.items()}
+    table = plan.maps[MAP].table
+    for _ in range(2):
+        totals = {a.name: arrays[a.name].copy() for a in plan.loop.args if a.is_global}
+        for start, stop, *_ in schedule.turns:
+            parts = {name: np.full_like(total, -0.0) for name, total in totals.items()}
+            for place in range(start, stop):
+                e = place if schedule.order is None else schedule.order[place]
+                given = []
+                for a in plan.loop.args:
+                    if a.is_global:
+                        given.append(parts[a.name])
+                    elif a.map is None:
+                        given.append(arrays[a.name][e])
+                    else:
+                        given += [arrays[a.name][table[e, i]] for i in a.index]
+                compiled(*given)
+            for name, part in parts.items():
+                arrays[name] += part
+    return arrays
+
+
+@settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.sampled_from(sorted(KERNELS)), st.integers(0, 2**32 - 1), st.booleans())
+def test_every_form_has_the_bits_of_a_plain_loop(slow, monkeypatch, name, seed, lists):
+    kernel, plan, values = a_plan(slow, name, seed, lists=lists)
+    expected = one_after_the_other(kernel, plan, values)
+    for form in (ROWS, LOCAL, CHUNK, ""):
+        for several in (False, True):
+            found = run_in(monkeypatch, form, kernel, plan, values, several)
+            for slot, value in found.items():
+                assert value.tobytes() == expected[slot].tobytes(), (form, several, slot)
+
+
+@pytest.mark.parametrize("name", ["flux", "rows", "sums"])
+@pytest.mark.parametrize("form", [ROWS, LOCAL, CHUNK])
+def test_layouts_do_not_change_bits(slow, monkeypatch, name, form):
+    kernel, plan, values = a_plan(slow, name, 11)
+    expected = run_in(monkeypatch, form, kernel, plan, values, True)
+    found = run_in(monkeypatch, form, kernel, plan, values, True, "soa")
+    for slot, value in found.items():
+        assert np.array_equal(value, expected[slot]), slot
+
+
+def test_minus_zero_stays(slow, monkeypatch):
+    """A sum of zeros has the sign that a plain loop gives it."""
+    kernel, plan, values = a_plan(slow, "flux", 3)
+    values = {name: np.full_like(value, -0.0) for name, value in values.items()}
+    expected = one_after_the_other(kernel, plan, values)
+    for form in (ROWS, LOCAL, CHUNK):
+        found = run_in(monkeypatch, form, kernel, plan, values, True)
+        assert found["r"].tobytes() == expected["r"].tobytes()
+
+
+def tree(kernel):
+    return ast.parse(textwrap.dedent(inspect.getsource(kernel))).body[0]
+
+
+def twice(a, b):
+    a[0] += 1.0
+    a[0] += b[0]
+
+
+def in_a_loop(a, b):
+    for _ in range(3):
+        a[0] += b[0]
+
+
+def two_loops(a, b):
+    for i in range(2):
+        a[i] += b[0]
+    for i in range(2):
+        a[i] -= b[0]
+
+
+def looked_at(a, b):
+    a[0] += b[0]
+    b[0] = a[0]
+
+
+def assigned(a, b):
+    a[0] = a[0] + b[0]
+
+
+def shifted(a, b):
+    for i in range(2):
+        a[1 - i] += b[0]
+
+
+def either(a, b):
+    if b[0] > 0:
+        a[0] += 1.0
+    elif b[0] < -1:
+        a[0] -= 1.0
+
+
+def some_and_all(a, b):
+    for i in range(2):
+        a[i] += b[0]
+    a[0] += 1.0
+
+
+def apart(a, b):
+    a[0] += b[0]
+    a[1] -= b[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "once"),
+    [
+        *((k, False) for k in (twice, in_a_loop, two_loops, looked_at, assigned, shifted)),
+        *((k, False) for k in (some_and_all,)),
+        *((k, True) for k in (either, apart)),
+    ],
+)
+def test_what_is_added_to_once(slow, kernel, once):
+    args = (Arg("a", INC, 2, "f8", MAP, (0,)), Arg("b", READ, 1, "f8"))
+    plan = slow.plan({"cells": 1, "p": 1}, {MAP: np.zeros((1, 1), int)}, [Loop("l", "cells", args)])
+    given = rows_of(plan["l"].loop, slots(plan["l"]))
+    assert forms.adds_once(tree(kernel), given) == once
+    assert (ROWS in forms.forms(kernel, given)) == once
+
+
+def test_forms_by_arithmetic(slow):
+    found = {}
+    for name in KERNELS:
+        kernel, plan, _ = a_plan(slow, name, 1)
+        found[name] = forms.forms(kernel, rows_of(plan.loop, slots(plan)))
+    assert found["heavy"] == (CHUNK,)
+    for name in ("flux", "rows", "wide"):
+        assert {ROWS, LOCAL} <= {*found[name]}
+    # nobody knows what a kernel without a text does: its sums are kept apart from the dats
+    scope = {}
+    exec("def unknown(ua, ub, ra, rb, w):\n    ra[0] += w[0]", scope)
+    _, plan, _ = a_plan(slow, "flux", 1)
+    given = rows_of(plan.loop, slots(plan))
+    assert forms.forms(scope["unknown"], given) == (LOCAL, CHUNK)
+    assert forms.forms(scope["unknown"], given, fixed=True) == (LOCAL,)
+
+
+def test_wide_rows_are_not_copied(slow):
+    """And what an element wrote through a map, the next one must see."""
+    args = (Arg("a", INC, 128, "f8", MAP, (0, 1)),)
+    sizes, tables = {"cells": 1, "p": 2}, {MAP: np.array([[0, 1]])}
+    plan = slow.plan(sizes, tables, [Loop("l", "cells", args)])["l"]
+    assert CHUNK not in forms.forms(lambda a, b: None, rows_of(plan.loop, slots(plan)))
+    plan = slow.plan(sizes, tables, [Loop("l", "cells", (Arg("a", RW, 1, "f8", MAP, (0,)),))])["l"]
+    assert forms.forms(lambda a: None, rows_of(plan.loop, slots(plan))) == (ROWS,)
+
+
+def test_the_fastest_form_stays(slow, monkeypatch):
+    """The first calls try each on one turn after another."""
+    kernel, plan, values = a_plan(slow, "flux", 7)
+    monkeypatch.setattr(executor, "forms", lambda *_: (ROWS, LOCAL, CHUNK))
+    loop, arrays = ParLoop(kernel, plan), {n: v.copy() for n, v in values.items()}
+    assert loop.form == ""
+    for _ in range(40):
+        loop(**arrays)
+    assert loop.form in (ROWS, LOCAL, CHUNK)
+
+
+def test_no_two_forms_where_they_may_differ(slow, flow, monkeypatch):
+    kernel, plan, values = a_plan(slow, "flux", 7)
+    loop = ParLoop(kernel, plan, fastmath=True)
+    loop(**{n: v.copy() for n, v in values.items()})
+    assert loop.form == ROWS
+
+
+def least(u, m):
+    m[0] = min(m[0], u[0])
+
+
+def test_a_nan_is_found_in_every_call(slow):
+    """One form alone, so that a call gives what the one before gave."""
+    args = (Arg("u", READ, 1, "f8"), Arg("m", Access.MIN, 1, "f8", is_global=True))
+    plan = slow.plan({"cells": 20}, {}, [Loop("l", "cells", args)])["l"]
+    assert forms.forms(least, rows_of(plan.loop, slots(plan))) == (ROWS,)
+    u = np.arange(20.0)[:, None] + 3
+    m = np.full(1, 9.0)
+    loop = ParLoop(least, plan)
+    for _ in range(30):
+        m[0] = 9.0
+        loop(u=u, m=m)
+        assert m[0] == 3
+
+
+# ---------------------------------------------------------------- the call
+def test_the_names_of_a_call_are_compared(slow):
+    """The same arrays in the same order, under other names, are other arguments."""
+    kernel, plan, _ = a_plan(slow, "flux", 5)
+    shape = next(s.shape for s in slots(plan) if s.name == "u")
+    n = plan.sizes["cells"]
+    one, two, w = np.ones(shape), np.arange(shape[0])[:, None] ** 2.0, np.ones((n, 1))
+    loop = ParLoop(kernel, plan)
+    for _ in range(40):
+        loop(u=one, r=two, w=w)
+    before = one.copy()
+    loop(r=one, u=two, w=w)
+    assert not np.array_equal(one, before)
+
+
+def test_an_array_that_changed_its_form_is_refused(slow):
+    kernel, plan, values = a_plan(slow, "rows", 5)
+    arrays = {n: v.copy() for n, v in values.items()}
+    loop = ParLoop(kernel, plan)
+    for _ in range(40):
+        loop(**arrays)
+    arrays["r"].flags.writeable = False
+    with pytest.raises(MeshprepError, match="argument 'r' is read-only"):
+        loop(**arrays)
+    arrays["r"].flags.writeable = True
+    loop(**arrays)
+    with pytest.raises(MeshprepError, match="argument 'u' is missing"):
+        loop(r=arrays["r"])
+
+
+def test_ranges_of_another_variant(slow):
+    """Blocks that are asked for are not cut."""
+    _, plan, _ = a_plan(slow, "rows", 23)
+    more = slow.variant(plan.loop, plan.maps, plan.sizes["cells"], 5)
+    plan = replace(plan, variants={**plan.variants, "other": replace(more, name="other")})
+    found = SCHEDULES["ordered"](plan, plan.variants["other"])
+    ends = {*plan.variants["other"].block_offset.tolist()}
+    assert {*found.turns[:, 1].tolist()} <= ends
