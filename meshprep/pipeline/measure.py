@@ -4,7 +4,7 @@ No solver is at hand: a stand-in reads the rows of all arguments that a loop rea
 sum to those that it writes, on one thread, so that it costs what moving the data costs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,17 @@ from ..metrics.cost import Measured
 
 # Seconds for all loops together.
 SECONDS = 0.3
-# Runs of each order, taken in turn: enough for a factor that noise does not give, see Timing.
-RUNS = 7
+# Calls in each order, in turn. The faster of two is a run, since a slow one tells of the machine;
+# five runs are enough for a factor that noise does not give, see Timing.
+TAKEN, CALLS = 2, 10
+# Calls may take so many times what the first elements let expect.
+MARGIN = 1.5
 # Elements whose arguments are moved one after the other, so that sums stay in a cache.
 CHUNK = 4096
-# Elements that tell how long the others take, and the least seconds of a run.
+# Elements that tell how long the others take, and the least seconds of a call that is timed.
 FIRST, LEAST = 16_384, 1e-3
-READING, WRITING = (Access.READ, Access.RW), (Access.INC, Access.RW, Access.WRITE)
 Tables = Mapping[str, NDArray[np.int32]]
+Move = tuple[Callable[..., None], Sequence[Access]]
 NO_TABLE = np.empty((0, 0), np.int32)
 
 
@@ -64,6 +67,13 @@ def scatter(
                 rows[table[e - begin, k], d] += sums[e - begin]
 
 
+# What is moved for arguments of which access.
+MOVES: tuple[Move, ...] = (
+    (gather, (Access.READ, Access.RW)),
+    (scatter, (Access.INC, Access.RW, Access.WRITE)),
+)
+
+
 def measure(plan: Plan, seconds: float = SECONDS) -> dict[str, Measured]:
     """Time the loops of a plan in both orders, in turn.
 
@@ -72,7 +82,7 @@ def measure(plan: Plan, seconds: float = SECONDS) -> dict[str, Measured]:
     plan : Plan
     seconds : float
         For all loops together, without what is compiled before. Large loops are timed by pieces of
-        consecutive elements, another one in each run.
+        consecutive elements, another one in each call.
 
     Returns
     -------
@@ -97,22 +107,38 @@ def _measured(plan: Plan, loop_plan: LoopPlan, until: float) -> Measured | None:
     if not n or not loop_plan.loop.maps:
         return None
     stand_in = _StandIn(plan, loop_plan)
-    for table in stand_in.tables(range(1)):
-        # compiles
-        stand_in.run(table, range(1))
     first = range(min(n, FIRST))
-    each = sum(stand_in.timed(first, 1)) / len(first)
-    size = int(min(n, (until - clock()) / (RUNS * each)))
+    # compiles
+    stand_in.run(stand_in.ready(range(1))[0], range(1))
+    begun = clock()
+    for table in stand_in.ready(first):
+        stand_in.run(table, first)
+    each = (clock() - begun) / len(first)
+    size = int(min(n, (until - clock()) / (MARGIN * CALLS * each)))
     if size < 1:
         return None
-    calls, seconds = max(1, int(LEAST / (size * each))), []
-    for run in range(RUNS):
-        begun, begin = clock(), run * size % (n - size + 1)
-        _, *own = stand_in.timed(range(begin, begin + size), calls)
-        seconds.append([s * n / (size * calls) for s in own])
+    # all are made ready before the first is timed, which then has left the caches
+    begins = dict.fromkeys(call * size % (n - size + 1) for call in range(CALLS))
+    pieces = [range(begin, begin + size) for begin in begins]
+    tables = [stand_in.ready(piece) for piece in pieces]
+    seconds, repeat = [], max(1, int(LEAST / (size * each)))
+    for call in range(CALLS):
+        begun, at = clock(), call % len(pieces)
+        seconds.append([_seconds(stand_in, own, pieces[at], repeat) for own in tables[at]])
         if 2 * clock() - begun > until:
             break
-    return Measured(*(Timing.of(own) for own in zip(*seconds, strict=True)))
+    if len(seconds) < CALLS:
+        return None
+    both = np.array(seconds).reshape(-1, TAKEN, 2).min(axis=1) * (n / size)
+    return Measured(*(Timing.of(own) for own in both.T.tolist()))
+
+
+def _seconds(stand_in: "_StandIn", tables: Tables, some: range, repeat: int) -> float:
+    """Seconds of a call over some elements."""
+    begun = clock()
+    for _ in range(repeat):
+        stand_in.run(tables, some)
+    return (clock() - begun) / repeat
 
 
 class _StandIn:
@@ -121,14 +147,14 @@ class _StandIn:
     def __init__(self, plan: Plan, loop_plan: LoopPlan) -> None:
         self._plan, self._loop = plan, loop_plan
         self._args = [a for a in loop_plan.loop.args if not a.is_global and a.columns is None]
+        # zeros stay zeros, whatever is added up
         self._rows = {a.name: self._zeros(a) for a in self._args}
         self._sums = np.zeros(CHUNK)
 
     def _zeros(self, arg: Arg) -> NDArray[Any]:
-        """Zeros stay zeros whatever is added up; written, so that each page is there."""
         to_set = self._loop.loop.over if arg.map is None else self._loop.maps[arg.map].to_set
         kind = "i2" if np.dtype(arg.dtype) == np.float16 else arg.dtype
-        return np.full((self._loop.sizes[to_set], arg.dim), 0, kind)
+        return np.zeros((self._loop.sizes[to_set], arg.dim), kind)
 
     def tables(self, some: range) -> tuple[Tables, Tables]:
         """The maps of some elements, in the order of the input and in the plan's."""
@@ -140,30 +166,25 @@ class _StandIn:
             before[name] = points.new_to_old[own]
         return before, after
 
-    def timed(self, some: range, calls: int) -> tuple[float, float, float]:
-        """Seconds to find the maps of some elements, and of calls over them in either order."""
-        begun = clock()
-        tables = self.tables(some)
-        times = [begun, clock()]
-        for own in tables:
-            for _ in range(calls):
-                self.run(own, some)
-            times.append(clock())
-        found, before, after = np.diff(times).tolist()
-        return found, before, after
+    def ready(self, some: range) -> tuple[Tables, Tables]:
+        """:meth:`tables`, with memory behind the rows that they lead to, which never had any."""
+        found = self.tables(some)
+        for own in found:
+            self.run(own, some, ((scatter, tuple(Access)),))
+        return found
 
-    def run(self, tables: Tables, some: range) -> None:
+    def run(self, tables: Tables, some: range, moves: Sequence[Move] = MOVES) -> None:
         """Move what these elements read and write."""
         for begin in range(some.start, some.stop, CHUNK):
             end = min(begin + CHUNK, some.stop)
             self._sums[:] = 0.0
-            self._move(gather, READING, tables, begin - some.start, (begin, end))
-            self._move(scatter, WRITING, tables, begin - some.start, (begin, end))
+            for move, access in moves:
+                self._move(move, access, tables, begin - some.start, (begin, end))
 
     def _move(
         self,
         move: Callable[..., None],
-        access: tuple[Access, ...],
+        access: Sequence[Access],
         tables: Tables,
         first: int,
         ends: tuple[int, int],
