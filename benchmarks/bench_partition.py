@@ -24,7 +24,7 @@ from partition_peers import PACKAGES, THREADS, Peer, cut_by, peers
 from meshprep.colour import colour_blocks, colour_threads
 from meshprep.kernels.memory import keep_freed
 from meshprep.partition import BlockProblem, Blocks, loads
-from meshprep.partition.blocks.reconnect import count_components
+from meshprep.partition.blocks.mend.reconnect import count_components
 
 # A run shorter than this is repeated.
 SHORT = 5.0

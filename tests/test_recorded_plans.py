@@ -27,12 +27,12 @@ from meshprep.kernels import arithmetic
 from meshprep.kernels.compiled import from_python
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
 from meshprep.mesh.geometry import mean_of_rows
-from meshprep.partition.blocks.anneal import acceptance_thresholds
-from meshprep.partition.blocks.bisection import bisect, point_positions
-from meshprep.partition.blocks.centroids import block_metrics, squared_radius
-from meshprep.partition.blocks.geometry import rotated
+from meshprep.partition.blocks.anneal.centroids import block_metrics, squared_radius
+from meshprep.partition.blocks.anneal.phases import phases
+from meshprep.partition.blocks.anneal.sweep import acceptance_thresholds
+from meshprep.partition.blocks.bisect.bisection import bisect, point_positions
+from meshprep.partition.blocks.bisect.geometry import rotated
 from meshprep.partition.blocks.levels import coarsen, element_level, stand_in_places
-from meshprep.partition.blocks.phases import phases
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.pipeline.steps import Options, plan_request_maps, prepare

@@ -9,8 +9,8 @@ import pytest
 
 from meshprep.loops.options import Options
 from meshprep.metrics.traffic import grouped_units
-from meshprep.partition.blocks.centroids import middles
-from meshprep.partition.blocks.reconnect import _give_away
+from meshprep.partition.blocks.anneal.centroids import middles
+from meshprep.partition.blocks.mend.reconnect import _give_away
 from meshprep.partition.loads import _loads
 from meshprep.partition.repair import enforce_cap
 from meshprep.pipeline import warm_up

@@ -8,13 +8,15 @@
 // takes one parameter an argument and sees components as q[0], q[1], ... Arguments are those of the
 // loop in the plan, one a column of a map; names, sizes, dims and types are checked at each call.
 //
-// Runs: sequential; openmp (compiled with -fopenmp; blocks of a colour at once, on threads that
-// sleep while they wait, see meshprep_threads.hpp); with
-// meshprep_cuda.hpp hierarchical and atomics. One source file of the program defines
+// Runs: sequential; openmp (compiled with -fopenmp; ranges of elements that wait for their neighbours,
+// on threads that sleep while they wait, see meshprep_threads.hpp); with meshprep_cuda.hpp
+// hierarchical and atomics. One source file of the program defines
 // MESHPREP_PLAN_IMPLEMENTATION before it includes this header.
 #ifndef MESHPREP_HPP
 #define MESHPREP_HPP
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdint>
 #include <cstdlib>
@@ -40,6 +42,8 @@ struct Error : std::runtime_error {
 enum class Access { read, write, rw, inc, min, max };
 enum class Reach { direct, mapped, global };
 enum class Run { sequential, openmp, hierarchical, atomics };
+// Of a loop on the host, where it can run in chunks: the faster one, by time, or always this one.
+enum class Form { timed, simple, chunk };
 
 template <Access A>
 using Tag = std::integral_constant<Access, A>;
@@ -68,6 +72,11 @@ struct Described {
   std::string name, map, dtype, access;
   bool is_global = false, full = false;
   std::int64_t column = 0, dim = 1;
+  std::size_t first = 0;  // argument of the same name
+  // Of the arguments that were checked last.
+  mutable const void* kind = nullptr;
+  mutable std::int64_t values = 0, arity = 0;
+  mutable const std::int32_t* table = nullptr;
 };
 
 // A map with its sets, and a loop with its arguments; a loop that needs no blocks may have none.
@@ -80,8 +89,13 @@ struct Loop {
   std::string name, over, variant;
   std::vector<Described> arguments;
   std::unique_ptr<mp_loop, decltype(&mp_free_loop)> blocks{nullptr, mp_free_loop};
+  bool usual = true;  // the plan's default variant
+  // Of the host: how a call runs, whatever the result.
+  mutable std::int64_t size = -1;
+  mutable Form form = Form::timed;
+  mutable std::unique_ptr<const Ranges> ranges;
   mutable Team team;
-  mutable std::vector<std::int64_t> alone;  // places of the blocks in the order of one thread
+  mutable Trial trial;
 };
 
 std::vector<Described> described(const std::string& json);
@@ -149,7 +163,10 @@ class Plan {
     loop.name = name;
     loop.over = text("loops", name, "over");
     loop.variant = variant;
+    loop.usual = variant == text("loops", name, "default");
     loop.arguments = described(text("loops", name, "arguments"));
+    for (Described& a : loop.arguments)
+      while (loop.arguments[a.first].name != a.name) ++a.first;
     if (!variant.empty()) {
       loop.blocks.reset(mp_read_loop(file_.get(), name.c_str(), variant.c_str(), error_));
       if (!loop.blocks) throw Error(error_);
@@ -264,13 +281,14 @@ template <Run run = usual_run, class Kernel, class... Args>
 void par_loop(Plan& plan, const std::string& name, const Kernel& kernel, Args... args) {
   const Loop& loop = plan.loop(name);
   const std::int64_t n = check(plan, loop, args...);
-  constexpr bool conflicts = (Args::conflicts || ...);
-  if (conflicts && run != Run::sequential && run != Run::atomics && !loop.blocks)
-    throw Error("loop '" + name + "': the plan has no blocks of it: make them, or run sequential");
-  if constexpr (run == Run::sequential || run == Run::openmp)
-    run_on_host<run == Run::openmp>(loop, n, kernel, args...);
-  else
+  if constexpr (run == Run::sequential || run == Run::openmp) {
+    ranges_of(plan, loop);
+    run_on_host<run == Run::openmp>(loop, kernel, args...);
+  } else {
+    if ((Args::conflicts || ...) && run != Run::atomics && !loop.blocks)
+      throw Error("loop '" + name + "': the plan has no blocks of it: make them, or run sequential");
     run_on_device<run>(plan, loop, n, kernel, args...);
+  }
 }
 
 }  // namespace meshprep

@@ -117,11 +117,15 @@ inline void same(const std::string& where, const char* what, const std::string& 
     throw Error(where + ": " + what + " is '" + given + "', but '" + planned + "' in the plan");
 }
 
-// Check one argument, and find its map; adds one to `position`.
+// One for each kind of argument: name, map and column can still differ.
 template <class A>
-void check_argument(Plan& plan, const Loop& loop, std::size_t& position, A& arg) {
-  const Described& planned = loop.arguments[position++];
-  std::string where = "loop '" + loop.name + "', argument " + std::to_string(position);
+inline constexpr char kind_of = 0;
+
+// Check one argument against the plan, and keep what it is, for later calls.
+template <class A>
+void check_argument(Plan& plan, const Loop& loop, std::size_t position, const A& arg) {
+  const Described& planned = loop.arguments[position];
+  std::string where = "loop '" + loop.name + "', argument " + std::to_string(position + 1);
   same(where, "the name", arg.name, planned.name);
   where += " ('" + planned.name + "')";
   same(where, "the kind", A::reach == Reach::global ? "global" : "dat",
@@ -131,42 +135,59 @@ void check_argument(Plan& plan, const Loop& loop, std::size_t& position, A& arg)
   same(where, "the access", name_of(A::access), planned.access);
   same(where, "the dim", std::to_string(A::Dim), std::to_string(planned.dim));
   same(where, "the type", dtype_of<typename A::Value>(), planned.dtype);
-  arg.full = planned.full;
+  planned.values = A::Dim;
   if constexpr (A::reach == Reach::mapped) {
     const mp_map& map = *plan.map(arg.map).data;
     same(where, "the set that the map goes from", loop.over, plan.map(arg.map).from_set);
     if (arg.column < 0 || arg.column >= map.arity)
       throw Error(where + ": the map has " + std::to_string(map.arity) + " columns in the plan");
-    arg.table = map.table + arg.column;
-    arg.arity = map.arity;
+    planned.table = map.table + arg.column;
+    planned.arity = map.arity;
   }
   if constexpr (A::reach != Reach::global) {
     const std::string& on = A::reach == Reach::mapped ? plan.map(arg.map).to_set : loop.over;
-    const std::int64_t needed = plan.set(on).size * A::Dim;
-    same(where, "the number of values", std::to_string(arg.size), std::to_string(needed));
+    planned.values = plan.set(on).size * A::Dim;
+    same(where, "the number of values", std::to_string(arg.size), std::to_string(planned.values));
   }
+  planned.kind = &kind_of<A>;
+}
+
+// Complete one argument, which need not be looked at again where it is as in an earlier call.
+template <class A>
+void complete_argument(Plan& plan, const Loop& loop, std::size_t& position, A& arg) {
+  const Described& planned = loop.arguments[position];
+  if (planned.kind != &kind_of<A> || arg.column != planned.column || arg.size != planned.values ||
+      planned.name != arg.name || planned.map != arg.map)
+    check_argument(plan, loop, position, arg);
+  arg.full = planned.full;
+  arg.table = planned.table;
+  arg.arity = planned.arity;
+  ++position;
 }
 
 // Where the values of an argument lie.
 struct Memory {
   template <class A>
   explicit Memory(const A& arg)
-      : name(arg.name), begin(reinterpret_cast<std::uintptr_t>(arg.values)),
+      : begin(reinterpret_cast<std::uintptr_t>(arg.values)),
         end(begin + std::uintptr_t(arg.size) * sizeof(typename A::Value)),
         written(A::access != Access::read) {}
-  std::string name;
   std::uintptr_t begin, end;
   bool written;
 };
 
 // One dat has one array, and what is written shares none with another: elements run out of order.
-inline void check_memory(const std::string& where, const std::vector<Memory>& arguments) {
-  for (const Memory& a : arguments)
-    for (const Memory& b : arguments) {
-      if (a.name == b.name && a.begin != b.begin)
-        throw Error(where + ": argument '" + a.name + "' stands twice, with two arrays: give one");
-      if (a.name != b.name && a.written && a.begin < b.end && b.begin < a.end)
-        throw Error(where + ": arguments '" + a.name + "' and '" + b.name +
+template <std::size_t N>
+void check_memory(const Loop& loop, const std::array<Memory, N>& memory) {
+  for (std::size_t i = 0; i < N; ++i)
+    for (std::size_t k = 0; k < N; ++k) {
+      const Described &a = loop.arguments[i], &b = loop.arguments[k];
+      if (a.first == b.first && memory[i].begin != memory[k].begin)
+        throw Error("loop '" + loop.name + "': argument '" + a.name +
+                    "' stands twice, with two arrays: give one");
+      if (a.first != b.first && memory[i].written && memory[i].begin < memory[k].end &&
+          memory[k].begin < memory[i].end)
+        throw Error("loop '" + loop.name + "': arguments '" + a.name + "' and '" + b.name +
                     "' share memory and '" + a.name + "' is written: give separate arrays");
     }
 }
@@ -174,13 +195,48 @@ inline void check_memory(const std::string& where, const std::vector<Memory>& ar
 // Check all, and complete them; returns the number of elements.
 template <class... Args>
 std::int64_t check(Plan& plan, const Loop& loop, Args&... args) {
-  const std::string where = "loop '" + loop.name + "'";
-  same(where, "the number of arguments", std::to_string(sizeof...(args)),
-       std::to_string(loop.arguments.size()));
+  if (sizeof...(args) != loop.arguments.size())
+    same("loop '" + loop.name + "'", "the number of arguments", std::to_string(sizeof...(args)),
+         std::to_string(loop.arguments.size()));
   std::size_t position = 0;
-  (check_argument(plan, loop, position, args), ...);
-  check_memory(where, {Memory(args)...});
-  return plan.set(loop.over).size;
+  (complete_argument(plan, loop, position, args), ...);
+  check_memory(loop, std::array<Memory, sizeof...(Args)>{Memory(args)...});
+  if (loop.size < 0) loop.size = plan.set(loop.over).size;
+  return loop.size;
+}
+
+// The ranges of a loop, where the plan has none: it is older, or other blocks were chosen.
+inline Ranges build_ranges(Plan& plan, const Loop& loop) {
+  std::map<std::string, WrittenSet> written;
+  std::vector<std::pair<std::string, std::int64_t>> seen;
+  for (const Described& a : loop.arguments) {
+    if (a.map.empty() || a.access == "read") continue;
+    const std::pair<std::string, std::int64_t> column{a.map, a.column};
+    if (std::find(seen.begin(), seen.end(), column) != seen.end()) continue;
+    seen.push_back(column);
+    const mp_map& map = *plan.map(a.map).data;
+    WrittenSet& set = written[plan.map(a.map).to_set];
+    set.points = map.to_size;
+    set.columns.push_back({map.table + a.column, map.arity});
+  }
+  std::vector<WrittenSet> sets;
+  for (const auto& [name, set] : written) sets.push_back(set);
+  return make_ranges(plan.set(loop.over).size, loop.blocks.get(), sets);
+}
+
+// The ranges in which threads run a loop, read or made once.
+inline const Ranges& ranges_of(Plan& plan, const Loop& loop) {
+  if (loop.ranges) return *loop.ranges;
+  char error[MP_ERROR] = "";
+  std::unique_ptr<mp_ranges, decltype(&mp_free_ranges)> r(nullptr, mp_free_ranges);
+  if (loop.usual) r.reset(mp_read_ranges(plan.file(), loop.name.c_str(), error));
+  if (!r) return *(loop.ranges = std::make_unique<Ranges>(build_ranges(plan, loop)));
+  const std::int64_t n = r->n_ranges;
+  loop.ranges = std::make_unique<Ranges>(Ranges{{r->offset, r->offset + n + 1},
+                                                {r->order, r->order + n},
+                                                {r->wait_offset, r->wait_offset + n + 1},
+                                                {r->waits, r->waits + r->wait_offset[n]}});
+  return *loop.ranges;
 }
 
 }  // namespace meshprep

@@ -1,9 +1,21 @@
-// Part of meshprep.hpp: loops on the host, in chunks of elements that the compiler vectorises over.
+// Part of meshprep.hpp: loops on the host, never slower than the loop that their author would write.
+//
+// Forms of one loop, which all give the same bits: elements in the order of a range, and the rows of
+// an element in that of the arguments.
+//   simple: one element after the other, on the rows where they lie; but what is added through maps
+//       is summed in a local row first, unless a row is wide.
+//   chunk: `lanes` elements at once in vectors, from rows gathered before; then their sums are added
+//       element by element.
+// A function that adds to one component twice rounds in another way in a local row than in the dat:
+// wide rows, which are added in place, therefore never run in chunks. Where both forms are possible
+// the first calls time them.
 #ifndef MESHPREP_CPU_HPP
 #define MESHPREP_CPU_HPP
 
 #include <algorithm>
-#include <numeric>
+#include <array>
+#include <chrono>
+#include <tuple>
 
 #if defined(__clang__)
 #define MESHPREP_SIMD _Pragma("clang loop vectorize(assume_safety)")
@@ -15,15 +27,31 @@
 
 #if defined(__GNUC__)
 #define MESHPREP_INLINE inline __attribute__((always_inline))
+#define MESHPREP_INLINED __attribute__((always_inline))
 #else
 #define MESHPREP_INLINE inline
+#define MESHPREP_INLINED
+#endif
+
+// GCC contracts a * b + c where it happens to see it, which is not the same in both forms: not where
+// a clock chooses between them.
+#if defined(__GNUC__) && !defined(__clang__)
+#define MESHPREP_BODY __attribute__((noinline, flatten))
+#define MESHPREP_SAME_BITS __attribute__((noinline, flatten, optimize("fp-contract=off")))
+#elif defined(__GNUC__)
+#define MESHPREP_BODY __attribute__((noinline, flatten))
+#define MESHPREP_SAME_BITS MESHPREP_BODY
+#else
+#define MESHPREP_BODY
+#define MESHPREP_SAME_BITS
 #endif
 
 namespace meshprep {
 
-// Elements a chunk, and elements that share partial sums where a loop has no blocks.
+// Elements of a chunk, which are also the partial results of a reduction.
 constexpr int lanes = 8;
-constexpr std::int64_t piece = 4096;
+// Components of a row that is still summed beside its dat, and of all rows of an element of a chunk.
+constexpr int wide_row = 16, wide_element = 64;
 
 // Components of one element of a chunk, in which elements lie side by side.
 template <class T>
@@ -42,11 +70,75 @@ struct Places {
   }
 };
 
+// Where arguments come in groups of `Size`, each from one dat and through one map: the indices of an
+// element are read once for the first `Split` groups, and once for the others.
+template <int Size, int Split, int Groups>
+struct GroupedTables {
+  static constexpr int parts = Split < Groups ? 2 : 1;
+  // Groups of many use all columns of their map, in order: one pointer is enough for these.
+  static constexpr int pointers = Size > 3 ? 1 : Size;
+  std::array<std::array<const std::int32_t*, pointers>, parts> table;
+  struct Element {
+    std::int32_t row[parts][Size];
+  };
+  MESHPREP_INLINE Element element(std::int64_t e) const {
+    Element found;
+    for (int part = 0; part < parts; ++part)
+      for (int k = 0; k < Size; ++k)
+        found.row[part][k] = pointers == 1
+                                 ? table[std::size_t(part)][0][e * Size + k]
+                                 : table[std::size_t(part)][std::size_t(k)][e * Size];
+    return found;
+  }
+  template <int J, class A>
+  static MESHPREP_INLINE std::int64_t row(const Element& of, const A&) {
+    return of.row[J / Size < Split ? 0 : parts - 1][J % Size];
+  }
+  // The argument whose dat that of number j is, too.
+  static constexpr int first(int j) { return j / Size * Size; }
+
+  // Whether arguments are so; then their tables are kept.
+  template <class... Args>
+  bool take(const Args&... args) {
+    int j = 0;
+    bool fits = true;
+    const void* values = nullptr;
+    const auto look = [&](const auto& arg) {
+      if (arg.reach != Reach::mapped) return;
+      const int group = j / Size, k = j % Size;
+      const std::size_t part = group < Split ? 0 : parts - 1;
+      if (k == 0) values = arg.values;
+      if ((group == 0 || group == Split) && k < pointers) table[part][std::size_t(k)] = arg.table;
+      const std::int32_t* of =
+          pointers == 1 ? table[part][0] + k : table[part][std::size_t(k)];
+      fits = fits && arg.arity == Size && arg.values == values && arg.table == of;
+      ++j;
+    };
+    (look(args), ...);
+    return fits;
+  }
+};
+
+// Any maps and columns: each argument reads its own.
+struct OwnTables {
+  using Element = std::int64_t;
+  MESHPREP_INLINE Element element(std::int64_t e) const { return e; }
+  template <int J, class A>
+  static MESHPREP_INLINE std::int64_t row(Element e, const A& arg) {
+    return arg.table[e * arg.arity];
+  }
+  static constexpr int first(int j) { return j; }
+};
+
 template <class A>
 MESHPREP_INLINE typename A::Value* row_of(const A& arg, std::int64_t element) {
   if constexpr (A::reach == Reach::mapped) element = arg.table[element * arg.arity];
   return arg.values + element * A::Dim;
 }
+
+// What leaves every number as it is when it is added to it.
+template <class T>
+constexpr T nothing = std::is_floating_point_v<T> ? T(-0.0) : T(0);
 
 // The compiler finds no good way between rows and chunks: four rows at a time are transposed here.
 #if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 12) && !defined(__CUDACC__)
@@ -111,27 +203,37 @@ MESHPREP_INLINE void load_rows(T* chunk, const T* const (&rows)[4]) {
 #endif
 }
 
-// Add four rows of a chunk to a dat, one after the other: they may be one and the same.
+// Four elements of a chunk as rows.
 template <int K, int Dim, class T>
-MESHPREP_INLINE void add_rows(T* const (&rows)[4], const T* chunk) {
+MESHPREP_INLINE void store_rows(T (&rows)[4][Dim], const T* chunk) {
 #ifdef MESHPREP_TRANSPOSE
-  using Four = Pack<T, 4>;
   if constexpr (K + 4 <= Dim) {
-    Four r[4];
+    Pack<T, 4> r[4];
     for (int k = 0; k < 4; ++k) load_pack(r[k], chunk + (K + k) * lanes);
     transpose(r);
-    for (int i = 0; i < 4; ++i) {
-      Four sum;
-      load_pack(sum, rows[i] + K);
-      sum += r[i];
-      store_pack(rows[i] + K, sum);
-    }
-    add_rows<K + 4, Dim>(rows, chunk);
+    for (int i = 0; i < 4; ++i) store_pack(rows[i] + K, r[i]);
+    store_rows<K + 4, Dim>(rows, chunk);
     return;
   }
 #endif
   for (int i = 0; i < 4; ++i)
-    for (int k = K; k < Dim; ++k) rows[i][k] += chunk[k * lanes + i];
+    for (int k = K; k < Dim; ++k) rows[i][k] = chunk[k * lanes + i];
+}
+
+template <int K, int Dim, class T>
+MESHPREP_INLINE void add_row(T* row, const T* sum) {
+#ifdef MESHPREP_TRANSPOSE
+  if constexpr (K + 4 <= Dim) {
+    Pack<T, 4> total, more;
+    load_pack(total, row + K);
+    load_pack(more, sum + K);
+    total += more;
+    store_pack(row + K, total);
+    add_row<K + 4, Dim>(row, sum);
+    return;
+  }
+#endif
+  for (int k = K; k < Dim; ++k) row[k] += sum[k];
 }
 
 // What a reduction starts from: nothing added, or what the global holds.
@@ -150,248 +252,395 @@ void join(typename A::Value& into, typename A::Value value) {
     into = into >= value ? into : value > into ? value : into + value;
 }
 
-// An argument that the function finds where it lies: rows of a dat, constants.
-template <class A, bool Listed>
-struct InPlace {
-  const A& arg;
-  explicit InPlace(const A& arg) : arg(arg) {}
-  MESHPREP_INLINE void fill(Places<Listed>, std::int64_t, int) {}
-  MESHPREP_INLINE auto lane(Places<Listed> places, std::int64_t place, int i) const {
-    if constexpr (A::reach == Reach::global) return (const typename A::Value*)arg.values;
-    else if constexpr (A::access == Access::read)
-      return (const typename A::Value*)row_of(arg, places[place + i]);
-    else return row_of(arg, places[place + i]);
-  }
-  MESHPREP_INLINE void flush(Places<Listed>, std::int64_t, int) {}
-  void close(typename A::Value*) const {}
+template <class A>
+constexpr bool summed_in_place = A::conflicts && (A::access != Access::inc || A::Dim > wide_row);
+
+// What holds for all arguments of a loop.
+template <class... Args>
+struct Traits {
+  static constexpr bool conflicts = (Args::conflicts || ...);
+  static constexpr bool reduces = (Args::reduces || ...);
+  static constexpr bool mapped = ((Args::reach == Reach::mapped) || ...);
+  static constexpr int gathered = ((Args::reach == Reach::mapped ? Args::Dim : 0) + ... + 0);
+  static constexpr int many = ((Args::reach == Reach::mapped) + ... + 0);
+  static constexpr bool in_place = (summed_in_place<Args> || ...);
+  static constexpr bool wide =
+      ((Args::reach == Reach::mapped && Args::Dim > wide_row) || ...) || gathered > wide_element;
+  // Loops over numbers alone move too little for chunks, whatever they compute.
+  static constexpr bool scalars = !((Args::reach == Reach::mapped && Args::Dim > 1) || ...);
+  static constexpr bool can_chunk = !in_place && !wide && (mapped ? !scalars : reduces);
+  // Nothing of an element depends on another one, so that the compiler may make vectors.
+  static constexpr bool apart = !mapped && !reduces;
 };
+
+// An argument of one element, by what becomes of it: `parameter` is for the function, `close` is
+// called after it.
+template <class A>
+struct InPlace {
+  typename A::Value* row;
+  MESHPREP_INLINE auto parameter() const {
+    if constexpr (A::access == Access::read) return (const typename A::Value*)row;
+    else return row;
+  }
+  MESHPREP_INLINE void close() const {}
+};
+
+template <class A>
+struct InLane {
+  typename A::Value* at;
+  MESHPREP_INLINE Lane<typename A::Value> parameter() const { return {at}; }
+  MESHPREP_INLINE void close() const {}
+};
+
+template <class A>
+struct Summed {
+  typename A::Value* row;
+  typename A::Value sum[A::Dim];
+  MESHPREP_INLINE explicit Summed(typename A::Value* row) : row(row) {
+    for (int k = 0; k < A::Dim; ++k) sum[k] = nothing<typename A::Value>;
+  }
+  MESHPREP_INLINE auto parameter() { return (typename A::Value*)sum; }
+  MESHPREP_INLINE void close() const {
+    for (int k = 0; k < A::Dim; ++k) row[k] += sum[k];
+  }
+};
+
+// Arguments of a range: dats as they are; of globals a copy, which no write to a dat can alias, or
+// the partial results of a reduction.
+template <class A>
+struct Held {
+  using T = typename A::Value;
+  static constexpr int size = A::reduces ? A::Dim * lanes : A::reach == Reach::global ? A::Dim : 1;
+  A arg;
+  alignas(64) T values[size];
+  explicit Held(const A& arg) : arg(arg) {
+    if constexpr (A::reach == Reach::global)
+      for (int i = 0; i < size; ++i)
+        values[i] = A::reduces ? neutral(arg, i / lanes) : arg.values[i];
+  }
+  MESHPREP_INLINE void keep(const Held& of) {
+    if constexpr (A::reduces) std::copy_n(of.values, size, values);
+  }
+  void close(T* partial) const {
+    if constexpr (A::reduces)
+      for (int k = 0; k < A::Dim; ++k)
+        for (int i = 0; i < lanes; ++i) join<A>(partial[k], values[k * lanes + i]);
+  }
+};
+
+template <class A, bool Sums, int J, class Tables>
+MESHPREP_INLINE auto open(Held<A>& held, typename A::Value* values, std::int64_t e,
+                          const typename Tables::Element& of, int lane) {
+  if constexpr (A::reduces) return InLane<A>{held.values + lane};
+  else if constexpr (A::reach == Reach::global) return InPlace<A>{held.values};
+  else if constexpr (A::reach == Reach::direct) return InPlace<A>{values + e * A::Dim};
+  else {
+    const auto row = values + Tables::template row<J>(of, held.arg) * A::Dim;
+    if constexpr (A::conflicts && Sums) return Summed<A>(row);
+    else return InPlace<A>{row};
+  }
+}
+
+// How many of the arguments before each go through maps, and where the j-th of those stands.
+template <class... Args>
+struct Mapped {
+  static constexpr std::size_t size = sizeof...(Args);
+  static constexpr std::array<bool, size> is{(Args::reach == Reach::mapped)...};
+  static constexpr int before(std::size_t i) {
+    int found = 0;
+    for (std::size_t k = 0; k < i; ++k) found += is[k];
+    return found;
+  }
+  static constexpr std::size_t place(int j) {
+    std::size_t i = 0;
+    while (!is[i] || before(i) != j) ++i;
+    return i;
+  }
+  // The argument whose pointer argument i takes.
+  template <class Tables>
+  static constexpr std::size_t lender(std::size_t i) {
+    return is[i] ? place(Tables::first(before(i))) : i;
+  }
+};
+
+template <class Tables, bool Listed, class Kernel, class... Args, std::size_t... I>
+MESHPREP_INLINE void run_elements_simply(std::index_sequence<I...>, Tables tables,
+                                         Places<Listed> places, std::int64_t first,
+                                         std::int64_t begin, std::int64_t end,
+                                         const Kernel& kernel, Held<Args>&... held) {
+  using Of = Mapped<Args...>;
+  constexpr bool sums = !Traits<Args...>::in_place;
+  const auto run = [&](auto... one) MESHPREP_INLINED {
+    kernel(one.parameter()...);
+    (one.close(), ...);
+  };
+  // Copies, whose address nothing else has.
+  std::tuple<Held<Args>...> own(held...);
+  const auto element = [&](std::int64_t p) MESHPREP_INLINED {
+    const std::int64_t e = places[p];
+    const auto of = tables.element(e);
+    run(open<Args, sums, Of::before(I), Tables>(
+        std::get<I>(own), std::get<Of::template lender<Tables>(I)>(own).arg.values, e, of,
+        int(p - first) % lanes)...);
+  };
+  if constexpr (Traits<Args...>::apart && !Listed) {
+    MESHPREP_SIMD
+    for (std::int64_t p = begin; p < end; ++p) element(p);
+  } else {
+    for (std::int64_t p = begin; p < end; ++p) element(p);
+  }
+  (held.keep(std::get<I>(own)), ...);
+}
 
 // A dat whose rows are brought into the chunk, or from it.
 template <class A, bool Listed>
 struct Gathered {
   using T = typename A::Value;
-  const A& arg;
+  const A arg;
   alignas(64) T buffer[A::Dim * lanes];
-  explicit Gathered(const A& arg) : arg(arg) {}
+  T sums[4][A::Dim];
+  explicit Gathered(const Held<A>& held) : arg(held.arg) {}
 
-  MESHPREP_INLINE void fill(Places<Listed> places, std::int64_t place, int n) {
+  MESHPREP_INLINE void fill(Places<Listed> places, std::int64_t place) {
     if constexpr (A::access == Access::inc) {
-      std::fill_n(buffer, A::Dim * lanes, T(0));
+      std::fill_n(buffer, A::Dim * lanes, nothing<T>);
     } else {
-      if (arg.full) return;
-      const A own = arg;
-      int i = 0;
-      for (; i + 4 <= n; i += 4)
-        load_rows<0, A::Dim>(buffer + i, four<const T>(own, places, place + i).at);
-      for (; i < n; ++i) {
-        const T* row = row_of(own, places[place + i]);
-        for (int k = 0; k < A::Dim; ++k) buffer[k * lanes + i] = row[k];
+      for (int i = 0; i < lanes; i += 4) {
+        const T* const rows[4] = {row_at(places, place + i), row_at(places, place + i + 1),
+                                  row_at(places, place + i + 2), row_at(places, place + i + 3)};
+        load_rows<0, A::Dim>(buffer + i, rows);
       }
     }
   }
 
   MESHPREP_INLINE Lane<T> lane(Places<Listed>, std::int64_t, int i) { return {buffer + i}; }
 
-  MESHPREP_INLINE void flush(Places<Listed> places, std::int64_t place, int n) {
-    if constexpr (A::access == Access::read) return;
-    const A own = arg;
-    int i = 0;
-    if constexpr (A::access == Access::inc)
-      for (; i + 4 <= n; i += 4)
-        add_rows<0, A::Dim>(four<T>(own, places, place + i).at, buffer + i);
-    for (; i < n; ++i) {
-      T* row = row_of(own, places[place + i]);
-      for (int k = 0; k < A::Dim; ++k)
-        if constexpr (A::access == Access::inc) row[k] += buffer[k * lanes + i];
-        else row[k] = buffer[k * lanes + i];
-    }
+  // The sums of elements i to i + 3 as rows.
+  MESHPREP_INLINE void make_rows(int i) {
+    if constexpr (A::access == Access::inc) store_rows<0, A::Dim>(sums, buffer + i);
   }
 
-  void close(T*) const {}
+  MESHPREP_INLINE void add(Places<Listed> places, std::int64_t place, int i) {
+    if constexpr (A::access == Access::inc) add_row<0, A::Dim>(row_at(places, place), sums[i]);
+  }
+
+  MESHPREP_INLINE void keep(Held<A>&) const {}
 
  private:
-  template <class Value>
-  struct Rows {
-    Value* at[4];
-  };
-  template <class Value>
-  static MESHPREP_INLINE Rows<Value> four(const A& arg, Places<Listed> places, std::int64_t p) {
-    if constexpr (A::reach == Reach::mapped && !Listed) {
-      const std::int32_t* row = arg.table + p * arg.arity;
-      const std::int64_t next = arg.arity;
-      return {{arg.values + std::int64_t(row[0]) * A::Dim,
-               arg.values + std::int64_t(row[next]) * A::Dim,
-               arg.values + std::int64_t(row[2 * next]) * A::Dim,
-               arg.values + std::int64_t(row[3 * next]) * A::Dim}};
-    }
-    return {{row_of(arg, places[p]), row_of(arg, places[p + 1]), row_of(arg, places[p + 2]),
-             row_of(arg, places[p + 3])}};
+  MESHPREP_INLINE T* row_at(Places<Listed> places, std::int64_t place) const {
+    return row_of(arg, places[place]);
   }
 };
 
-// A reduction: each lane has a result of its own until the block is done.
+// An argument of a chunk that the function finds where it lies.
 template <class A, bool Listed>
-struct Reduced {
-  using T = typename A::Value;
-  alignas(64) T buffer[A::Dim * lanes];
-  explicit Reduced(const A& arg) {
-    for (int k = 0; k < A::Dim; ++k) std::fill_n(buffer + k * lanes, lanes, neutral(arg, k));
+struct Direct {
+  Held<A> held;
+  explicit Direct(const Held<A>& held) : held(held) {}
+  MESHPREP_INLINE void fill(Places<Listed>, std::int64_t) {}
+  MESHPREP_INLINE auto lane(Places<Listed> places, std::int64_t place, int i) {
+    const std::int64_t e = places[place + i];
+    return open<A, false, 0, OwnTables>(held, held.arg.values, e, e, i).parameter();
   }
-  MESHPREP_INLINE void fill(Places<Listed>, std::int64_t, int) {}
-  MESHPREP_INLINE Lane<T> lane(Places<Listed>, std::int64_t, int i) { return {buffer + i}; }
-  MESHPREP_INLINE void flush(Places<Listed>, std::int64_t, int) {}
-  void close(T* partial) const {
-    for (int k = 0; k < A::Dim; ++k)
-      for (int i = 0; i < lanes; ++i) join<A>(partial[k], buffer[k * lanes + i]);
-  }
+  MESHPREP_INLINE void make_rows(int) {}
+  MESHPREP_INLINE void add(Places<Listed>, std::int64_t, int) {}
+  MESHPREP_INLINE void keep(Held<A>& to) const { to.keep(held); }
 };
 
-template <class A, bool Chunks, bool Listed>
-using Held = std::conditional_t<
-    A::reduces, Reduced<A, Listed>,
-    std::conditional_t<Chunks && (A::reach == Reach::mapped ||
-                                  (Listed && A::reach == Reach::direct)),
-                       Gathered<A, Listed>, InPlace<A, Listed>>>;
+template <class A, bool Listed>
+using InChunk =
+    std::conditional_t<A::reach == Reach::mapped, Gathered<A, Listed>, Direct<A, Listed>>;
 
-// Elements that write to rows through maps must see each other's values: one by one, in place.
+// Whole chunks; returns the place behind them.
 template <bool Listed, class Kernel, class... H>
-MESHPREP_INLINE void run_one_by_one(Places<Listed> places, std::int64_t begin, std::int64_t end,
-                                    const Kernel& kernel, H&... held) {
-  for (std::int64_t p = begin; p < end; ++p) kernel(held.lane(places, p, 0)...);
-}
-
-template <bool Listed, class Kernel, class... H>
-MESHPREP_INLINE void run_chunks(Places<Listed> places, std::int64_t begin, std::int64_t end,
-                                const Kernel& kernel, H&... held) {
+MESHPREP_INLINE std::int64_t run_whole_chunks(Places<Listed> places, std::int64_t begin,
+                                              std::int64_t end, const Kernel& kernel,
+                                              H&... held) {
   std::int64_t p = begin;
   for (; p + lanes <= end; p += lanes) {
-    (held.fill(places, p, lanes), ...);
+    (held.fill(places, p), ...);
     MESHPREP_SIMD
     for (int i = 0; i < lanes; ++i) kernel(held.lane(places, p, i)...);
-    (held.flush(places, p, lanes), ...);
+    for (int i = 0; i < lanes; i += 4) {
+      (held.make_rows(i), ...);
+      for (int k = 0; k < 4; ++k) (held.add(places, p + i + k, k), ...);
+    }
   }
-  if (p == end) return;
-  const int rest = int(end - p);
-  (held.fill(places, p, rest), ...);
-  for (int i = 0; i < rest; ++i) kernel(held.lane(places, p, i)...);
-  (held.flush(places, p, rest), ...);
+  return p;
 }
 
-// One block: places begin to end. Each argument has an object that moves its values.
+// Of a loop that may run in either form, in this one; of another, as the compiler likes it best.
+template <class Tables, bool Listed, class Kernel, class... Args>
+MESHPREP_SAME_BITS void run_simply(Tables tables, Places<Listed> places, std::int64_t first,
+                                   std::int64_t begin, std::int64_t end, const Kernel& kernel,
+                                   Held<Args>&... held) {
+  run_elements_simply<Tables, Listed, Kernel, Args...>(std::index_sequence_for<Args...>(), tables,
+                                                       places, first, begin, end, kernel, held...);
+}
+
+template <class Tables, bool Listed, class Kernel, class... Args>
+MESHPREP_BODY void run_only_simply(Tables tables, Places<Listed> places, std::int64_t first,
+                                   std::int64_t begin, std::int64_t end, const Kernel& kernel,
+                                   Held<Args>&... held) {
+  run_elements_simply<Tables, Listed, Kernel, Args...>(std::index_sequence_for<Args...>(), tables,
+                                                       places, first, begin, end, kernel, held...);
+}
+
 template <bool Listed, class Kernel, class... Args>
-void run_block(Places<Listed> places, std::int64_t begin, std::int64_t end, const Kernel& kernel,
-               const Args&... args, typename Args::Value*... partials) {
-  constexpr bool chunks = !(Args::in_turn || ...);
+MESHPREP_SAME_BITS std::int64_t run_chunks(Places<Listed> places, std::int64_t begin,
+                                           std::int64_t end, const Kernel& kernel,
+                                           Held<Args>&... held) {
+  const auto run = [&](auto&&... own) MESHPREP_INLINED {
+    const std::int64_t rest = run_whole_chunks<Listed>(places, begin, end, kernel, own...);
+    (own.keep(held), ...);
+    return rest;
+  };
+  return run(InChunk<Args, Listed>(held)...);
+}
+
+// Places begin to end in one form; results of reductions go to `partials`.
+template <class Tables, bool Listed, class Kernel, class... Args>
+void run_range(bool in_chunks, Tables tables, Places<Listed> places, std::int64_t begin,
+               std::int64_t end, const Kernel& kernel, const Args&... args,
+               typename Args::Value*... partials) {
   const auto run = [&](auto&&... held) {
-    if constexpr (chunks) run_chunks(places, begin, end, kernel, held...);
-    else run_one_by_one(places, begin, end, kernel, held...);
+    if constexpr (Traits<Args...>::can_chunk) {
+      const std::int64_t rest =
+          in_chunks ? run_chunks<Listed, Kernel, Args...>(places, begin, end, kernel, held...)
+                    : begin;
+      if (rest < end)
+        run_simply<Tables, Listed, Kernel, Args...>(tables, places, begin, rest, end, kernel,
+                                                    held...);
+    } else {
+      run_only_simply<Tables, Listed, Kernel, Args...>(tables, places, begin, begin, end, kernel,
+                                                       held...);
+    }
     (held.close(partials), ...);
   };
-  run(Held<Args, chunks, Listed>(args)...);
+  run(Held<Args>(args)...);
 }
 
-// Results of a reduction, one a block, joined in the order of the blocks.
+// Results of a reduction, one a range, joined in the order of the ranges.
 template <class A>
 struct Partials {
   using T = typename A::Value;
   std::vector<T> values;
-  Partials(const A& arg, std::int64_t blocks) {
-    if (A::reduces) values.resize(std::size_t(blocks * A::Dim));
+  Partials(const A& arg, std::int64_t ranges) {
+    if (A::reduces) values.resize(std::size_t(ranges * A::Dim));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = neutral(arg, int(i % A::Dim));
   }
-  T* of(std::int64_t block) { return A::reduces ? values.data() + block * A::Dim : nullptr; }
+  T* of(std::int64_t range) { return A::reduces ? values.data() + range * A::Dim : nullptr; }
   void finish(const A& arg) const {
     for (std::size_t i = 0; i < values.size(); ++i) join<A>(arg.values[i % A::Dim], values[i]);
   }
 };
 
-// Blocks in the order of their colours: those of the plan, or pieces of a loop that needs none.
-struct Schedule {
-  Schedule(const mp_loop* blocks, std::int64_t n)
-      : blocks(blocks), n(n), n_blocks(blocks ? blocks->n_blocks : (n + piece - 1) / piece) {}
-  // Where the colour of the block at place k begins.
-  std::int64_t before(std::int64_t k) const {
-    if (!blocks) return 0;
-    const auto* offset = blocks->block_colour_offset;
-    return *(std::upper_bound(offset, offset + blocks->n_block_colours + 1, k) - 1);
-  }
-  std::int64_t block(std::int64_t k) const { return blocks ? blocks->block_order[k] : k; }
-  std::int64_t begin(std::int64_t block) const {
-    return blocks ? blocks->block_offset[block] : std::min(n, block * piece);
-  }
-  const mp_loop* blocks;
-  std::int64_t n, n_blocks;
-};
-
-// The blocks in the order of the set, but each after those of lower colours that it meets: the sums
-// of one colour after the other, while the set is read once and not once a colour.
-template <class... Args>
-std::vector<std::int64_t> order_alone(const mp_loop& blocks, const Args&... args) {
-  std::vector<std::int64_t> place(std::size_t(blocks.n_blocks)), order(place.size());
-  std::iota(place.begin(), place.end(), 0);
-  std::iota(order.begin(), order.end(), 0);
-  std::map<const void*, std::vector<std::int64_t>> last;  // block at each row of a dat so far
-  const auto meet = [&](std::int64_t b, bool before, const auto& arg) {
-    using A = std::decay_t<decltype(arg)>;
-    if constexpr (A::conflicts) {
-      std::vector<std::int64_t>& found = last[arg.values];
-      found.resize(std::size_t(arg.size / A::Dim));
-      for (std::int64_t p = blocks.block_offset[b]; p < blocks.block_offset[b + 1]; ++p) {
-        std::int64_t& row = found[std::size_t(arg.table[mp_element(&blocks, p) * arg.arity])];
-        if (before) place[b] = std::max(place[b], row);
-        else row = std::max(row, place[b]);
+template <bool Parallel, bool Listed, class Tables, class Kernel, class... Args>
+void run_ranges(const Loop& loop, Tables tables, const Kernel& kernel, Partials<Args>&... partials,
+                const Args&... args) {
+  using Of = Traits<Args...>;
+  static const char instance = 0;
+  const Places<Listed> places{Listed ? loop.blocks->elements : nullptr};
+  const Ranges& ranges = *loop.ranges;
+  const auto run = [&](bool in_chunks, std::int64_t begin, std::int64_t end, std::int64_t range) {
+    run_range<Tables, Listed, Kernel, Args...>(in_chunks, tables, places, begin, end, kernel,
+                                               args..., partials.of(range)...);
+  };
+  const auto in_form = [&](bool in_chunks, std::int64_t range) {
+    run(in_chunks, ranges.offset[std::size_t(range)], ranges.offset[std::size_t(range) + 1], range);
+  };
+  bool in_chunks = false;
+  if constexpr (Of::can_chunk) {
+    Trial& trial = loop.trial;
+    trial.is_of(&instance);
+    if (loop.form == Form::timed && !trial.decided()) {
+      for (const std::int32_t range : ranges.order) {
+        const std::size_t r = std::size_t(range);
+        if (trial.decided()) in_form(trial.chunks(), range);
+        else
+          trial.time(ranges.offset[r + 1] - ranges.offset[r],
+                     [&](bool chunks) { in_form(chunks, range); });
       }
+      trial.end_call();
+      return;
     }
-  };
-  for (std::int64_t k = 0; k < blocks.n_blocks; ++k) {
-    (meet(blocks.block_order[k], true, args), ...);
-    (meet(blocks.block_order[k], false, args), ...);
+    in_chunks = loop.form == Form::timed ? trial.chunks() : loop.form == Form::chunk;
   }
-  const auto earlier = [&](std::int64_t i, std::int64_t k) {
-    return place[blocks.block_order[i]] < place[blocks.block_order[k]];
-  };
-  std::stable_sort(order.begin(), order.end(), earlier);
-  return order;
-}
-
-template <bool Parallel, bool Listed, class Kernel, class... Args>
-void run_schedule(const Schedule& s, const Loop& loop, const Kernel& kernel,
-                  Partials<Args>&... partials, const Args&... args) {
-  const Places<Listed> places{Listed ? s.blocks->elements : nullptr};
-  const auto one = [&](std::int64_t k) {
-    const std::int64_t b = s.block(k);
-    run_block<Listed, Kernel, Args...>(places, s.begin(b), s.begin(b + 1), kernel, args...,
-                                       partials.of(b)...);
+  const auto alone = [&] {
+    if constexpr (Of::conflicts || Of::reduces)
+      for (const std::int32_t range : ranges.order) in_form(in_chunks, range);
+    else
+      run(in_chunks, 0, ranges.offset.back(), 0);
   };
   if constexpr (Parallel)
-    run_in_order(
-        loop.team, s.n_blocks, one, [&](std::int64_t k) { return s.before(k); },
-        [&](std::int64_t k) { return s.blocks ? loop.alone[std::size_t(k)] : k; });
+    run_in_turns(loop.team, ranges, [&](std::int64_t range) { in_form(in_chunks, range); }, alone);
   else
-    for (std::int64_t k = 0; k < s.n_blocks; ++k) one(k);
+    alone();
 }
 
-template <class... Args, bool Parallel, bool Listed, class Kernel>
-void run_with_partials(const Schedule& s, const Loop& loop, std::bool_constant<Parallel>,
-                       std::bool_constant<Listed>, const Kernel& kernel, const Args&... args) {
+template <class... Args, bool Parallel, bool Listed, class Tables, class Kernel>
+void run_with_partials(const Loop& loop, std::bool_constant<Parallel>, std::bool_constant<Listed>,
+                       Tables tables, const Kernel& kernel, const Args&... args) {
   const auto run = [&](auto&&... partials) {
-    run_schedule<Parallel, Listed, Kernel, Args...>(s, loop, kernel, partials..., args...);
+    run_ranges<Parallel, Listed, Tables, Kernel, Args...>(loop, tables, kernel, partials...,
+                                                          args...);
     (partials.finish(args), ...);
   };
-  run(Partials<Args>(args, s.n_blocks)...);
+  run(Partials<Args>(args, std::int64_t(loop.ranges->order.size()))...);
 }
 
-// Blocks only where elements conflict and run at once: other loops run in the order of their set.
+// Whether arguments of one group can be of one dat: they have one type.
+template <int Size, class... Args, std::size_t... I>
+constexpr bool may_be_grouped(std::index_sequence<I...>) {
+  using Of = Mapped<Args...>;
+  return (std::is_same_v<std::tuple_element_t<I, std::tuple<Args...>>,
+                         std::tuple_element_t<
+                             Of::is[I] ? Of::place(Of::before(I) / Size * Size) : I,
+                             std::tuple<Args...>>> &&
+          ...);
+}
+
+// Run with the tables of the arguments, found in groups of `Size` or less if they are so.
+template <int Size, int Split, class... Args, class Run>
+bool run_grouped(const Run& run, const Args&... args) {
+  constexpr int groups = Traits<Args...>::many / Size;
+  GroupedTables<Size, Split, groups> tables;
+  if (!tables.take(args...)) return false;
+  run(tables);
+  return true;
+}
+
+template <int Size, class... Args, class Run>
+void run_with_tables(const Run& run, const Args&... args) {
+  constexpr int many = Traits<Args...>::many;
+  if constexpr (Size == 0 || many == 0) {
+    run(OwnTables());
+  } else {
+    constexpr std::index_sequence_for<Args...> all;
+    if constexpr (many % Size == 0 && may_be_grouped<Size, Args...>(all)) {
+      constexpr int groups = many / Size;
+      if (run_grouped<Size, groups>(run, args...)) return;
+      if constexpr (Size > 1 && groups > 1)
+        if (run_grouped<Size, 1>(run, args...)) return;
+      if constexpr (Size > 1 && groups > 2)
+        if (run_grouped<Size, groups - 1>(run, args...)) return;
+    }
+    run_with_tables<Size - 1>(run, args...);
+  }
+}
+
+// Places of blocks only where elements conflict: other loops run in the order of their set.
 template <bool Parallel, class Kernel, class... Args>
-void run_on_host(const Loop& loop, std::int64_t n, const Kernel& kernel, const Args&... args) {
-  constexpr bool in_blocks = Parallel && (Args::conflicts || ...);
-  const Schedule s(in_blocks ? loop.blocks.get() : nullptr, n);
-  if (s.blocks && loop.alone.empty()) loop.alone = order_alone(*s.blocks, args...);
+void run_on_host(const Loop& loop, const Kernel& kernel, const Args&... args) {
   constexpr std::bool_constant<Parallel> parallel;
-  if (s.blocks && s.blocks->elements)
-    run_with_partials<Args...>(s, loop, parallel, std::true_type(), kernel, args...);
-  else
-    run_with_partials<Args...>(s, loop, parallel, std::false_type(), kernel, args...);
+  if (Traits<Args...>::conflicts && loop.blocks && loop.blocks->elements)
+    return run_with_partials<Args...>(loop, parallel, std::true_type(), OwnTables(), kernel,
+                                      args...);
+  run_with_tables<8>(
+      [&](auto tables) {
+        run_with_partials<Args...>(loop, parallel, std::false_type(), tables, kernel, args...);
+      },
+      args...);
 }
 
 }  // namespace meshprep

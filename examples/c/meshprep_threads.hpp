@@ -22,6 +22,8 @@
 #include <thread>
 #include <vector>
 
+#include "meshprep_ranges.hpp"
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -136,16 +138,20 @@ class Team {
   // What several threads must take at most of the time of one.
   static constexpr double gain = 0.95;
 
-  int threads(std::int64_t blocks) {
-    if (blocks < 2 || took_[0].empty()) return 1;
-    const double least = *std::min_element(took_[0].begin(), took_[0].end());
-    const std::int64_t most = std::min(blocks, std::int64_t(least / worth));
-    if (most < 2) return 1;
+  int threads(std::int64_t ranges) {
     ++calls_;
+    if (ranges < 2 || took_[0].empty()) return 1;
+    const double least = *std::min_element(took_[0].begin(), took_[0].end());
+    const std::int64_t most = std::min(ranges, std::int64_t(least / worth));
+    short_ = most < 2;
+    if (short_) return 1;
     bool take = several_ != (again_ || calls_ % again == 0);
     if (std::min(took_[0].size(), took_[1].size()) < first) take = took_[1].size() < took_[0].size();
     return take ? int(std::min<std::int64_t>(most, thread_count())) : 1;
   }
+
+  // Whether this call's time matters: of a loop that is too short for two threads hardly ever.
+  bool is_timed() const { return !short_ || took_[0].size() < recent || calls_ % again == 0; }
 
   void note(bool on_several, double seconds) {
     std::vector<double>& took = took_[on_several];
@@ -166,37 +172,106 @@ class Team {
   }
 
   std::vector<double> took_[2];  // seconds, by one thread and by several
-  bool several_ = false, again_ = false;
+  bool several_ = false, again_ = false, short_ = false;
   std::int64_t calls_ = 0;
 };
 
-// Runs one(0) .. one(n - 1) on threads. Before one(k) all of those before barrier(k) are done: k are
-// taken in order, so that whatever a thread waits for is being run by another one. One thread takes
-// them in the order of alone(k).
-template <class One, class Barrier, class Alone>
-void run_in_order(Team& team, std::int64_t n, const One& one, const Barrier& barrier,
-                  const Alone& alone) {
+// Which of two forms of a loop is faster: pieces of the first calls run in either, in turn. Both give
+// the same bits.
+class Trial {
+ public:
+  // Pieces of either form, those that are not counted, and what chunks must take at most. A form that
+  // takes so many times as long as the other after a few pieces is not tried for several calls.
+  static constexpr std::size_t enough = 8, cold = 2;
+  static constexpr double gain = 0.97, clear = 1.25;
+  static constexpr int calls = 4;
+
+  // The trial of another function begins anew.
+  void is_of(const void* instance) {
+    if (instance_ != instance) *this = Trial();
+    instance_ = instance;
+  }
+
+  bool decided() const { return decided_; }
+  bool chunks() const { return chunks_; }
+
+  template <class Run>
+  void time(std::int64_t elements, const Run& run) {
+    const bool chunks = next_;
+    next_ = !next_;
+    const auto start = std::chrono::steady_clock::now();
+    run(chunks);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (took_[chunks].size() < most) took_[chunks].push_back(took.count() / double(elements));
+    if (!chunks || took_[1].size() < 2 * enough || took_[1].size() % enough) return;
+    const double ratio = median(took_[1]) / median(took_[0]);
+    if (ratio > clear || ratio < 1 / clear) decide();
+  }
+
+  // A call has ended: the next one begins with the other form.
+  void end_call() {
+    next_ = ++calls_ % 2;
+    if (!decided_ && calls_ >= calls && std::min(took_[0].size(), took_[1].size()) >= enough)
+      decide();
+  }
+
+ private:
+  void decide() {
+    chunks_ = median(took_[1]) < gain * median(took_[0]);
+    decided_ = true;
+  }
+
+  static constexpr std::size_t most = 256;
+  static double median(std::vector<double> values) {
+    values.erase(values.begin(), values.begin() + cold);
+    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    return values[values.size() / 2];
+  }
+
+  const void* instance_ = nullptr;
+  std::vector<double> took_[2];  // seconds an element
+  bool decided_ = false, chunks_ = false, next_ = false;
+  int calls_ = 0;
+};
+
+// Waits a moment for another thread; after a while, until the system has run others.
+inline void wait_a_moment(int& waited) {
+  if (++waited > 200) std::this_thread::yield();
+#if defined(__x86_64__) && defined(__GNUC__)
+  else __builtin_ia32_pause();
+#endif
+}
+
+// Runs one(range) for all ranges on threads, or alone() on this one. Turns are taken in order, so that
+// whatever a thread waits for is being run by another one.
+template <class One, class Alone>
+void run_in_turns(Team& team, const Ranges& ranges, const One& one, const Alone& alone) {
   const std::unique_lock<std::mutex> mine(Pool::of_process().taken, std::try_to_lock);
+  const std::int64_t n = std::int64_t(ranges.order.size());
   const int threads = mine ? team.threads(n) : 1;
+  if (mine && threads == 1 && !team.is_timed()) return alone();
   const auto start = std::chrono::steady_clock::now();
   if (threads == 1) {
-    for (std::int64_t k = 0; k < n; ++k) one(alone(k));
+    alone();
   } else {
     alignas(64) std::atomic<std::int64_t> next{0};
-    alignas(64) std::atomic<std::int64_t> done{0};
     alignas(64) std::atomic<bool> failed{false};
     std::exception_ptr error;
+    // A byte a turn: those of one cache line are done at about the same time.
+    std::vector<std::atomic<bool>> done(static_cast<std::size_t>(n));
     Pool::of_process().share(
         [&] {
           for (std::int64_t k; (k = next.fetch_add(1)) < n;) {
-            for (const std::int64_t before = barrier(k); done.load() < before;)
-              std::this_thread::yield();
+            for (std::int64_t w = ranges.wait_offset[std::size_t(k)];
+                 w < ranges.wait_offset[std::size_t(k) + 1]; ++w)
+              for (int waited = 0; !done[std::size_t(ranges.waits[std::size_t(w)])];)
+                wait_a_moment(waited);
             try {
-              if (!failed) one(k);
+              if (!failed) one(ranges.order[std::size_t(k)]);
             } catch (...) {
               if (!failed.exchange(true)) error = std::current_exception();
             }
-            done.fetch_add(1);
+            done[std::size_t(k)] = true;
           }
         },
         threads);

@@ -1,4 +1,4 @@
-"""Parts from the tables that are here: local maps, blocks, colours, staging, messages.
+"""Build parts from this rank's tables: local maps, blocks, colours, staging, messages.
 
 Small parts are made together, so that the interpreter takes its time once for all of them.
 """
@@ -44,7 +44,7 @@ from .together import TOGETHER
 
 @dataclass(frozen=True, eq=False)
 class PartBuilder:
-    """Builds parts, some at a time; several threads may do so at once."""
+    """Builds batches of parts; safe to call from several threads."""
 
     subject: SplitSubject
     ordered: OrderedParts
@@ -58,41 +58,41 @@ class PartBuilder:
         return self.numbers.parts
 
     def build(self, part: int) -> PartPlan:
-        """One of the parts that are made here. O(its size)."""
+        """One part of this rank. O(its size)."""
         batch = self.batch(range(part, part + 1))
         return part_of(batch.description, batch.arrays, part, self.parts)
 
     def batches(self, parts: range) -> list[range]:
-        """Parts that are made here, in runs that are worth making together."""
+        """Split parts of this rank into batches of about :data:`TOGETHER` elements."""
         if not parts:
             return []
         begin = self.numbers.held.index(parts.start)
         size = np.zeros(len(parts), np.int64)
         for run in self.ordered.runs.values():
-            size += run.some(range(begin, begin + len(parts)))[0]
+            size += run.of_parts(range(begin, begin + len(parts)))[0]
         return in_runs(parts, size, TOGETHER)
 
     def batch(self, parts: range) -> PartBatch:
-        """Some neighbouring parts that are made here. O(their size)."""
-        found, begin = _Found({}, {}), self.numbers.held.index(parts.start)
+        """Neighbouring parts of this rank, built together. O(their size)."""
+        out, begin = _PartArrays({}, {}), self.numbers.held.index(parts.start)
         at = range(begin, begin + len(parts))
         for name in self.subject.sizes:
-            self._put_set(found, name, at, parts)
-        known = PartBatch(self._description, parts, self.parts, found.arrays, found.rows)
+            self._put_set(out, name, at, parts)
+        batch = PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
         for m in self.subject.maps.values():
-            self._put_map(found, m, at, known)
-        known = PartBatch(self._description, parts, self.parts, found.arrays, found.rows)
+            self._put_map(out, m, at, batch)
+        batch = PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
         for spec in self.subject.specs:
-            self._put_loop(found, spec, at, known)
+            self._put_loop(out, spec, at, batch)
         for name in self.copies.partial:
-            self._put_partial(found, name, at, known)
-        made = PartBatch(self._description, parts, self.parts, found.arrays, found.rows)
-        _put_ranges(found, made)
-        return PartBatch(self._description, parts, self.parts, found.arrays, found.rows)
+            self._put_partial(out, name, at, batch)
+        batch = PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
+        _put_ranges(out, batch)
+        return PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
 
     @cached_property
     def _description(self) -> dict[str, Any]:
-        """What all parts have in common, as :func:`~.arrays.describe_parts`."""
+        """Sets, maps and loops common to all parts, as :func:`~.arrays.describe_parts`."""
         return {
             "sets": self.numbers.sizes,
             "maps": {m.name: [m.from_set, m.to_set, m.arity] for m in self.subject.maps.values()},
@@ -111,9 +111,9 @@ class PartBuilder:
         chosen = {"increments": self.increments[loop.name], "default": name}
         return {**loop.to_dict(), **chosen, "variants": {name: words}}
 
-    def _put_set(self, found: "_Found", name: str, at: range, parts: range) -> None:
+    def _put_set(self, out: "_PartArrays", name: str, at: range, parts: range) -> None:
         run, original = self.ordered.runs[name], self.subject.original.get(name)
-        owned, own = run.some(at)
+        owned, elements = run.of_parts(at)
         executed, halo = self.copies.executed[name], self.copies.halo[name]
         received = {"exec": executed.received_by(at), "halo": halo.received_by(at)}
         n_exec, n_halo = (one.count for one in received.values())
@@ -121,41 +121,41 @@ class PartBuilder:
         core = run.core[at.start : at.stop]
         counts = np.stack([start, core, owned, n_exec, n_halo], axis=1).astype(np.int64)
         place = f"sets/{name}"
-        found.put(f"{place}/counts", counts.reshape(-1), np.full(len(parts), counts.shape[1]))
+        out.put(f"{place}/counts", counts.reshape(-1), np.full(len(parts), counts.shape[1]))
         copies = alternating(received["exec"].rows, n_exec, received["halo"].rows, n_halo)
-        found.put(f"{place}/copies", copies.astype(np.int64), n_exec + n_halo)
-        numbers = own if original is None else original[own]
-        found.put(f"{place}/original", numbers.astype(np.int64), owned)
+        out.put(f"{place}/copies", copies.astype(np.int64), n_exec + n_halo)
+        numbers = elements if original is None else original[elements]
+        out.put(f"{place}/original", numbers.astype(np.int64), owned)
         for kind, copied in (("exec", executed), ("halo", halo)):
             sent = copied.sent_by(at)
-            found.put_messages(f"{place}/send_{kind}", sent)
-            found.put(f"{place}/send_{kind}/rows", sent.rows, sent.count)
-            found.put_messages(f"{place}/receive_{kind}", received[kind])
+            out.put_messages(f"{place}/send_{kind}", sent)
+            out.put(f"{place}/send_{kind}/rows", sent.rows, sent.count)
+            out.put_messages(f"{place}/receive_{kind}", received[kind])
 
-    def _put_map(self, found: "_Found", m: SetMap, at: range, known: PartBatch) -> None:
-        owned, elements = self.ordered.runs[m.from_set].some(at)
-        n_exec, executed = self.copies.elements[m.from_set].some(at)
+    def _put_map(self, out: "_PartArrays", m: SetMap, at: range, known: PartBatch) -> None:
+        owned, elements = self.ordered.runs[m.from_set].of_parts(at)
+        n_exec, executed = self.copies.elements[m.from_set].of_parts(at)
         rows, to = alternating(elements, owned, executed, n_exec), known.sets[m.to_set]
         counts = np.stack([owned + n_exec, to.owned_start, to.owned, to.exec, to.n_copies], axis=1)
         table = _local_rows(m.table, rows, self.numbers.number[m.to_set], to.copies, counts)
-        found.put(f"maps/{m.name}/table", table, owned + n_exec)
+        out.put(f"maps/{m.name}/table", table, owned + n_exec)
 
-    def _put_partial(self, found: "_Found", name: str, at: range, known: PartBatch) -> None:
+    def _put_partial(self, out: "_PartArrays", name: str, at: range, known: PartBatch) -> None:
         copies, to = self.copies.partial[name], known.sets[self.subject.maps[name].to_set]
         sent, received = copies.sent_by(at), copies.received_by(at)
-        found.put_messages(f"partial/{name}/send", sent)
-        found.put(f"partial/{name}/send/rows", sent.rows, sent.count)
-        found.put_messages(f"partial/{name}/receive", received)
+        out.put_messages(f"partial/{name}/send", sent)
+        out.put(f"partial/{name}/send/rows", sent.rows, sent.count)
+        out.put_messages(f"partial/{name}/receive", received)
         # numbers that are those of one part
-        of_copy, of_row = (_parts(count) for count in (to.n_copies, received.count))
+        of_copy, of_row = (_part_of_rows(count) for count in (to.n_copies, received.count))
         n = np.int64(copies.offset[-1])
         there = of_copy * n + to.copies
         order = np.argsort(there)
         rows = order[np.searchsorted(there[order], of_row * n + received.rows)]
         rows = rows + (to.owned - begins(to.n_copies))[of_row]
-        found.put(f"partial/{name}/receive/rows", rows.astype(np.int32), received.count)
+        out.put(f"partial/{name}/receive/rows", rows.astype(np.int32), received.count)
 
-    def _put_loop(self, found: "_Found", spec: LoopSpec, at: range, known: PartBatch) -> None:
+    def _put_loop(self, out: "_PartArrays", spec: LoopSpec, at: range, known: PartBatch) -> None:
         loop, size = spec.loop, self.options.for_loop(spec.options).block_elements
         n, over, place = (
             known.loop_rows(loop.name),
@@ -165,7 +165,7 @@ class PartBuilder:
         counts = zip(at, over.core.tolist(), over.owned.tolist(), n.tolist(), strict=True)
         ends = [self._block_ends(loop.name, size, *one) for one in counts]
         blocks = np.array([one.size - 1 for one in ends])
-        found.put(f"{place}/block_offset", np.concatenate(ends), blocks + 1)
+        out.put(f"{place}/block_offset", np.concatenate(ends), blocks + 1)
         shifted = [one[1:] + begin for one, begin in zip(ends, begins(n), strict=True)]
         offset = np.concatenate([np.zeros(1, np.int64), *shifted])
         maps = {m: known.joined_map(m, n) for m in loop.maps}
@@ -173,37 +173,37 @@ class PartBuilder:
         table, n_points = written_table(loop, maps, sizes)
         table = table[: offset[-1]]
         threads = colour_threads(table, n_points, offset)
-        found.put(f"{place}/thread_colour", threads.colour, n)
-        found.put(f"{place}/thread_colours", threads.count, blocks)
-        _put_colours(found, place, table, n_points, ends, known, loop)
+        out.put(f"{place}/thread_colour", threads.colour, n)
+        out.put(f"{place}/thread_colours", threads.count, blocks)
+        _put_colours(out, place, table, n_points, ends, known, loop)
         staging, local = stage_maps(loop, maps, sizes, offset)
         first = begins(blocks)
         for to, one in staging.items():
             base, points = one.point_offset[first], np.diff(one.point_offset[np.append(first, -1)])
             own = one.point_offset[ranges(first, blocks + 1)]
             within = f"{place}/staging/{to}"
-            found.put(f"{within}/point_offset", own - np.repeat(base, blocks + 1), blocks + 1)
+            out.put(f"{within}/point_offset", own - np.repeat(base, blocks + 1), blocks + 1)
             shift = spread(known.sets[to].begin.astype(np.int32), points)
-            found.put(f"{within}/points", one.points - shift, points)
-            found.put(f"{within}/exclusive", one.exclusive.view(np.uint8), points)
+            out.put(f"{within}/points", one.points - shift, points)
+            out.put(f"{within}/exclusive", one.exclusive.view(np.uint8), points)
         for name, columns in local.items():
             # flat, so that a part's columns are one slice
             flat = [own.reshape(-1) for own in np.split(columns, np.cumsum(n)[:-1], axis=1)]
-            found.put(f"{place}/local/{name}", np.concatenate(flat), len(columns) * n)
+            out.put(f"{place}/local/{name}", np.concatenate(flat), len(columns) * n)
 
     def _block_ends(
         self, loop: str, size: int, place: int, core: int, owned: int, n: int
     ) -> NDArray[np.int64]:
         ends = self.ordered.blocks[place].get(loop)
         if ends is None:
-            runs = _ends(0, core, size), _ends(core, owned, size)
+            runs = _equal_block_ends(0, core, size), _equal_block_ends(core, owned, size)
             ends = np.concatenate([np.zeros(1, np.int64), *runs])
-        return np.concatenate([ends, _ends(owned, n, size)])
+        return np.concatenate([ends, _equal_block_ends(owned, n, size)])
 
 
 @dataclass(frozen=True)
-class _Found:
-    """The arrays of some parts, one part after the other in each, and the rows of each part."""
+class _PartArrays:
+    """Arrays of a batch, concatenated by part, with the rows of each part."""
 
     arrays: Arrays
     rows: dict[str, Numbers]
@@ -211,26 +211,26 @@ class _Found:
     def put(self, name: str, array: NDArray[Any], count: Numbers) -> None:
         self.arrays[name], self.rows[name] = array, count
 
-    def put_messages(self, at: str, found: MessageRows) -> None:
-        """Which parts there are at the other ends, and where the rows of each begin."""
-        part, other = _parts(found.count), found.other
+    def put_messages(self, at: str, messages: MessageRows) -> None:
+        """Put the neighbours of each part, and the first row of each message."""
+        part, other = _part_of_rows(messages.count), messages.other
         apart = (part[1:] != part[:-1]) | (other[1:] != other[:-1])
         first = np.flatnonzero(np.append(part.size > 0, apart))
-        count = np.bincount(part[first], minlength=found.count.size)
-        within = first - np.repeat(begins(found.count), count)
+        count = np.bincount(part[first], minlength=messages.count.size)
+        within = first - np.repeat(begins(messages.count), count)
         # each ends with the number of its rows
         one = np.ones_like(count)
-        offset = alternating(within, count, found.count, one).astype(np.int64)
+        offset = alternating(within, count, messages.count, one).astype(np.int64)
         self.put(f"{at}/parts", other[first], count)
         self.put(f"{at}/offset", offset, count + 1)
 
 
-def _parts(count: Numbers) -> Numbers:
-    """The place of the part of each row."""
+def _part_of_rows(count: Numbers) -> Numbers:
+    """Index in the batch of the part that each row belongs to."""
     return np.repeat(np.arange(count.size), count)
 
 
-def _put_ranges(found: _Found, batch: PartBatch) -> None:
+def _put_ranges(out: _PartArrays, batch: PartBatch) -> None:
     """The ranges of the loops in each part, class by class."""
     made: dict[str, list[NDArray[Any]]] = {}
     for place in range(len(batch.parts)):
@@ -241,11 +241,11 @@ def _put_ranges(found: _Found, batch: PartBatch) -> None:
             for at, array in range_arrays(f"loops/{name}", replace(plan, ranges=own)).items():
                 made.setdefault(at, []).append(array)
     for at, arrays in made.items():
-        found.put(at, np.concatenate(arrays), np.array([one.size for one in arrays]))
+        out.put(at, np.concatenate(arrays), np.array([one.size for one in arrays]))
 
 
 def _put_colours(
-    found: _Found,
+    out: _PartArrays,
     place: str,
     table: NDArray[np.int32],
     n_points: int,
@@ -262,12 +262,12 @@ def _put_colours(
     orders, offsets, classes = zip(*made, strict=True)
     for name, arrays in (("block_order", orders), ("block_colour_offset", offsets)):
         count = np.array([len(array) for array in arrays])
-        found.put(f"{place}/{name}", np.concatenate(arrays), count)
+        out.put(f"{place}/{name}", np.concatenate(arrays), count)
     both = np.array([(one.core, one.owned) for one in classes], np.int64)
-    found.put(f"{place}/classes", both.reshape(-1), np.full(len(ends), 2))
+    out.put(f"{place}/classes", both.reshape(-1), np.full(len(ends), 2))
 
 
-def _ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
+def _equal_block_ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
     """Where blocks of consecutive elements end."""
     if begin == end:
         return np.empty(0, np.int64)
@@ -287,10 +287,10 @@ def _class_colours(
     orders, ends, counts = [], [np.zeros(1, np.int64)], []
     for low, high in pairwise(first):
         begin, end = int(offset[low]), int(offset[high])
-        found = colour_blocks(table[begin:end], n_points, offset[low : high + 1] - begin)
-        orders.append(found.order + np.int32(low))
-        ends.append(found.offset[1:] + low)
-        counts.append(found.count)
+        colours = colour_blocks(table[begin:end], n_points, offset[low : high + 1] - begin)
+        orders.append(colours.order + np.int32(low))
+        ends.append(colours.offset[1:] + low)
+        counts.append(colours.count)
     core, boundary, _ = counts
     return np.concatenate(orders), np.concatenate(ends), ClassColours(core, core + boundary)
 
@@ -319,9 +319,9 @@ def _local_rows(
                 if start <= at < start + owned:
                     out[i, j] = at - start
                     continue
-                found = first_not_below(copies, first, executed, at)
-                if found == executed or copies[found] != at:
-                    found = first_not_below(copies, executed, last, at)
-                out[i, j] = owned + found - first
+                k = first_not_below(copies, first, executed, at)
+                if k == executed or copies[k] != at:
+                    k = first_not_below(copies, executed, last, at)
+                out[i, j] = owned + k - first
         row, first = row + counts[p, 0], last
     return out

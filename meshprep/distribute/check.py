@@ -30,7 +30,7 @@ def check_parts(
     progress: Progress = lambda done, total, name: None,
     ranks: Ranks = ALONE,
 ) -> CheckResult:
-    """Prove every split of a file, or one; with a mesh, also that the maps are those of the mesh.
+    """Prove every split of a file, or one; with a mesh, compare its maps, too.
 
     ``parts`` names one split. Each rank reads every part in turn and proves its share of them; all
     have the result.
@@ -38,8 +38,10 @@ def check_parts(
     Raises PlanError when the file or a part is damaged, or belongs to another mesh; on every rank
     the same. Raises MeshprepError for a mesh on several ranks, none of which has all maps.
     """
-    wanted = of_root(ranks, lambda: _wanted(path, parts, alone=mesh is None or ranks.size == 1))
-    given, note, total = None, "", len(wanted) + (mesh is not None)
+    splits = of_root(
+        ranks, lambda: _splits_to_prove(path, parts, alone=mesh is None or ranks.size == 1)
+    )
+    ordered, note, total = None, "", len(splits) + (mesh is not None)
     if mesh is not None:
         progress(0, total, "reading the mesh")
         words, read = about(path), mesh.read()
@@ -48,22 +50,22 @@ def check_parts(
                 f"{path}: made for another mesh than {mesh.path}: give the mesh it is of"
             )
         names = words.get("cell_types", ())
-        given, note = with_type_order(read, names), type_order_note(read, names, "the split")
+        ordered, note = with_type_order(read, names), type_order_note(read, names, "the split")
     findings: list[str] = []
-    for i, count in enumerate(wanted):
-        progress(total - len(wanted) + i, total, f"proving {count} parts")
+    for i, count in enumerate(splits):
+        progress(total - len(splits) + i, total, f"proving {count} parts")
         proof = agreed(ranks, partial(proof_of_split, path, count, ranks), named=False)
         findings += dict.fromkeys(chain.from_iterable(ranks.allgather(proof.findings)))
-        if given is not None and not proof.findings:
-            findings += _unlike(proof, given, count)
-    number = listed(wanted)
+        if ordered is not None and not proof.findings:
+            findings += _differing_maps(proof, ordered, count)
+    number = listed(splits)
     if findings:
         return CheckResult(findings, f"{path}: {len(findings)} findings: the parts are wrong")
     against = "" if mesh is None else f" and fits {mesh.path}"
     return CheckResult([], f"{path}: right{against} ({number} parts){note}")
 
 
-def _wanted(path: Path, parts: int | None, *, alone: bool) -> list[int]:
+def _splits_to_prove(path: Path, parts: int | None, *, alone: bool) -> list[int]:
     if not alone:
         raise MeshprepError("a mesh is compared by one process: leave mpiexec or --mesh out")
     return kept(path) if parts is None else [parts]
@@ -77,20 +79,20 @@ def proof_of_split(path: Path, count: int, ranks: Ranks) -> PartsProof:
     table, own = parts_table(path, count), own_parts(ranks, count)
     proof = PartsProof(table.description["sets"], count, own)
 
-    def looked_at(parts: range) -> tuple[PartBatch, list[str]]:
+    def read_and_check(parts: range) -> tuple[PartBatch, list[str]]:
         batch = read_batch(path, table, parts)
         return batch, loop_findings(batch) if parts.start in own else []
 
     shares = range(own.start), own, range(own.stop, count)
     some = [parts for share in shares for parts in table.batches(share)]
-    for batch, of_loops in in_turn(looked_at, some):
+    for batch, of_loops in in_turn(read_and_check, some):
         proof.add(batch, of_loops)
     proof.finish(at_once)
     return proof
 
 
-def _unlike(proof: PartsProof, mesh: Mesh, parts: int) -> list[str]:
-    """Maps of the parts that are not those of the mesh."""
+def _differing_maps(proof: PartsProof, mesh: Mesh, parts: int) -> list[str]:
+    """Findings on maps of the parts that differ from those of the mesh."""
     full, findings = derive(mesh, proof.maps), []
     for name, table in proof.maps.items():
         m = full.map(name)

@@ -20,25 +20,25 @@ PARTIAL = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """Numbers (of the split mesh) of what the parts made here copy and send."""
+    """What this rank's parts copy and send, in numbers of the split mesh."""
 
     rows: PartRows  # the copies of each part, ascending, so that those of one owner stand together
     sent: PartRows  # what each part sends: elements by receiver, ascending
     receiver: NDArray[np.int32]  # (n_sent,): of each entry of ``sent``
     offset: NDArray[np.int64]  # (parts + 1,): the owned range of each part, here and elsewhere
-    held: range  # the parts made here
+    held: range  # the parts of this rank
 
     def sent_by(self, places: range) -> "MessageRows":
-        """What some parts send; ``places`` are their places among those made here."""
-        count, elements = self.sent.some(places)
+        """Messages that parts send; ``places`` index the parts of this rank."""
+        count, elements = self.sent.of_parts(places)
         begin, end = self.sent.offset[[places.start, places.stop]]
         first = self.offset[self.held.start + places.start : self.held.start + places.stop]
         rows = elements - np.repeat(first, count)
         return MessageRows(count, self.receiver[begin:end], rows.astype(np.int32))
 
     def received_by(self, places: range) -> "MessageRows":
-        """What some parts copy, by numbers of the split mesh."""
-        count, rows = self.rows.some(places)
+        """Messages that parts receive, in numbers of the split mesh."""
+        count, rows = self.rows.of_parts(places)
         return MessageRows(count, _owner_of(rows, self.offset), rows)
 
 
@@ -71,21 +71,23 @@ def all_copies(
     numbers: SplitNumbers,
     ranks: Ranks = ALONE,
 ) -> AllCopies:
-    """Find every copy. O(b log b) for ``b`` map entries of boundary and exec elements.
+    """Exec and halo copies of every set. O(b log b) for ``b`` map entries at borders.
 
     ``runs`` are in the final order, ``executed`` has the exec elements as they are called here, and
     ``ranks`` make the other parts.
     """
-    reached = {name: _reached(subject, runs, executed, numbers, name) for name in subject.maps}
+    reached = {name: _foreign_keys(subject, runs, executed, numbers, name) for name in subject.maps}
     elements, copies, halo = {}, {}, {}
     for name in runs:
         elements[name], own = _by_number(executed[name], numbers, name)
-        copies[name] = _copies(own, numbers, name, ranks)
+        copies[name] = _copies_of_keys(own, numbers, name, ranks)
         into = [reached[m.name][0] for m in subject.maps.values() if m.to_set == name]
         beyond = distinct_without(np.concatenate([own[:0], *into]), own)
-        halo[name] = _copies(beyond, numbers, name, ranks)
+        halo[name] = _copies_of_keys(beyond, numbers, name, ranks)
     few = _exchanged_partly(subject, copies, halo, {m: n for m, (_, n) in reached.items()}, ranks)
-    partial = {m: _copies(reached[m][0], numbers, subject.maps[m].to_set, ranks) for m in few}
+    partial = {
+        m: _copies_of_keys(reached[m][0], numbers, subject.maps[m].to_set, ranks) for m in few
+    }
     return AllCopies(elements, copies, halo, partial)
 
 
@@ -94,9 +96,9 @@ def _by_number(
 ) -> tuple[PartRows, NDArray[np.int64]]:
     """Elements of each part in the order of their numbers in the split mesh, and their keys.
 
-    A key counts up the parts made here, and in each the numbers of the set.
+    A key orders by part of this rank, then by number in the set.
     """
-    count, elements = rows.some(range(len(numbers.held)))
+    count, elements = rows.of_parts(range(len(numbers.held)))
     keys = np.repeat(np.arange(count.size), count) * max(1, numbers.sizes[name])
     keys += numbers.number[name][elements]
     order = np.argsort(keys)
@@ -110,7 +112,7 @@ def _exchanged_partly(
     entries: Mapping[str, int],
     ranks: Ranks,
 ) -> list[str]:
-    """The maps whose rows point outside seldom, counted over all ranks."""
+    """Maps that reach few of the copies of their to-set, counted over all ranks."""
     held = {
         name: copies[name].rows.elements.size + halo[name].rows.elements.size for name in copies
     }
@@ -122,30 +124,32 @@ def _exchanged_partly(
     ]
 
 
-def _reached(
+def _foreign_keys(
     subject: SplitSubject,
     runs: Mapping[str, OwnedRuns],
     executed: Mapping[str, PartRows],
     numbers: SplitNumbers,
     name: str,
 ) -> tuple[NDArray[np.int64], int]:
-    """The keys of the foreign points that each part's rows reach; how many entries lead there."""
+    """Keys of the distinct foreign points that each part reaches, and how many entries do."""
     m, own = subject.maps[name], np.arange(len(numbers.held))
     rows, number = runs[m.from_set], numbers.number[m.to_set]
     low, high = (numbers.offset[m.to_set][numbers.held.start + own + i] for i in (0, 1))
     core, count = rows.core[own], np.diff(rows.offset)[own]
     border = rows.elements[ranges(rows.offset[own] + core, count - core)]
     keys = [np.empty(0, np.int64)]
-    for n, some in ((count - core, border), executed[m.from_set].some(range(own.size))):
+    for n, some in ((count - core, border), executed[m.from_set].of_parts(range(own.size))):
         part, at = np.repeat(own, n), number[m.table[some]]
         row, column = np.nonzero((at < low[part][:, None]) | (at >= high[part][:, None]))
         keys.append(part[row] * max(1, numbers.sizes[m.to_set]) + at[row, column])
-    found = np.concatenate(keys)
-    return distinct(found), found.size
+    foreign = np.concatenate(keys)
+    return distinct(foreign), foreign.size
 
 
-def _copies(keys: NDArray[np.int64], numbers: SplitNumbers, name: str, ranks: Ranks) -> Copies:
-    """What the parts made here copy, by ascending keys, and what all parts copy of these."""
+def _copies_of_keys(
+    keys: NDArray[np.int64], numbers: SplitNumbers, name: str, ranks: Ranks
+) -> Copies:
+    """Copies of this rank's parts from ascending keys, and what all parts copy of them."""
     held, offset = numbers.held, numbers.offset[name]
     place, elements = np.divmod(keys, max(1, numbers.sizes[name]))
     rows = PartRows(offsets(place, len(held)), elements)

@@ -29,9 +29,9 @@ class OwnedRuns:
     def of(self, part: int) -> NDArray[np.int32]:
         return self.elements[self.offset[part] : self.offset[part + 1]]
 
-    def some(self, parts: range) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Of some parts the number of elements of each, and these."""
-        return some_rows(self.offset, self.elements, parts)
+    def of_parts(self, parts: range) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Element count of each part, and the elements, concatenated."""
+        return rows_of_parts(self.offset, self.elements, parts)
 
     @property
     def number(self) -> NDArray[np.int32]:
@@ -48,33 +48,33 @@ class PartRows:
     offset: NDArray[np.int64]
     elements: NDArray[np.integer]
 
-    def some(self, parts: range) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
-        """Of some parts the number of elements of each, and these."""
-        return some_rows(self.offset, self.elements, parts)
+    def of_parts(self, parts: range) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+        """Element count of each part, and the elements, concatenated."""
+        return rows_of_parts(self.offset, self.elements, parts)
 
 
-def some_rows(
+def rows_of_parts(
     offset: NDArray[np.int64], elements: NDArray[Any], parts: range
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """How many elements each of some parts has, and these."""
+    """Element count of each part, and the elements, concatenated."""
     ends = offset[parts.start : parts.stop + 1]
     return np.diff(ends), elements[ends[0] : ends[-1]]
 
 
 def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, OwnedRuns]:
-    """Every set in its classes, elements in the order of the input in each.
+    """Owned elements of each set by part: core, then boundary, in input order.
 
     An element is boundary where any map takes it to an element of another part. O(map entries).
     """
     boundary = {name: np.zeros(n, np.bool_) for name, n in subject.sizes.items()}
     for m in subject.maps.values():
         mark_foreign(m.table, owners[m.from_set], owners[m.to_set], boundary[m.from_set])
-    found = {}
+    runs = {}
     for name, owner in owners.items():
         elements, count = _sorted_by_class(owner, boundary[name], parts)
         offset = offsets_of(count.sum(axis=1))
-        found[name] = OwnedRuns(elements, offset, count[:, 0])
-    return found
+        runs[name] = OwnedRuns(elements, offset, count[:, 0])
+    return runs
 
 
 def executed_copies(
@@ -83,7 +83,7 @@ def executed_copies(
     written: Mapping[str, Sequence[int]],
     parts: int,
 ) -> dict[str, PartRows]:
-    """The foreign elements that each part executes, as they write what it owns.
+    """Exec copies of each part: foreign elements that write what it owns.
 
     ``written`` names the columns that loops write through whose increments are not sent back.
     """
@@ -95,18 +95,18 @@ def executed_copies(
         part, element = _foreign_pairs(table, owners[m.from_set], owners[m.to_set])
         pairs[m.from_set].append(part * np.int64(subject.sizes[m.from_set]) + element)
     return {
-        name: _rows(distinct(np.concatenate([*keys, _NOTHING])), subject.sizes[name], parts)
+        name: _part_rows(distinct(np.concatenate([*keys, _NOTHING])), subject.sizes[name], parts)
         for name, keys in pairs.items()
     }
 
 
-def _rows(keys: NDArray[np.int64], size: int, parts: int) -> PartRows:
+def _part_rows(keys: NDArray[np.int64], size: int, parts: int) -> PartRows:
     part, element = np.divmod(keys, max(size, 1))
     return PartRows(offsets(part, parts), element.astype(np.int32))
 
 
 def offsets(part: NDArray[np.integer], parts: int) -> NDArray[np.int64]:
-    """Where each part's entries begin, in entries that are sorted by part."""
+    """First entry of each part, and the end, for entries sorted by part."""
     return np.searchsorted(part, np.arange(parts + 1)).astype(np.int64)
 
 
@@ -151,9 +151,9 @@ def _sorted_by_class(
 def _foreign_pairs(
     table: NDArray[np.int32], owner: NDArray[np.int32], owner_of_point: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The owner of each point that is not its element's, and that element; with repeats."""
+    """Pairs (owner of a point, element of another part that reaches it), with repeats."""
 
-    def found(begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def pairs_of_rows(begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         arrays = read_only(table[begin:end]), read_only(owner[begin:end]), owner_of_point
         nothing = np.empty(0, np.int64)
         count = _fill_foreign(*arrays, nothing, nothing)
@@ -161,7 +161,7 @@ def _foreign_pairs(
         _fill_foreign(*arrays, part, element)
         return part, element + begin
 
-    part, element = zip(*each(found, pieces(len(table))), strict=True)
+    part, element = zip(*each(pairs_of_rows, pieces(len(table))), strict=True)
     return np.concatenate(part), np.concatenate(element)
 
 
@@ -173,7 +173,7 @@ def _fill_foreign(
     part: NDArray[np.int64],
     element: NDArray[np.int64],
 ) -> int:
-    """Without room, only counts."""
+    """Fill in the foreign pairs of these rows; only count them if ``part`` is empty."""
     count = 0
     for i in range(table.shape[0]):
         for j in range(table.shape[1]):

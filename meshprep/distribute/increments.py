@@ -45,7 +45,7 @@ def increment_cost(
     Owners below ``parts`` are counted; ``ranks`` count the other parts.
     """
     check_way(loop, way)
-    border = _Border.of(subject, owners, loop, parts)
+    border = _BorderElements.of(subject, owners, loop, parts)
     every = ranks.allgather((*border.executed(), border.sent_back()))
     elements, exec_bytes, reverse_bytes = map(sum, zip(*every, strict=True))
     found = way
@@ -75,8 +75,8 @@ def _only_executed(loop: Loop) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Border:
-    """The elements of a loop that reach another part, and who owns what they reach."""
+class _BorderElements:
+    """Elements of a loop that reach another part, and the owners of what they reach."""
 
     loop: Loop
     rows: NDArray[np.int64]
@@ -86,40 +86,40 @@ class _Border:
     parts: int
 
     @classmethod
-    def of(cls, subject: SplitSubject, owners: Owners, loop: Loop, parts: int) -> "_Border":
-        own = owners[loop.over]
+    def of(cls, subject: SplitSubject, owners: Owners, loop: Loop, parts: int) -> "_BorderElements":
+        owner = owners[loop.over]
         maps = {name: subject.maps[name] for name in loop.maps}
-        crosses = np.zeros(own.size, np.bool_)
+        crosses = np.zeros(owner.size, np.bool_)
         for m in maps.values():
-            mark_foreign(m.table, own, owners[m.to_set], crosses)
+            mark_foreign(m.table, owner, owners[m.to_set], crosses)
         rows = np.flatnonzero(crosses)
         reached = {name: owners[m.to_set][m.table[rows]] for name, m in maps.items()}
-        return cls(loop, rows, own[rows], maps, reached, parts)
+        return cls(loop, rows, owner[rows], maps, reached, parts)
 
     def executed(self) -> tuple[int, int]:
         part, row = self._executing()
         work = sum(_touched(a) * max(1, len(a.index)) for a in self.loop.args if not a.is_global)
-        direct = sum(a.nbytes for a in self.loop.args if _read(a) and a.map is None)
-        own = self._own()
+        direct = sum(a.nbytes for a in self.loop.args if _is_read(a) and a.map is None)
+        counted = self._counted_rows()
         reads = self._read_bytes(
-            np.concatenate([self.owner[own], part]), np.concatenate([own, row])
+            np.concatenate([self.owner[counted], part]), np.concatenate([counted, row])
         )
         return part.size, part.size * (work + direct) + reads
 
     def sent_back(self) -> int:
-        own = self._own()
-        reads = self._read_bytes(self.owner[own], own)
+        counted = self._counted_rows()
+        reads = self._read_bytes(self.owner[counted], counted)
         written = (a for a in self.loop.args if a.conflicts)
         # sent, and added to what is there
-        back = self._copied_bytes(self.owner[own], own, written)
+        back = self._copied_bytes(self.owner[counted], counted, written)
         return reads + 2 * back
 
-    def _own(self) -> NDArray[np.int64]:
-        """The rows of the parts that are counted."""
+    def _counted_rows(self) -> NDArray[np.int64]:
+        """Border elements that a counted part owns."""
         return np.flatnonzero(self.owner < self.parts)
 
     def _executing(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Each part that executes a foreign row, and the row, once."""
+        """Distinct pairs (part, foreign row that it executes)."""
         keys = [np.empty(0, np.int64)]
         for name, columns in self.loop.conflict_columns.items():
             for column in columns:
@@ -130,7 +130,7 @@ class _Border:
         return part, row
 
     def _read_bytes(self, part: NDArray[np.integer], row: NDArray[np.int64]) -> int:
-        return self._copied_bytes(part, row, (a for a in self.loop.args if _read(a)))
+        return self._copied_bytes(part, row, (a for a in self.loop.args if _is_read(a)))
 
     def _copied_bytes(
         self, part: NDArray[np.integer], row: NDArray[np.int64], args: Iterable[Arg]
@@ -145,17 +145,17 @@ class _Border:
                 dats.setdefault(key, {}).setdefault(a.map, set()).update(a.index)
                 size[key] = max(size.get(key, 0), a.nbytes)
         for key, columns in dats.items():
-            found = [np.empty(0, np.int64)]
+            keys = [np.empty(0, np.int64)]
             for name, index in columns.items():
                 for column in sorted(index):
                     points = self.maps[name].table[self.rows[row], column].astype(np.int64)
                     foreign = self.reached[name][row, column] != part
-                    found.append((part.astype(np.int64) << 32 | points)[foreign])
-            total += distinct(np.concatenate(found)).size * size[key]
+                    keys.append((part.astype(np.int64) << 32 | points)[foreign])
+            total += distinct(np.concatenate(keys)).size * size[key]
         return total
 
 
-def _read(arg: Arg) -> bool:
+def _is_read(arg: Arg) -> bool:
     return not arg.is_global and arg.access in (Access.READ, Access.RW)
 
 

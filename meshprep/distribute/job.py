@@ -121,19 +121,19 @@ def run(
         progress = lambda done, total, name: None  # noqa: E731
     split_by, proof = 1 + 2 * len(job.parts), job.options.proof
     total = split_by + 1 + proof
-    notes = of_root(ranks, lambda: _prepared(job, progress))
+    notes = of_root(ranks, lambda: _check_and_compile(job, progress))
     with ExitStack() as files:
-        staged, *more = of_root(ranks, lambda: files.enter_context(_new(job)))
+        staged, *more = of_root(ranks, lambda: files.enter_context(_new_outputs(job)))
         progress(0, total, "reading")
         subject = _subject(job, ranks)
-        notes = [*notes, *agreed(ranks, partial(_sizes, job, subject))]
+        notes = [*notes, *agreed(ranks, partial(_notes_on_small_parts, job, subject))]
         notes += job.how.notes_on(subject, slices=job.slices)
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
         for i, parts in enumerate(job.parts):
             spill = agreed(ranks, partial(_spill, files, staged, parts, job, ranks))
-            tell = _Told(progress, 1 + 2 * i, total, parts)
-            _split(subject, job, spill, tell, ranks)
+            of_split = _SplitProgress(progress, 1 + 2 * i, total, parts)
+            _split(subject, job, spill, of_split, ranks)
             figures[parts] = spill.table.description["figures"]
             sources.append(spill)
         progress(split_by, total, f"writing {job.output.name}")
@@ -150,10 +150,10 @@ def run(
     return SplitJobResult(job.outputs, figures, notes)
 
 
-def _prepared(job: SplitJob, progress: Progress) -> list[str]:
-    """Refuse what can be refused before reading; compile ahead."""
+def _check_and_compile(job: SplitJob, progress: Progress) -> list[str]:
+    """Check the job before anything is read, and compile ahead."""
     kind = kind_of(job.source)
-    _refuse(job, kind == "parts")
+    _check_job(job, kind == "parts")
     source = MeshSource(job.source, job.input_format)
     formats = [source.find_format().name] if kind == "mesh" else []
     refined = job.how.cut == "refined" or (job.slices and job.how.cut is None)
@@ -176,7 +176,7 @@ def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
 
 
 @contextmanager
-def _new(job: SplitJob) -> Iterator[list[Path]]:
+def _new_outputs(job: SplitJob) -> Iterator[list[Path]]:
     """The outputs; a source that is opened several times must have been one file."""
     before = _file_number(job.source)
     adding = kind_of(job.source) == "parts"
@@ -187,7 +187,7 @@ def _new(job: SplitJob) -> Iterator[list[Path]]:
 
 
 def _file_number(path: Path) -> tuple[int, ...] | None:
-    """What changes when another file takes a name, or is written to; None where there is none."""
+    """Device, inode, size and time of a file: they tell whether it was replaced; or None."""
     try:
         found = path.stat()
     except OSError:
@@ -229,8 +229,8 @@ def kind_of(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class _Told:
-    """Progress of one split."""
+class _SplitProgress:
+    """Progress of the split into one number of parts."""
 
     progress: Progress
     done: int
@@ -245,35 +245,39 @@ class _Told:
 
 
 def _split(
-    subject: SplitSubject, job: SplitJob, spill: SpilledParts, tell: _Told, ranks: Ranks
+    subject: SplitSubject,
+    job: SplitJob,
+    spill: SpilledParts,
+    progress: _SplitProgress,
+    ranks: Ranks,
 ) -> None:
-    """One number of parts, each built and put aside."""
-    tell.ordering(0)
+    """Split into one number of parts, and write each part to the spill file."""
+    progress.ordering(0)
     how = split_slices if job.slices else split
-    made = how(subject, tell.parts, job.how, job.options, tell.ordering, ranks)
+    result = how(subject, progress.parts, job.how, job.options, progress.ordering, ranks)
 
-    def made_batch(parts: range) -> tuple[PartBatch, Any]:
-        one = made.builder.batch(parts)
+    def build_batch(parts: range) -> tuple[PartBatch, Any]:
+        one = result.builder.batch(parts)
         return one, batch_figures(one)
 
     def build() -> list[tuple[int, Any]]:
-        found = []
-        some = made.builder.batches(own_parts(ranks, tell.parts))
-        for one, own in in_turn(made_batch, some, tell.building):
-            found.append((one.parts.start, own))
+        figures_by_start = []
+        batches = result.builder.batches(own_parts(ranks, progress.parts))
+        for one, own in in_turn(build_batch, batches, progress.building):
+            figures_by_start.append((one.parts.start, own))
             spill.add(one)
-        return found
+        return figures_by_start
 
     every = chain.from_iterable(ranks.allgather(agreed(ranks, build)))
     figures = split_figures([one for _, one in sorted(every, key=lambda pair: pair[0])])
-    costs = {name: asdict(cost) for name, cost in made.costs.items()}
+    costs = {name: asdict(cost) for name, cost in result.costs.items()}
     cut = job.how.cut_of(subject, slices=job.slices)
     asked = {"cut": cut, "weights": list(job.how.weights)}
     options = job.options.effective()
     spill.finish({**figures, "increments": costs, **asked, "options": options}, ranks.allgather)
 
 
-def _refuse(job: SplitJob, adding: bool) -> None:
+def _check_job(job: SplitJob, adding: bool) -> None:
     if job.slices:
         check_cut(job.how.cut)
         if kind_of(job.source) == "plan":
@@ -287,8 +291,8 @@ def _refuse(job: SplitJob, adding: bool) -> None:
         job.how.shares(parts)
 
 
-def _sizes(job: SplitJob, subject: SplitSubject) -> list[str]:
-    """What to know of small parts; raises MeshprepError for more parts than elements."""
+def _notes_on_small_parts(job: SplitJob, subject: SplitSubject) -> list[str]:
+    """Notes on very small parts; raises MeshprepError for more parts than elements."""
     name, most = subject.leading_set, subject.sizes[subject.leading_set]
     if max(job.parts) > most:
         raise MeshprepError(
@@ -304,7 +308,7 @@ def _sizes(job: SplitJob, subject: SplitSubject) -> list[str]:
 
 
 def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
-    """What the file of parts, where the source is one, holds already."""
+    """Splits of the source, if it is a file of parts, that stay."""
     if kind_of(job.source) != "parts":
         return []
     there = kept(job.source)

@@ -92,7 +92,7 @@ class KwayProcesses:
     """Processes that cut graphs, as many as are asked at once; they end with the context."""
 
     def __init__(self) -> None:
-        self._idle: list[_Started] = []
+        self._idle: list[_KwayProcess] = []
         self._all = ExitStack()
 
     def __enter__(self) -> "KwayProcesses":
@@ -108,7 +108,7 @@ class KwayProcesses:
         try:
             one = self._idle.pop()
         except IndexError:
-            one = self._all.enter_context(_started())
+            one = self._all.enter_context(_start_process())
         vertices = graph.offset.size - 1
         header = np.array([vertices, graph.index.size, shares.size, overfill, seed])
         # one that has ended says why
@@ -125,7 +125,7 @@ class KwayProcesses:
         return np.frombuffer(found, np.int32)
 
 
-class _Started(NamedTuple):
+class _KwayProcess(NamedTuple):
     process: "subprocess.Popen[bytes]"
     given: IO[bytes]
     answers: IO[bytes]
@@ -133,7 +133,7 @@ class _Started(NamedTuple):
 
 
 @contextmanager
-def _started() -> Iterator[_Started]:
+def _start_process() -> Iterator[_KwayProcess]:
     """A process, without what the environment adds to the start of every other one."""
     # modules beside this one have names of Python's own
     command = [sys.executable, "-P", "-S", kway.__file__]
@@ -144,7 +144,7 @@ def _started() -> Iterator[_Started]:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            yield _Started(process, process.stdin, process.stdout, said)
+            yield _KwayProcess(process, process.stdin, process.stdout, said)
         finally:
             process.kill()
             process.communicate()

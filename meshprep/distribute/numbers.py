@@ -11,13 +11,13 @@ from .halos import OwnedRuns
 
 @dataclass(frozen=True, eq=False)
 class SplitNumbers:
-    """The numbers of all elements that there are here, and the parts that are made here."""
+    """Numbers in the split mesh of this rank's elements, and the parts that it makes."""
 
     # By set name: of every element here, in the split mesh.
     number: Mapping[str, NDArray[np.integer]]
     # By set name: part ``p`` owns the numbers from ``offset[p]`` to below ``offset[p + 1]``.
     offset: Mapping[str, NDArray[np.int64]]
-    # The parts that are made here. Owners, runs and rows here call them 0, 1, and so on.
+    # The parts that this rank makes. Owners, runs and rows call them 0, 1, and so on.
     held: range
 
     @property

@@ -18,13 +18,13 @@ from meshprep_runtime.maps import offsets_of, read_only, rows_of_entries
 from ..kernels import Int32s, Int64s, kernel
 from ..kernels.parallel import each, pieces
 from ..mesh.incidence import Csr
-from ..partition.blocks.bisection import bisect
-from ..partition.blocks.geometry import Geometry, rotated
+from ..partition.blocks.anneal.phases import GRIDS
+from ..partition.blocks.bisect.bisection import bisect
+from ..partition.blocks.bisect.geometry import Geometry, rotated
+from ..partition.blocks.grids.start import choose_start
 from ..partition.blocks.partitioner import geometry_of
-from ..partition.blocks.phases import GRIDS
 from ..partition.blocks.search import Search
 from ..partition.blocks.sizes import Sizes
-from ..partition.blocks.start import choose_start
 from ..partition.connectivity import distinct_rows
 from ..partition.problem import check_coordinates
 from ..reorder import METHODS, LocalityProblem, gps
@@ -82,8 +82,8 @@ def part_of_element(
         Parts are empty where their share is 0, or where there are more parts than elements.
     """
     n = graph.n_rows
-    _check(n, table, coordinates)
-    wanted = wanted_sizes(n, parts, weights, shares, tolerance)
+    _check_shapes(n, table, coordinates)
+    wanted = part_sizes(n, parts, weights, shares, tolerance)
     if wanted.part.size <= 1 or wanted.part.size == n:
         return np.resize(wanted.part, n)
     order = _locality(graph, coordinates)
@@ -97,7 +97,7 @@ def part_of_element(
         sizes=sizes, starts=STARTS, lean=True,
     )  # fmt: skip
     del wanted, table, where
-    block = within_caps(graph, _found(search, sizes), sizes)
+    block = within_caps(graph, _search_parts(search, sizes), sizes)
     part = np.empty(n, np.int32)
     part[order] = number_of_part[block]
     return part
@@ -108,8 +108,8 @@ def _geometry(graph: Csr, table: NDArray[np.int32], where: NDArray[np.float64] |
     return geometry_of(read_only(table), ones, where, graph)
 
 
-def _found(search: Search, sizes: Sizes) -> NDArray[np.int32]:
-    """Parts of elements in a locality order; a grid of hexahedra keeps its lines.
+def _search_parts(search: Search, sizes: Sizes) -> NDArray[np.int32]:
+    """Parts found by the search of blocks; a grid of hexahedra keeps its lines.
 
     Quads do not: in the plane, shorter borders across the lines have fewer copies.
     """
@@ -128,7 +128,7 @@ def _bisected(geometry: Geometry, rotation: float, sizes: Sizes) -> NDArray[np.i
     )  # fmt: skip
 
 
-def _check(
+def _check_shapes(
     n: int, table: NDArray[np.int32] | None, coordinates: NDArray[np.float64] | None
 ) -> None:
     if table is not None and (table.ndim != 2 or len(table) != n or table.dtype != np.int32):
@@ -190,46 +190,46 @@ def _facets_as_points(graph: Csr) -> NDArray[np.int32]:
 
 
 def within_caps(graph: Csr, part: NDArray[np.int32], sizes: Sizes) -> NDArray[np.int32]:
-    """Parts that keep their caps: the search leaves few over them, and by few elements.
+    """Parts with elements moved until none is over its cap; the search leaves few that are.
 
     An element goes to the part of most of its neighbours that has room, and where none of these
     has, to one that has. Elements at the border go first. O(n), and the neighbours of all elements
     of the parts that are over their cap.
     """
     size = np.bincount(part, sizes.weight, sizes.cap.size).astype(np.int64)
-    found = part.copy()
+    out = part.copy()
     for source in np.flatnonzero(size > sizes.cap):
         last = int(source)
-        for element in _leaving(graph, found, int(source)):
+        for element in _leaving(graph, out, int(source)):
             if size[source] <= sizes.cap[source]:
                 break
             room = sizes.cap - size - sizes.weight[element]
-            last = _target(graph, found, element, room, last)
+            last = _target_part(graph, out, element, room, last)
             size[source] -= sizes.weight[element]
             size[last] += sizes.weight[element]
-            found[element] = last
-    return found
+            out[element] = last
+    return out
 
 
 def _leaving(graph: Csr, part: NDArray[np.int32], source: int) -> NDArray[np.intp]:
-    """The elements of a part, those with most neighbours elsewhere first, then the last ones."""
+    """Elements of a part by falling number of neighbours elsewhere, of equals the last first."""
     inside = np.flatnonzero(part == source)[::-1]
-    outside = [np.count_nonzero(part[_beside(graph, i)] != source) for i in inside]
+    outside = [np.count_nonzero(part[_neighbours(graph, i)] != source) for i in inside]
     return inside[np.argsort(-np.array(outside), kind="stable")]
 
 
-def _target(
+def _target_part(
     graph: Csr, part: NDArray[np.int32], element: int, room: NDArray[np.int64], last: int
 ) -> int:
-    """Where an element goes; to the same part as the one before it where no neighbour tells."""
-    beside = part[_beside(graph, element)]
+    """The part with room that most neighbours are in, else ``last``, else the emptiest."""
+    beside = part[_neighbours(graph, element)]
     beside = beside[room[beside] >= 0]
     if beside.size:
         return int(np.bincount(beside).argmax())
     return last if room[last] >= 0 else int(room.argmax())
 
 
-def _beside(graph: Csr, element: int) -> NDArray[np.int32]:
+def _neighbours(graph: Csr, element: int) -> NDArray[np.int32]:
     return graph.index[graph.offset[element] : graph.offset[element + 1]]
 
 
@@ -239,17 +239,17 @@ WHOLE = 1 << 30
 LEAST = 0.9
 
 
-class Wanted(NamedTuple):
+class PartSizes(NamedTuple):
     """The parts that get elements, ascending, and the sizes of these."""
 
     part: NDArray[np.int32]
     sizes: Sizes
 
 
-def wanted_sizes(
+def part_sizes(
     n: int, parts: int, weights: ArrayLike | None, shares: ArrayLike | None, tolerance: float
-) -> Wanted:
-    """Sizes of the parts.
+) -> PartSizes:
+    """Caps, floors and shares of the parts.
 
     Weights, shares and tolerance are those of :func:`~.cut.part_of_element`; without weights
     elements weigh 1, without shares parts are equal. A part should not hold less than :data:`LEAST`
@@ -261,22 +261,24 @@ def wanted_sizes(
         raise MeshprepError(f"there are {parts} parts to cut into: ask for at least 1")
     if not 1.0 <= tolerance < math.inf:
         raise MeshprepError(f"tolerance is {tolerance}, must be a number from 1")
-    share = _checked(shares, parts, "shares", "part")
+    share = _checked_weights(shares, parts, "shares", "part")
     if not share.any():
         raise MeshprepError("all shares are 0: one part at least must hold something")
     largest = np.argsort(-share, kind="stable")[:n]
     part = np.sort(largest[share[largest] > 0])
     share = share[part] / share[part].sum()
-    weight = _whole(_checked(weights, n, "weights", "element"))
+    weight = _integer_weights(_checked_weights(weights, n, "weights", "element"))
     target = share * weight.sum(dtype=np.int64)
     heaviest = int(weight.max(initial=1))
     cap = np.maximum(tolerance * target + 1e-6, np.ceil(target - 1e-6) + heaviest - 1)
     bounds = (a.astype(np.int64) for a in (cap, LEAST * target, _scaled(share)))
     sizes = Sizes(weight, *bounds)
-    return Wanted(part.astype(np.int32), sizes)
+    return PartSizes(part.astype(np.int32), sizes)
 
 
-def _checked(values: ArrayLike | None, count: int, name: str, one: str) -> NDArray[np.float64]:
+def _checked_weights(
+    values: ArrayLike | None, count: int, name: str, one: str
+) -> NDArray[np.float64]:
     found = np.ones(count) if values is None else np.asarray(values, np.float64)
     if found.shape != (count,):
         raise MeshprepError(f"{name} have shape {found.shape}: give one for each {one}, {count}")
@@ -287,8 +289,8 @@ def _checked(values: ArrayLike | None, count: int, name: str, one: str) -> NDArr
     return found
 
 
-def _whole(weight: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Weights as whole numbers: as they are where they are whole and not too many."""
+def _integer_weights(weight: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Weights as int32: unchanged if they are whole and small, else scaled."""
     small = weight.sum() < WHOLE and bool((weight == np.rint(weight)).all())
     found = np.maximum(1, weight) if small else _scaled(weight)
     return np.ascontiguousarray(found, np.int32)

@@ -55,7 +55,7 @@ def agreed(ranks: Ranks, work: Callable[[], T], *, named: bool = True) -> T:
         if failed is not None:
             raise failed
         return found
-    said = ranks.allgather(None if failed is None else _said(failed))
+    said = ranks.allgather(None if failed is None else _sendable_error(failed))
     wrong = [(rank, one) for rank, one in enumerate(said) if one is not None]
     if wrong:
         rank, (kind, text) = wrong[0]
@@ -67,7 +67,7 @@ def agreed(ranks: Ranks, work: Callable[[], T], *, named: bool = True) -> T:
     return found
 
 
-def _said(error: Exception) -> tuple[type[Exception], str]:
+def _sendable_error(error: Exception) -> tuple[type[Exception], str]:
     """An error as all ranks can raise it."""
     if isinstance(error, MeshprepError):
         return type(error), str(error)

@@ -19,7 +19,7 @@ from ..mesh import Dat, Mesh, Tag
 from ..mesh.cells import shape_of
 from . import graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
-from .gmsh.info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC
+from .gmsh.layout import ENTITY_DIM, ENTITY_TAG
 from .outputs import check_targets
 from .registry import Format, find
 
@@ -242,7 +242,7 @@ def named(path: Path) -> Iterator[None]:
 
 
 # The last is what meshio makes of the first two.
-_OF_GMSH = (ENTITY_DIM, ENTITY_TAG, PARAMETRIC, "gmsh:dim_tags")
+_OF_GMSH = (ENTITY_DIM, ENTITY_TAG, "gmsh:dim_tags")
 
 
 def notes(mesh: Mesh) -> list[Dat | Tag]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from meshprep_runtime.errors import MeshprepError, printable
 from meshprep_runtime.plan.atomic import together
 
-from ..io.gmsh.info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC
+from ..io.gmsh.layout import ENTITY_DIM, ENTITY_TAG
 from ..io.outputs import check_targets
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh
@@ -25,7 +25,7 @@ HEAD = """\
 # of its maps, the first one that is written through.
 """
 # Values that are about the file, or of which a solver has its own.
-_OWN = ("label", "original_id", ENTITY_DIM, ENTITY_TAG, PARAMETRIC)
+_OWN = ("label", "original_id", ENTITY_DIM, ENTITY_TAG)
 _TYPES = ("f4", "f8", "i4", "i8")
 
 

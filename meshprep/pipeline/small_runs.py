@@ -24,9 +24,9 @@ from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics
-from ..partition.blocks import annealing
-from ..partition.blocks.centroids import middles
-from ..partition.blocks.reconnect import reconnect_groups
+from ..partition.blocks.anneal import annealing
+from ..partition.blocks.anneal.centroids import middles
+from ..partition.blocks.mend.reconnect import reconnect_groups
 from ..partition.repair import repair
 from ..reorder import FOLLOW, propagate
 from ..reorder.by_component import by_component

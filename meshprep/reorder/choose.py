@@ -54,7 +54,7 @@ class LocalityResult:
 
 
 @dataclass(frozen=True, eq=False)
-class _Tried:
+class _EvaluatedOrder:
     """An order, the order of the elements that follows it, and its figures."""
 
     ordering: Ordering
@@ -82,36 +82,38 @@ def locality_order(
         before = figures(problem)
         found, candidates = _best_of(problem, seconds)
     else:
-        before, found = at_once(lambda: figures(problem), lambda: _run(problem, method))
+        before, found = at_once(lambda: figures(problem), lambda: _run_method(problem, method))
         candidates = (found.candidate,)
     by_lines = problem.target == "gpu" and (method == AUTO or METHODS[method].needs_coordinates)
-    return _judged(before, found, candidates, by_lines=by_lines)
+    return _better_or_input(before, found, candidates, by_lines=by_lines)
 
 
-def _run(problem: LocalityProblem, method: str) -> _Tried:
+def _run_method(problem: LocalityProblem, method: str) -> _EvaluatedOrder:
     begun = clock()
     found = ordering_of(METHODS[method].function(problem))
     took = round(clock() - begun, 4)
     rows = following(problem, found.old_to_new)
     after = figures(problem, found.old_to_new, rows)
-    return _Tried(found, rows, OrderCandidate(method, took, after))
+    return _EvaluatedOrder(found, rows, OrderCandidate(method, took, after))
 
 
-def _best_of(problem: LocalityProblem, seconds: float) -> tuple[_Tried, tuple[OrderCandidate, ...]]:
+def _best_of(
+    problem: LocalityProblem, seconds: float
+) -> tuple[_EvaluatedOrder, tuple[OrderCandidate, ...]]:
     """Try one method after the other; the best order, and all candidates with the best first."""
-    worth = partial(_worth, by_lines=problem.target == "gpu")
+    worth = partial(_cost, by_lines=problem.target == "gpu")
     begun = clock()
-    best: _Tried | None = None
+    best: _EvaluatedOrder | None = None
     others: list[OrderCandidate] = []
     for name in TRIED_FIRST[problem.target]:
-        if reason := _unfit(problem, name):
+        if reason := _why_unsuited(problem, name):
             others.append(OrderCandidate(name, note=reason))
         elif best is None:
-            best = _run(problem, name)
+            best = _run_method(problem, name)
         elif clock() - begun > seconds:
             others.append(OrderCandidate(name, note=f"not tried: {seconds:g} seconds were up"))
         else:
-            found = _run(problem, name)
+            found = _run_method(problem, name)
             if worth(found.candidate.figures) < worth(best.candidate.figures):
                 best, found = found, best
             others.append(found.candidate)
@@ -119,8 +121,8 @@ def _best_of(problem: LocalityProblem, seconds: float) -> tuple[_Tried, tuple[Or
     return best, (best.candidate, *others)
 
 
-def _unfit(problem: LocalityProblem, method: str) -> str:
-    """Why a method cannot run on this problem; empty where it can."""
+def _why_unsuited(problem: LocalityProblem, method: str) -> str:
+    """Reason why a method cannot run on this problem; empty if it can."""
     where = problem.coordinates
     if not METHODS[method].needs_coordinates:
         return ""
@@ -131,23 +133,27 @@ def _unfit(problem: LocalityProblem, method: str) -> str:
     return "" if np.isfinite(where).all() else "needs finite coordinates"
 
 
-def _worth(found: Figures | None, *, by_lines: bool) -> tuple[int, int]:
-    """What is wanted small."""
+def _cost(found: Figures | None, *, by_lines: bool) -> tuple[int, int]:
+    """The figure by which orders are compared; smaller is better."""
     assert found is not None
     return (found.lines if by_lines else 0, found.cost)
 
 
-def _judged(
-    before: Figures, found: _Tried, candidates: tuple[OrderCandidate, ...], *, by_lines: bool
+def _better_or_input(
+    before: Figures,
+    found: _EvaluatedOrder,
+    candidates: tuple[OrderCandidate, ...],
+    *,
+    by_lines: bool,
 ) -> LocalityResult:
-    """The first candidate's order where it gains, the input's where not."""
+    """The best candidate's order if it is better than the input's, else the input's."""
     method, after = candidates[0].method, candidates[0].figures
     assert after is not None
     change = ", ".join(
         f"{name} {getattr(before, name):,} -> {getattr(after, name):,}"
         for name in ("bandwidth", "profile", "lines")
     )
-    if _worth(after, by_lines=by_lines) < _worth(before, by_lines=by_lines):
+    if _cost(after, by_lines=by_lines) < _cost(before, by_lines=by_lines):
         reason = f"{method} gains: {change}"
         return LocalityResult(
             method, found.ordering, before, after, True, reason, candidates, found.rows

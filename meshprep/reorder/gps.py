@@ -76,7 +76,7 @@ def _gps(
         if end - begin == 1:
             out[0, begin] = begin
         for t in range(min(tries, end - begin - 1)):
-            start = far[c] if t == 0 else _start(offset, begin, end, t, tries)
+            start = far[c] if t == 0 else _start_vertex(offset, begin, end, t, tries)
             best = _try_start((offset, index), begin, end, start, effort, best, work, out)
         if sweeps > 0:
             sweep((offset, index), out[0][begin:end], begin, sweeps, work[0])
@@ -84,8 +84,8 @@ def _gps(
 
 
 @helper
-def _start(offset: NDArray, begin: int, end: int, t: int, tries: int) -> int:
-    """Where try ``t`` starts: at the lowest degree, as in [GPS76], then evenly spread."""
+def _start_vertex(offset: NDArray, begin: int, end: int, t: int, tries: int) -> int:
+    """Start vertex of try ``t``: the lowest degree, as in [GPS76], then evenly spread."""
     vertices = np.empty(end - begin, np.uint32)
     for i in range(end - begin):
         vertices[i] = begin + i
@@ -121,10 +121,10 @@ def _try_start(
     if both_ends or not v_first:
         for p in range(begin, end):
             other[p] = depth - 1 - level[p]
-        _turn(size)
+        _reverse(size)
         cost = number(graph, u, begin, other, size, trial)
         best = _keep_better(cost, best, order, trial)
-        _turn(size)
+        _reverse(size)
     if both_ends or v_first:
         cost = number(graph, v, begin, level, size, trial)
         best = _keep_better(cost, best, order, trial)
@@ -132,7 +132,7 @@ def _try_start(
 
 
 @helper
-def _turn(values: NDArray) -> None:
+def _reverse(values: NDArray) -> None:
     """Reverse in place."""
     last = values.size - 1
     for i in range(values.size // 2):
@@ -174,13 +174,13 @@ def sweep(graph: tuple, order: NDArray, begin: int, sweeps: int, scratch: NDArra
         limit = 0 if s % 4 < 2 else -1
         for j in range(order.size - 1):
             i = j if s % 2 == 0 else order.size - 2 - j
-            if _change(graph, (order, place, low), i, bandwidth) <= limit:
+            if _profile_change(graph, (order, place, low), i, bandwidth) <= limit:
                 _exchange(graph, (order, place, low), i)
 
 
 @helper
-def _change(graph: tuple, line: tuple, i: int, bandwidth: int) -> int:
-    """What the profile gains or loses when places i and i + 1 are exchanged; 1 when too wide."""
+def _profile_change(graph: tuple, line: tuple, i: int, bandwidth: int) -> int:
+    """Change of the profile if places i and i + 1 are exchanged; 1 if the band widens."""
     (offset, index), (order, place, low) = graph, line
     u, v = order[i], order[i + 1]
     if low[u] < i and i + 1 - low[u] > bandwidth:
@@ -253,11 +253,11 @@ def combine(
     count = _pieces(graph, begin, end, state, queue, bins[begin:])
     bound = bins[begin : begin + count + 1]
     if count == 1:
-        return _settle(queue[bound[0] : bound[1]], level, other, size, prefer_first)
+        return _place_piece(queue[bound[0] : bound[1]], level, other, size, prefer_first)
     moved = 0
     if count > 1:
         for c in _largest_first(bound, end - begin):
-            moved += _settle(queue[bound[c] : bound[c + 1]], level, other, size, prefer_first)
+            moved += _place_piece(queue[bound[c] : bound[c + 1]], level, other, size, prefer_first)
     return moved
 
 
@@ -299,7 +299,7 @@ def _largest_first(bound: NDArray, n: int) -> NDArray:
 
 
 @helper
-def _settle(
+def _place_piece(
     piece: NDArray, level: NDArray, other: NDArray, size: NDArray, prefer_first: bool
 ) -> int:
     """Put one piece on the side where the widest level it touches stays narrower.

@@ -28,7 +28,7 @@ def group_points(table: Int32s, n_to: int, block_offset: Int64s) -> Int32s:
     if offset.size < 1 or offset[0] != 0 or offset[-1] != n or (np.diff(offset) < 0).any():
         raise MeshprepError(f"grouping: the block offsets must rise from 0 to {n}, one a block")
     count = _block_count(table, n_to, offset)
-    return _sorted_by(*_classes(table, offset, count))
+    return _sorted_by(*_block_set_classes(table, offset, count))
 
 
 @kernel
@@ -47,8 +47,10 @@ def _block_count(table: NDArray, n_to: int, block_offset: NDArray) -> NDArray:
 
 
 @kernel
-def _classes(table: NDArray, block_offset: NDArray, count: NDArray) -> tuple[NDArray, NDArray]:
-    """The class of each point, and the ring of classes as :func:`_ring` makes it."""
+def _block_set_classes(
+    table: NDArray, block_offset: NDArray, count: NDArray
+) -> tuple[NDArray, NDArray]:
+    """The class of each point, and the ring of classes as :func:`_class_ring` makes it."""
     n_counts = largest(count) + 1 if count.size else 1
     # unused points, of count 0, make the last class
     kind = np.empty(count.size, np.int32)
@@ -56,7 +58,7 @@ def _classes(table: NDArray, block_offset: NDArray, count: NDArray) -> tuple[NDA
         kind[p] = (n_counts if count[p] == 0 else count[p]) - 1
     # no more classes than points hold one, and those that begin empty
     capacity = n_counts + count.size + 1
-    ring, size = _ring(n_counts, capacity), _sizes(kind, capacity)
+    ring, size = _class_ring(n_counts, capacity), _sizes(kind, capacity)
     free, n_free = np.empty(capacity - n_counts, np.int64), capacity - n_counts
     for i in range(n_free):
         free[i] = capacity - 1 - i
@@ -86,7 +88,7 @@ def _classes(table: NDArray, block_offset: NDArray, count: NDArray) -> tuple[NDA
 
 
 @helper
-def _ring(n: int, capacity: int) -> NDArray:
+def _class_ring(n: int, capacity: int) -> NDArray:
     """Classes 0..n-1 in a ring: row 0 holds the one before, row 1 the one behind.
 
     The ring begins and ends at entry ``capacity``, which is no class.

@@ -63,7 +63,7 @@ def propagate(
     dict of set name to Ordering
         In the order of the mesh's sets.
     """
-    _check(mesh, known)
+    _check_orderings(mesh, known)
     done: Orderings = dict(known)
     keep = partial(_with_parts, mesh) if keep is None else keep
     by_points = partial(_by_points, follow=follow, followed=followed, keep=keep)
@@ -179,7 +179,7 @@ def _side_by_side(parts: Sequence[Ordering], name: str) -> Ordering:
     return Ordering.from_new_to_old(np.concatenate(pieces), name)
 
 
-def _check(mesh: Mesh, known: Mapping[str, Ordering]) -> None:
+def _check_orderings(mesh: Mesh, known: Mapping[str, Ordering]) -> None:
     for name, ordering in known.items():
         if ordering.size != mesh.size(name):
             raise MeshprepError(

@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Int32s, helper, kernel
+from ..kernels.graphs import breadth_first
 from .by_component import by_component
-from .levels import breadth_first, lowest_degree, number
+from .levels import lowest_degree, number
 from .problem import LocalityProblem
 
 # Searches for a deeper start; George and Liu search without end, but find none after a few.

@@ -67,15 +67,15 @@ def _first_priorities(offset: NDArray, begin: int, end: int, priority: NDArray) 
 def _number(graph: tuple, start: int, front: tuple, out: NDArray) -> None:
     """Number one component from ``start``, always the vertex of highest priority next."""
     (offset, index), state, first = graph, front[1], front[2]
-    top = _raise(start, front)
+    top = _raise_priority(start, front)
     for i in range(out.size):
         while first[top] < 0:
             top -= 1
         p = int(first[top])
-        _leave(p, front)
+        _remove_from_queue(p, front)
         if state[p] == PREACTIVE:
             for k in range(offset[p], offset[p + 1]):
-                top = max(top, _raise(index[k], front))
+                top = max(top, _raise_priority(index[k], front))
         state[p] = NUMBERED
         out[i] = p
         for k in range(offset[p], offset[p + 1]):
@@ -83,13 +83,13 @@ def _number(graph: tuple, start: int, front: tuple, out: NDArray) -> None:
             if state[j] != PREACTIVE:
                 continue
             state[j] = ACTIVE
-            top = max(top, _raise(j, front))
+            top = max(top, _raise_priority(j, front))
             for m in range(offset[j], offset[j + 1]):
-                top = max(top, _raise(index[m], front))
+                top = max(top, _raise_priority(index[m], front))
 
 
 @inlined
-def _raise(p: int, front: tuple) -> int:
+def _raise_priority(p: int, front: tuple) -> int:
     """One neighbour less to come: raise the priority of a vertex, which enters the queue if new.
 
     Returns the priority, 0 for a vertex that has its number.
@@ -100,7 +100,7 @@ def _raise(p: int, front: tuple) -> int:
     if state[p] == INACTIVE:
         state[p] = PREACTIVE
     else:
-        _leave(p, front)
+        _remove_from_queue(p, front)
     priority[p] += GROWTH
     other = first[priority[p]]
     behind[p], ahead[p], first[priority[p]] = other, -1, p
@@ -110,7 +110,7 @@ def _raise(p: int, front: tuple) -> int:
 
 
 @inlined
-def _leave(p: int, front: tuple) -> None:
+def _remove_from_queue(p: int, front: tuple) -> None:
     """Take a vertex out of the queue."""
     priority, _, first, behind, ahead = front
     if behind[p] >= 0:

@@ -10,15 +10,15 @@ from numba import get_num_threads, set_num_threads
 
 from meshprep.distribute import owners as own_cut
 from meshprep.distribute import steps
-from meshprep.distribute.owners import _renumbered, part_of_element, wanted_sizes, within_caps
+from meshprep.distribute.owners import _renumbered, part_of_element, part_sizes, within_caps
 from meshprep.distribute.steps import CutProblem, _rows_at, owners_of_leading_set
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
 from meshprep.loops import LoopSpec, simple_request
 from meshprep.mesh.geometry import centroids
 from meshprep.mesh.incidence import Csr, point_graph
-from meshprep.partition.blocks import geometry
-from meshprep.partition.blocks.bisection import point_positions
+from meshprep.partition.blocks.bisect import geometry
+from meshprep.partition.blocks.bisect.bisection import point_positions
 from meshprep.partition.blocks.search import Search
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.pipeline.steps import plan_request_maps
@@ -191,7 +191,7 @@ def test_few_elements_and_many_parts(n, shares, known):
 def test_no_part_is_over_its_cap(data):
     n, parts = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 6))
     weights = data.draw(st.lists(st.integers(1, 5), min_size=n, max_size=n))
-    sizes = wanted_sizes(n, min(parts, n), weights, None, 1.0).sizes
+    sizes = part_sizes(n, min(parts, n), weights, None, 1.0).sizes
     part = np.array(data.draw(st.lists(st.integers(0, sizes.cap.size - 1), min_size=n, max_size=n)))
     found = within_caps(path_graph(n), part.astype(np.int32), sizes)
     before = np.bincount(part, weights, sizes.cap.size)
@@ -261,7 +261,7 @@ def test_the_search_has_the_memory_of_the_graph_and_the_table_it_came_with(monke
 
     monkeypatch.setattr(steps, "point_graph", followed(point_graph))
     monkeypatch.setattr(steps, "_rows_at", followed(_rows_at))
-    monkeypatch.setattr(own_cut, "_found", found)
+    monkeypatch.setattr(own_cut, "_search_parts", found)
     owners_of_leading_set(CutProblem(subject, np.full(2, 0.5)), "annealed")
     assert held == [None, None]
 

@@ -5,7 +5,7 @@ import pytest
 from gmsh_meshes import plate, section
 
 from meshprep.io.gmsh import entities, read, write
-from meshprep.io.gmsh.info import ENTITY_DIM
+from meshprep.io.gmsh.layout import ENTITY_DIM
 from meshprep.mesh.assemble import Block, assemble
 
 

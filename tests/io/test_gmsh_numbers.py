@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from meshprep.io.gmsh.merge2 import merge_copies
 from meshprep.io.gmsh.numbering import (
     distinct,
     distinct_lists,
     distinct_pairs,
     is_range,
     make_lookup,
+    merge_copies,
 )
 from meshprep.io.gmsh.raw import RawCells
 from meshprep.io.text.decimal import parse_double, put_double

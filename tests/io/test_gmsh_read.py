@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
-from gmsh_meshes import MSH2, MSH4, binary2, binary4, groups
+from gmsh_meshes import CORNERS, MSH2, MSH4, binary2, binary4, groups
 
+from meshprep import io
 from meshprep.io.compare import difference
 from meshprep.io.front import left_out
 from meshprep.io.gmsh import FORMAT, read, read4
+from meshprep.io.gmsh.sections import GHOSTS
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -54,7 +56,7 @@ def test_text_behind_a_name_is_named_as_a_loss(load, text, name):
     mesh = load(text.replace(f'"{name}"', f'"{name}" lower_dimensional_block'))
     assert mesh.tag("physical", "line").names == {7: name}
     left = f"'lower_dimensional_block' behind the name '{name}' of a group"
-    assert mesh.extras["unread"] == (left,)
+    assert mesh.extras["unread"][0] == left
     assert f"{left} (not read)" in left_out(mesh, FORMAT)
 
 
@@ -73,7 +75,6 @@ def test_values_of_version_2(load):
     assert (flux.index.tolist(), flux.values.tolist()) == ([0], [[1, 2, 3]])
     assert flux.attrs["gmsh:strings"] == ("scheme",)
     assert flux.attrs["gmsh:integers"] == (0, 77)
-    assert dat(mesh, "corner", "cells") == [[[1], [2], [3]], [[4], [5], [6]]]
 
 
 def test_periodic_of_version_2(load):
@@ -93,9 +94,7 @@ def test_version_4(load):
     assert dat(mesh, "label") == [50, 2, 4, 3, 1]
     assert dat(mesh, "gmsh:entity_dim") == [0, 1, 1, 2, 2]
     assert dat(mesh, "gmsh:entity_tag") == [1, 3, 3, 1, 1]
-    inside = mesh.dat("gmsh:parametric", "nodes")
-    assert inside.index.tolist() == [1, 2, 3, 4]
-    assert inside.values.tolist() == [[0.25, 0, 0], [0.75, 0, 0], [0.5, 0.125, 0], [0, 1, 0]]
+    assert mesh.extras["unread"] == ("parametric coordinates of nodes",)
     assert groups(mesh, "entity", "cells") == [(1,), (2,)]
     assert groups(mesh, "physical", "cells") == [(5,), ()]
     # Gmsh marks groups of the other orientation by a sign.
@@ -129,7 +128,7 @@ def test_version_4_binary(load, monkeypatch, order, size, long):
     assert mesh.cell_map("cells").table.tolist() == [[0, 1, 2], [0, 2, 3]]
     assert dat(mesh, "coordinates") == [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0.125]]
     assert dat(mesh, "label") == [9, 1, 4, 5]
-    assert mesh.dat("gmsh:parametric", "nodes").values.tolist() == [[0.25, 0.5, 0], [1, 2, 0]]
+    assert mesh.extras["unread"] == ("parametric coordinates of nodes",)
     assert groups(mesh, "physical", "cells") == [(5, -6), (5, -6)]
     assert mesh.tag("physical", "cells").names == {5: "plate"}
     assert mesh.lists[0].index.tolist() == [[0, 3]]
@@ -203,11 +202,14 @@ def test_values_with_a_name_that_means_something_else(load):
     assert mesh.dat("gmsh:label", "nodes").attrs["gmsh:name"] == "label"
 
 
-def test_values_at_some_corners(load):
-    text = MSH2.replace("2 3 1 2 3\n4 3 4 5 6", "2 2 1 2\n4 3 4 5 6")
-    found = [d for d in load(text).dats if d.name == "corner"]
-    assert [d.values.shape for d in found] == [(1, 2, 1), (1, 3, 1)]
-    assert [d.index.tolist() for d in found] == [[0], [1]]
+def test_values_at_the_nodes_of_cells_are_a_loss_with_a_name(load, tmp_path):
+    mesh, lost = load(MSH2 + CORNERS), "values 'corner' at the nodes of cells"
+    assert mesh.extras["unread"] == (lost,)
+    for name in ("a.msh", "a.vtu"):
+        with pytest.raises(MeshprepError, match=f"{lost} .not read.*--drop"):
+            io.write(mesh, tmp_path / name)
+    assert f"{lost} (not read)" in io.write(mesh, tmp_path / "b.msh", drop=True)
+    assert "ElementNodeData" not in (tmp_path / "b.msh").read_text()
 
 
 def test_numbers_with_very_many_digits(load):
@@ -216,13 +218,11 @@ def test_numbers_with_very_many_digits(load):
     for last, expected in (("0", 1.0), ("1", 1.0000000000000002)):
         mesh = load(MSH2.replace("30 1 1 0.1", f"30 1 1 {hard}{last}"))
         assert dat(mesh, "coordinates")[2][2] == expected
-    mesh = load(MSH4.replace("1 1 0 0.75", f"1 1 0 {hard}1"))
-    assert mesh.dat("gmsh:parametric", "nodes").values[1, 0] == 1.0000000000000002
-    mesh = load(MSH2.replace("4 3 4 5 6", f"4 3 4 5 {hard}1"))
-    assert dat(mesh, "corner", "cells")[1][2] == [1.0000000000000002]
+    mesh = load(MSH4.replace("1 1 0 0.75", f"1 {hard}1 0 0.75"))
+    assert dat(mesh, "coordinates")[2][1] == 1.0000000000000002
 
 
-def test_ghosts_and_partitions(load):
+def test_partitions_stay_and_ghosts_are_a_loss(load):
     head, tail = MSH4.split("$Nodes", 1)
     parts = (
         "$PartitionedEntities\n3\n1\n77 2\n0 0 2 0\n"
@@ -230,9 +230,10 @@ def test_ghosts_and_partitions(load):
     )
     ghosts = "$GhostElements\n3\n3 3 2 1 2\n2 1 1 3\n12345 1 1 2\n$EndGhostElements\n"
     mesh = load(f"{head}{parts}$Nodes{tail}{ghosts}")
-    assert groups(mesh, "partition", "cells") == [(3, -1, -2), (1, 2, -3)]
+    assert groups(mesh, "partition", "cells") == [(3,), (1, 2)]
+    assert mesh.extras["unread"] == (GHOSTS, "parametric coordinates of nodes")
     table = mesh.extras["gmsh"]["partitioned"]
-    assert (table["count"], table["ghosts"]) == (3, ((77, 2),))
+    assert table["count"] == 3
     assert [e.parent for e in table["entities"]] == [(2, 1), (2, 1)]
 
 
@@ -240,12 +241,9 @@ def test_second_order_stands_in_the_order_of_vtk(load):
     rows = "\n".join(f"{i} {i} 0 0" for i in range(1, 11))
     text = (
         f"$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n10\n{rows}\n$EndNodes\n$Elements\n1\n"
-        '1 11 2 0 1 1 2 3 4 5 6 7 8 9 10\n$EndElements\n$ElementNodeData\n1\n"v"\n0\n3\n0\n1\n1\n'
-        "1 10 0 1 2 3 4 5 6 7 8 9\n$EndElementNodeData\n"
+        "1 11 2 0 1 1 2 3 4 5 6 7 8 9 10\n$EndElements\n"
     )
-    mesh = load(text)
-    assert mesh.cell_map("cells").table.tolist() == [[0, 1, 2, 3, 4, 5, 6, 7, 9, 8]]
-    assert mesh.dat("v", "cells").values.ravel().tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 9, 8]
+    assert load(text).cell_map("cells").table.tolist() == [[0, 1, 2, 3, 4, 5, 6, 7, 9, 8]]
 
 
 def test_sections_of_unknown_names_are_left_out(load):

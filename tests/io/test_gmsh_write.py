@@ -11,7 +11,6 @@ from meshprep import io
 from meshprep.io.compare import difference
 from meshprep.io.gmsh import FORMAT, emit, losses, read, read4, write
 from meshprep.io.gmsh.layout import UNFIT
-from meshprep.io.gmsh.types import node_count
 from meshprep.io.text import writer
 from meshprep.mesh import Dat, Mesh, Tag
 from meshprep.mesh.assemble import Block, GroupTable, assemble
@@ -269,29 +268,6 @@ def test_plane_coordinates_get_a_zero(tmp_path):
 
 
 @every
-@pytest.mark.parametrize(
-    "cell_type", ["tetra10", "hexahedron20", "hexahedron27", "wedge15", "pyramid13", "quad16"]
-)
-def test_values_at_nodes_of_cells_follow_the_order(tmp_path, version, binary, cell_type):
-    n = node_count(cell_type)
-    r = np.random.default_rng(1)
-    block = Block(cell_type, r.permutation(2 * n).reshape(2, n))
-    attrs = {"gmsh:section": "ElementNodeData"}
-    at_nodes = Dat("v", "cells", r.random((2, n, 1)), None, attrs)
-    corners = Dat("w", "cells", r.random((2, 3, 1)), None, attrs)
-    mesh, _ = assemble(r.random((2 * n, 3)), [block], dats=[at_nodes, corners])
-    assert difference(mesh, again(mesh, tmp_path, version=version, binary=binary)) is None
-    if not binary:
-        node = mesh.cell_map("cells").table[0]
-        value = dict(zip((node + 1).tolist(), at_nodes.values[0, :, 0].tolist(), strict=True))
-        cell = section(tmp_path / "again.msh", "Elements")
-        numbers = [int(x) for x in (cell[2][1:] if version == "4.1" else cell[1][5:])]
-        row = section(tmp_path / "again.msh", "ElementNodeData")[8]
-        # Node by node, the value that belongs to it.
-        assert [float(x) for x in row[2:]] == [value[i] for i in numbers]
-
-
-@every
 def test_long_names(tmp_path, version, binary):
     points, triangles, _ = plate(2)
     block = Block("triangle", triangles, tags={"physical": np.arange(8) % 2})
@@ -339,9 +315,10 @@ def test_meshio_reads_files_in_which_some_cells_have_groups(tmp_path, version, b
 
 
 @every
-def test_partitions(tmp_path, version, binary):
+@pytest.mark.parametrize("ghost", [1, -1])
+def test_partitions(tmp_path, version, binary, ghost):
     points, triangles, _ = plate(2)
-    lists = [(1,), (2, 1), (3, -1, -2), (), (-4,)]
+    lists = [(1,), (2, 1), (3, ghost, 2 * ghost), (), (4 * ghost,)]
     offset = np.concatenate([[0], np.cumsum([len(x) for x in lists])])
     flat = np.array([i for x in lists for i in x])
     table = GroupTable(np.arange(8, dtype=np.int32) % 5, offset, flat)
@@ -350,6 +327,9 @@ def test_partitions(tmp_path, version, binary):
     found = again(mesh, tmp_path, version=version, binary=binary)
     assert difference(mesh, found) is None
     assert groups(found, "partition", "cells") == [lists[i % 5] for i in range(8)]
+    # ghosts have no place in MSH 4.1, so that the groups are written as values
+    in_entities = b"$PartitionedEntities" in (tmp_path / "again.msh").read_bytes()
+    assert in_entities == (version == "4.1" and ghost > 0)
 
 
 @every

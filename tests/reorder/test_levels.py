@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.kernels.compiled import from_python
+from meshprep.kernels.graphs import breadth_first
 from meshprep.reorder.gps import combine
-from meshprep.reorder.levels import breadth_first, candidates, components, number, pseudo_diameter
+from meshprep.reorder.levels import candidates, components, number, pseudo_diameter
 
 from .graphs import as_networkx, edges_of, graph, grid, neighbours, slow_envelope
 

@@ -2,6 +2,7 @@
 //
 //     loops PLAN RUN RESULT     runs them and writes what they made
 //     loops PLAN wrong          prints what par_loop says of calls that do not fit the plan
+//     loops PLAN ranges LOOP..  prints the ranges of loops
 #define MESHPREP_PLAN_IMPLEMENTATION
 #ifdef CHECKED
 #include "cuda_checked.hpp"
@@ -12,6 +13,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <functional>
 
@@ -100,19 +102,77 @@ void try_several(Plan& plan, const char* name) {
   for (int call = 0; call < 3; ++call) plan.loop(name).team.note(false, 1.0);
 }
 
-// Floats that are rounded: one thread, which takes the blocks in another order, and several.
-bool same_bits(Plan& plan, State& s) {
-  const auto third = [](auto q1, auto sum2, auto) { sum2[0] += float(q1[0]) / 3; };
-  std::vector<float> found[2];
-  for (auto& sums : found) {
-    std::fill(s.sum_values.begin(), s.sum_values.end(), 0.0f);
-    par_loop<Run::openmp>(plan, "push", third, arg(s.q, map, 0, reading), arg(s.sum, map, 1, inc),
-                          arg(s.worst, meshprep::max));
-    sums = s.sum_values;
-    try_several(plan, "push");
+// Sums and reductions of floats that are rounded, by a function that adds to a component twice,
+// where elements are many enough for one to meet the other sums of its fellows.
+struct Rounded {
+  template <class Q, class W, class S, class T, class L>
+  void operator()(Q q1, Q q2, W w, S s1, S s2, T total, L low) const {
+    for (int k = 0; k < 3; ++k) {
+      const double f = q1[k] * w[0] - q2[k] / 3;
+      if (f > 0) s1[k] += f * w[1] + 0.1;
+      s1[k] += q2[k] / 7;
+      s2[k] -= f * f;
+    }
+    total[0] += q1[0] * w[1] / 3;
+    low[0] = q2[1] - w[0] * w[1] < low[0] ? q2[1] - w[0] * w[1] : low[0];
   }
-  const std::vector<Long>& order = plan.loop("push").alone;
-  return found[0] == found[1] && !std::is_sorted(order.begin(), order.end());
+};
+
+// The same bits in every form, timed or not, on one thread and on several.
+bool same_bits(Plan& plan, State& s) {
+  std::vector<double> q_values = numbers<double>(3 * s.cells, 37, 101);
+  std::vector<double> w_values = numbers<double>(2 * s.edges, 53, 997);
+  for (double& q : q_values) q = 1 / (1 + q);
+  for (double& w : w_values) w = std::sqrt(w);
+  const Dat<double, 3> q("q", q_values);
+  const Dat<double, 2> w("w", w_values);
+  std::vector<double> first, found;
+  double total_value, low_value;
+  const Global<double> total{"total", &total_value}, low{"low", &low_value};
+  const auto call = [&](auto run) {
+    std::vector<double> sums(std::size_t(3 * s.cells), -0.0);
+    const Dat<double, 3> sum("sum", sums);
+    total_value = 0.5, low_value = 3;
+    par_loop<decltype(run)::value>(
+        plan, "rounded", Rounded(), arg(q, map, 0, reading), arg(q, map, 1, reading),
+        arg(w, reading), arg(sum, map, 0, inc), arg(sum, map, 1, inc), arg(total, inc),
+        arg(low, meshprep::min));
+    found = sums;
+    found.insert(found.end(), {total_value, low_value});
+    if (first.empty()) first = found;
+    return std::memcmp(first.data(), found.data(), found.size() * sizeof(double)) == 0;
+  };
+  const std::integral_constant<Run, Run::sequential> alone;
+  const std::integral_constant<Run, Run::openmp> threads;
+  const Loop& loop = plan.loop("rounded");
+  bool same = true;
+  for (const Form form : {Form::simple, Form::chunk, Form::timed}) {
+    loop.form = form;
+    for (int turn = 0; turn < 20; ++turn) same = call(alone) && same;
+    if (form == Form::timed && !loop.trial.decided()) return false;
+    for (int turn = 0; turn < 3; ++turn) {
+      loop.team = Team();
+      try_several(plan, "rounded");
+      same = call(threads) && same;
+    }
+  }
+  return same;
+}
+
+// The ranges of each loop as the headers make them, a line an array; those of the plan are the same.
+void print_ranges(Plan& plan, int count, char** names) {
+  for (int i = 0; i < count; ++i) {
+    const Ranges r = build_ranges(plan, plan.loop(names[i]));
+    const Ranges& read = ranges_of(plan, plan.loop(names[i]));
+    if (std::tie(r.offset, r.order, r.wait_offset, r.waits) !=
+        std::tie(read.offset, read.order, read.wait_offset, read.waits))
+      std::puts("the plan has others");
+    const auto line = [](const auto& values) {
+      for (const Long value : values) std::printf("%lld ", static_cast<long long>(value));
+      std::puts("");
+    };
+    line(r.offset), line(r.order), line(r.wait_offset), line(r.waits);
+  }
 }
 #endif
 
@@ -170,17 +230,24 @@ void wrong(Plan& plan, State& s) {
 
 }  // namespace
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
   try {
     Plan plan(argv[1]);
-    State s(plan);
     const std::string run = argv[2];
+#ifndef CHECKED
+    if (run == "ranges") return print_ranges(plan, argc - 3, argv + 3), 0;
+#endif
+    (void)argc;
+    State s(plan);
     if (run == "wrong") return wrong(plan, s), 0;
 #ifdef CHECKED
     if (run == "hierarchical") run_all<Run::hierarchical>(plan, s);
     if (run == "atomics") run_all<Run::atomics>(plan, s);
 #else
-    if (run == "sequential") run_all<Run::sequential>(plan, s);
+    if (run == "simple" || run == "chunk")
+      for (const char* name : {"mix", "push", "largest"})
+        plan.loop(name).form = run == "chunk" ? Form::chunk : Form::simple;
+    if (run == "sequential" || run == "simple" || run == "chunk") run_all<Run::sequential>(plan, s);
     if (run == "one thread") run_all<Run::openmp>(plan, s);
     if (run == "same bits") return same_bits(plan, s) ? 0 : 1;
     for (const char* name : {"mix", "push", "largest"}) try_several(plan, name);

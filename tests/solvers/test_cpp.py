@@ -13,6 +13,7 @@ from airfoil import prepared_airfoil
 from meshprep import LoopRequest, Options, prepare, read_requests
 from meshprep.io.generate import generate
 from meshprep.topology import derive
+from meshprep_runtime.plan.ranges import ranges_for
 
 ROOT = Path(__file__).parents[2]
 HERE, EXAMPLE = Path(__file__).parent, ROOT / "examples" / "cpp"
@@ -134,6 +135,15 @@ def on_host(compile_program, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def fast_on_host(compile_program, tmp_path_factory):
+    """As solvers are compiled: where products and sums are contracted if the compiler likes."""
+    program = tmp_path_factory.mktemp("fast") / "loops"
+    flags = ["-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"]
+    assert compile_program("g++", [*HOST, *flags], HERE / "loops.cpp", program) == ""
+    return program
+
+
+@pytest.fixture(scope="module")
 def under_checks(compile_program, tmp_path_factory):
     program = tmp_path_factory.mktemp("checked") / "loops"
     assert compile_program("g++", CHECKED, HERE / "loops.cpp", program) == ""
@@ -181,7 +191,7 @@ def expected(plan):
     return np.concatenate([res.ravel(), seen, sums, top, ends])
 
 
-ON_HOST = ("sequential", "openmp", "one thread")
+ON_HOST = ("sequential", "simple", "chunk", "openmp", "one thread")
 
 
 @pytest.mark.parametrize("how", [*ON_HOST, "hierarchical", "atomics"])
@@ -192,8 +202,63 @@ def test_the_sums_of_numpy(how, plan, request, tmp_path):
     np.testing.assert_array_equal(np.fromfile(tmp_path / "result", np.int64), expected(made))
 
 
-def test_one_thread_and_several_give_the_same_bits(on_host, plan):
-    assert run(on_host, plan[1], "same bits") == (0, "", "")
+ROUNDED = """\
+[loop.rounded]
+over = "edges"
+args = [
+  { dat = "q",    map = "edges->cells", dim = 3, access = "read" },
+  { dat = "w",    dim = 2, access = "read" },
+  { dat = "sum",  map = "edges->cells", dim = 3, access = "inc" },
+  { global = "total", access = "inc" },
+  { global = "low",   access = "min" },
+]
+
+[loop.corners]
+over = "edges"
+args = [
+  { dat = "c", map = "edges->cells", access = "inc" },
+  { dat = "n", map = "edges->nodes", index = [1], access = "inc" },
+]
+
+[loop.apart]
+over = "cells"
+args = [
+  { dat = "n", map = "cells->nodes", access = "read" },
+  { dat = "c", access = "write" },
+]
+"""
+
+
+@pytest.fixture(scope="module", params=["ranges", "lists", "shuffled"])
+def large_plan(tmp_path_factory, request):
+    """A plan of several ranges, and its file."""
+    folder = tmp_path_factory.mktemp("large")
+    (folder / "loops.toml").write_text(ROUNDED)
+    maps = ["edges->cells", "edges->nodes"]
+    mesh = derive(generate("delaunay2d", cells=20_000, seed=2), maps)
+    lists = request.param == "lists"
+    method = "none" if request.param == "shuffled" else "gps"
+    options = Options(block_size=96, partition="blocks" if lists else None, method=method)
+    made = prepare(mesh, read_requests(folder / "loops.toml"), options, keep_order=lists).plan
+    assert (made["rounded"].variant().elements is not None) == lists
+    made.save(folder / "large.plan.h5")
+    return made, folder / "large.plan.h5"
+
+
+def test_forms_and_threads_give_the_same_bits(on_host, fast_on_host, large_plan):
+    assert run(on_host, large_plan[1], "same bits") == (0, "", "")
+    assert run(fast_on_host, large_plan[1], "same bits") == (0, "", "")
+
+
+def test_ranges_are_those_of_python(on_host, large_plan):
+    made, path = large_plan
+    code, said, _ = run(on_host, path, "ranges", *made.loops)
+    wanted = [ranges_for(loop) for loop in made.loops.values()]
+    assert wanted[0].order.size > 1
+    assert "others" not in said
+    lines = [[int(n) for n in line.split()] for line in said.splitlines()]
+    arrays = [a for r in wanted for a in (r.offset, r.order, r.wait_offset, r.waits)]
+    assert (code, lines) == (0, [a.tolist() for a in arrays])
 
 
 def test_colours_that_are_wrong_are_a_race(under_checks, plan, tmp_path):

@@ -59,11 +59,11 @@ def _enter(table: Int32s, part: Int32s, at: PointParts) -> None:
     for i in range(table.shape[0]):
         for j in range(table.shape[1]):
             if table[i, j] >= 0:
-                _add(at, table[i, j], part[i])
+                _add_element(at, table[i, j], part[i])
 
 
 @inlined
-def _add(at: PointParts, p: int, part: int) -> None:
+def _add_element(at: PointParts, p: int, part: int) -> None:
     first = at.offset[p]
     for k in range(first, first + at.used[p]):
         if at.part[k] == part:
@@ -75,7 +75,7 @@ def _add(at: PointParts, p: int, part: int) -> None:
 
 
 @inlined
-def _take(at: PointParts, p: int, part: int) -> None:
+def _remove_element(at: PointParts, p: int, part: int) -> None:
     first, last = at.offset[p], at.offset[p] + at.used[p] - 1
     for k in range(first, last + 1):
         if at.part[k] == part:
@@ -100,7 +100,7 @@ def at_borders(table: Int32s, own: int, nodes: int, used: Int32s) -> Int32s:
 
 
 @inlined
-def _drawn(element: int, turn: int) -> np.uint64:
+def _splitmix64(element: int, turn: int) -> np.uint64:
     """A number for each element and turn (splitmix64), different for different elements."""
     z = np.uint64(element) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(turn) * np.uint64(
         0xD1B54A32D192ED03
@@ -121,7 +121,7 @@ def propose(
     turn: int,
     proposal: tuple[UInt64s, Int32s],
 ) -> Int32s:
-    """The elements among some that would move, with a key each, and where to.
+    """Proposed moves of these elements: element, key and target part.
 
     An element in :data:`ASKED` is asked. It takes the part that has most of its points, unless
     that is full, and moves where that costs less than one of the ``allowed`` numbers, which is
@@ -131,7 +131,7 @@ def propose(
     out, n = np.empty(some.size, np.int32), 0
     near, there = np.empty(MOST_PARTS, np.int32), np.empty(MOST_PARTS, np.int64)
     for i in some:
-        drawn = _drawn(ids[i], turn)
+        drawn = _splitmix64(ids[i], turn)
         if drawn % np.uint64(ASKED) != np.uint64(0):
             continue
         limit = allowed[np.int64((drawn // np.uint64(ASKED)) % np.uint64(DRAWS))]
@@ -155,7 +155,7 @@ def propose(
 
 @inlined
 def _least_loss(table: Int32s, i: int, at: PointParts, prices: Prices) -> int:
-    """What an element loses where a part takes it that has all its points at borders."""
+    """Lower bound of the loss of a move: the target has all points at borders."""
     loss = 0
     for j in range(table.shape[1]):
         p = table[i, j]
@@ -209,7 +209,7 @@ def _around(
 
 @kernel
 def winners(some: Int32s, others: Int32s, table: Int32s, key: UInt64s, best: UInt64s) -> Int32s:
-    """Those of some that have the highest key at all their points; ``best`` is 0 and stays so."""
+    """Candidates whose key is maximal at each of their points; ``best`` is 0 and stays so."""
     for group in (some, others):
         for i in group:
             for j in range(table.shape[1]):
@@ -238,6 +238,6 @@ def move(some: Int32s, target: Int32s, part: Int32s, table: Int32s, at: PointPar
     for i in some:
         for j in range(table.shape[1]):
             if table[i, j] >= 0:
-                _take(at, table[i, j], part[i])
-                _add(at, table[i, j], target[i])
+                _remove_element(at, table[i, j], part[i])
+                _add_element(at, table[i, j], target[i])
         part[i] = target[i]

@@ -94,35 +94,35 @@ def _fill_rows(pairs: NDArray[np.int32], first: int, out: NDArray[np.int32]) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class CaredElements:
-    """Elements here, in numbers of their own: those decided here, then copies of others."""
+class BorderElements:
+    """Local elements: owned first, then ghosts."""
 
-    ids: NDArray[np.int64]  # (n,): numbers of the mesh; the first ``own`` are decided here
+    ids: NDArray[np.int64]  # (n,): numbers of the mesh; the first ``n_owned`` are owned
     part: NDArray[np.int32]  # (n,): changes as elements move
-    table: NDArray[np.int32]  # (n, k): points that some element decided here has; -1 for others
-    own: int
+    table: NDArray[np.int32]  # (n, k): points of owned elements; -1 for others
+    n_owned: int
     # Points here; those below ``nodes`` are nodes.
     points: int
     nodes: int
     ranks: Ranks
-    # Elements decided here, of which each rank has copies.
+    # Owned elements that each rank has as ghosts.
     sent: Sequence[NDArray[np.integer]] = field(default_factory=list)
     # (ranks + 1,): copies of elements of rank ``r`` stand from ``received[r]`` to below
     # ``received[r + 1]``.
     received: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def update(self, values: NDArray[Any]) -> None:
-        """Bring the values of elements that other ranks decide up to date."""
+        """Update the values of ghosts from their owners."""
         if self.ranks.size > 1:
             came = self.ranks.alltoall([values[some] for some in self.sent])
             for (low, high), rows in zip(pairwise(self.received), came, strict=True):
                 values[low:high] = rows
 
 
-def cared_elements(
+def border_elements(
     points: PointTable, part: NDArray[np.int32], own: range, parts: int, ranks: Ranks
-) -> CaredElements:
-    """Bring elements from their homes to the ranks that decide of their parts.
+) -> BorderElements:
+    """Elements sent from their home ranks to the ranks that own their parts.
 
     ``points``, the parts ``part`` and the numbers ``own`` are of the elements at home here. O(n /
     ranks log n).
@@ -142,8 +142,8 @@ def cared_elements(
     ids, here, table = ids[order], here[order], table[order]
     number = np.full(places.points.size, -1, np.int32)
     _number_by_use(table.reshape(-1), nodes, number)
-    mine = CaredElements(ids, here, table, ids.size, number.size, nodes, ranks)
-    return mine if ranks.size == 1 else _with_copies(mine, places, number, points.size)
+    owned = BorderElements(ids, here, table, ids.size, number.size, nodes, ranks)
+    return owned if ranks.size == 1 else _with_copies(owned, places, number, points.size)
 
 
 @kernel
@@ -184,29 +184,31 @@ def _number_by_use(table: Int32s, nodes: int, number: Int32s) -> None:
         table[i] = number[p]
 
 
-def _with_copies(mine: CaredElements, places: Places, number: Int32s, size: int) -> CaredElements:
-    """The same with the elements of other ranks that share points with those decided here.
+def _with_copies(
+    owned: BorderElements, places: Places, number: Int32s, size: int
+) -> BorderElements:
+    """The same with ghosts: elements of other ranks that share points with owned ones.
 
     ``places`` are those of the points of the mesh, which has ``size``; ``number`` is what the
     points at these places are called here.
     """
-    ranks, sent = mine.ranks, []
+    ranks, sent = owned.ranks, []
     for shared in _shared_points(places.points, Homes(size, ranks)):
-        marked = np.zeros(mine.points + 1, np.bool_)
+        marked = np.zeros(owned.points + 1, np.bool_)
         marked[number[places.of(shared)]] = True
-        sent.append(np.flatnonzero(marked[mine.table].any(axis=1)))
+        sent.append(np.flatnonzero(marked[owned.table].any(axis=1)))
     # the last one stands for none
     number = np.append(number, np.int32(-1))
     outside = np.full(number.size, -1, places.points.dtype)
     outside[number[:-1]] = places.points
-    ids, part = (exchanged(ranks, [of[one] for one in sent]) for of in (mine.ids, mine.part))
-    tables = exchanged(ranks, [outside[mine.table[one]] for one in sent])
-    received = mine.own + offsets_of([len(one) for one in ids])
-    return CaredElements(
-        np.concatenate([mine.ids, *ids]),
-        np.concatenate([mine.part, *part]),
-        np.concatenate([mine.table, *(number[places.known(one)] for one in tables)]),
-        mine.own, mine.points, mine.nodes, ranks, sent, received.astype(np.int64),
+    ids, part = (exchanged(ranks, [of[one] for one in sent]) for of in (owned.ids, owned.part))
+    tables = exchanged(ranks, [outside[owned.table[one]] for one in sent])
+    received = owned.n_owned + offsets_of([len(one) for one in ids])
+    return BorderElements(
+        np.concatenate([owned.ids, *ids]),
+        np.concatenate([owned.part, *part]),
+        np.concatenate([owned.table, *(number[places.known(one)] for one in tables)]),
+        owned.n_owned, owned.points, owned.nodes, ranks, sent, received.astype(np.int64),
     )  # fmt: skip
 
 
@@ -258,25 +260,32 @@ def refined(
     n = subject.sizes[subject.leading_set]
     homes = Homes(n, ranks)
     points = points_of_elements(subject, ranks)
-    cared = cared_elements(points, part, homes.own, shares.size, ranks)
-    prices = Prices(cared.nodes, NODE, OTHER if points.nodes else ONLY)
+    local = border_elements(points, part, homes.own, shares.size, ranks)
+    prices = Prices(local.nodes, NODE, OTHER if points.nodes else ONLY)
     del points
-    _anneal(cared, prices, _Sizes.of(cared, shares, n))
+    _anneal(local, prices, _Sizes.of(local, shares, n))
     out = np.empty_like(part)
-    homes.put(out, cared.ids[: cared.own], cared.part[: cared.own])
+    homes.put(
+        out,
+        local.ids[: local.n_owned],
+        local.part[: local.n_owned],
+    )
     return out
 
 
-def _anneal(cared: CaredElements, prices: Prices, sizes: "_Sizes") -> None:
+def _anneal(local: BorderElements, prices: Prices, sizes: "_Sizes") -> None:
     """Move elements of borders, turn after turn."""
-    at = parts_at_points(cared.table, cared.part, cared.points)
-    n = cared.ids.size
+    at = parts_at_points(local.table, local.part, local.points)
+    n = local.ids.size
     key, target = np.zeros(n, np.uint64), np.empty(n, np.int32)
-    best, border = np.zeros(cared.points, np.uint64), np.empty(0, np.int32)
-    elements, copies = (cared.ids, cared.part, cared.table), np.arange(cared.own, n, dtype=np.int32)
+    best, border = np.zeros(local.points, np.uint64), np.empty(0, np.int32)
+    elements, copies = (
+        (local.ids, local.part, local.table),
+        np.arange(local.n_owned, n, dtype=np.int32),
+    )
     for turn in range(TURNS):
         if turn % FRESH == 0:
-            border = at_borders(cared.table, cared.own, cared.nodes, at.used)
+            border = at_borders(local.table, local.n_owned, local.nodes, at.used)
         allowed, full = _allowed(turn), sizes.full
         wishes = np.concatenate(
             each(
@@ -287,17 +296,17 @@ def _anneal(cared: CaredElements, prices: Prices, sizes: "_Sizes") -> None:
                 ],
             )
         )
-        cared.update(key)
-        others = copies[key[cared.own :] != 0]
-        chosen = winners(wishes, others, cared.table, key, best)
+        local.update(key)
+        others = copies[key[local.n_owned :] != 0]
+        chosen = winners(wishes, others, local.table, key, best)
         key[wishes] = 0
-        chosen = sizes.admitted(chosen, cared, target, turn)
-        before = cared.part[cared.own :].copy()
-        move(chosen, target, cared.part, cared.table, at)
-        after = cared.part.copy() if copies.size else cared.part
-        cared.update(after)
-        moved = copies[after[cared.own :] != before]
-        move(moved, after, cared.part, cared.table, at)
+        chosen = sizes.admitted(chosen, local, target, turn)
+        before = local.part[local.n_owned :].copy()
+        move(chosen, target, local.part, local.table, at)
+        after = local.part.copy() if copies.size else local.part
+        local.update(after)
+        moved = copies[after[local.n_owned :] != before]
+        move(moved, after, local.part, local.table, at)
 
 
 def _allowed(turn: int) -> Int64s:
@@ -318,44 +327,49 @@ class _Sizes:
     ranks: Ranks
 
     @classmethod
-    def of(cls, cared: CaredElements, shares: NDArray[np.float64], n: int) -> "_Sizes":
-        count = np.bincount(cared.part[: cared.own], minlength=shares.size)
+    def of(cls, local: BorderElements, shares: NDArray[np.float64], n: int) -> "_Sizes":
+        count = np.bincount(local.part[: local.n_owned], minlength=shares.size)
         wanted = shares * n
         most = np.maximum(np.floor(MOST * wanted + 1e-6), np.ceil(wanted - 1e-6)).astype(np.int64)
         least = np.floor(LEAST * wanted).astype(np.int64)
-        return cls(np.sum(cared.ranks.allgather(count), axis=0), most, least, cared.ranks)
+        return cls(
+            np.sum(local.ranks.allgather(count), axis=0),
+            most,
+            least,
+            local.ranks,
+        )
 
     @property
     def full(self) -> NDArray[np.bool_]:
         return self.count >= self.most
 
-    def admitted(self, chosen: Int32s, cared: CaredElements, target: Int32s, turn: int) -> Int32s:
+    def admitted(self, chosen: Int32s, local: BorderElements, target: Int32s, turn: int) -> Int32s:
         """Those of some moves that keep all sizes; they count as made.
 
         Where more elements come or leave than may, about half as many as may are drawn. Where
         these are too many, none is taken.
         """
-        into, out = self._counts(chosen, cared, target)
+        into, out = self._counts(chosen, local, target)
         room, spare = self.most - self.count, self.count - self.least
         if (into > room).any() or (out > spare).any():
-            drawn = _fractions(cared.ids[chosen], turn)
+            drawn = _fractions(local.ids[chosen], turn)
             share = np.minimum(_half(room, into), 1.0), np.minimum(_half(spare, out), 1.0)
-            source = cared.part[chosen]
+            source = local.part[chosen]
             keep = (drawn < share[0][target[chosen]]) & (drawn < share[1][source])
             chosen = chosen[keep]
-            into, out = self._counts(chosen, cared, target)
-            wrong = (into > room)[target[chosen]] | (out > spare)[cared.part[chosen]]
+            into, out = self._counts(chosen, local, target)
+            wrong = (into > room)[target[chosen]] | (out > spare)[local.part[chosen]]
             chosen = chosen[~wrong]
-            into, out = self._counts(chosen, cared, target)
+            into, out = self._counts(chosen, local, target)
         self.count[:] += into - out
         return chosen
 
     def _counts(
-        self, chosen: Int32s, cared: CaredElements, target: Int32s
+        self, chosen: Int32s, local: BorderElements, target: Int32s
     ) -> tuple[Int64s, Int64s]:
         parts = self.count.size
-        mine = np.stack([np.bincount(of[chosen], minlength=parts) for of in (target, cared.part)])
-        into, out = np.sum(self.ranks.allgather(mine), axis=0)
+        owned = np.stack([np.bincount(of[chosen], minlength=parts) for of in (target, local.part)])
+        into, out = np.sum(self.ranks.allgather(owned), axis=0)
         return into, out
 
 

@@ -38,14 +38,14 @@ def leading_owners(
     elif some.size >= n:
         found = np.arange(own.start, own.stop, dtype=np.int32)
     else:
-        found = _found(subject, weights[some], cut, ranks)
+        found = _cut_into_parts(subject, weights[some], cut, ranks)
     return some[found]
 
 
-def _found(
+def _cut_into_parts(
     subject: SplitSubject, weights: NDArray[np.float64], cut: str, ranks: Ranks
 ) -> NDArray[np.int32]:
-    """Several parts, of which there are fewer than elements."""
+    """The cut for at least two parts and fewer than elements."""
     if cut == "refined" and subject.leading_map is not None and subject.leading_runs.size:
         return refined(subject, cut_of_clusters(subject, weights, ranks), weights, ranks)
     where = agreed(ranks, lambda: places(subject, cut))
@@ -85,7 +85,7 @@ def _bisected(
         middle = np.where(last - first > 1, (first + last) // 2, last)
         ends = zip(first, middle, last, strict=True)
         lower = [float(shares[a:m].sum() / shares[a:b].sum()) for a, m, b in ends]
-        region = 2 * region + _beyond(where, region, lower, ranks)
+        region = 2 * region + _in_upper_half(where, region, lower, ranks)
         first, last = (np.stack(pair, axis=1).ravel() for pair in ((first, middle), (middle, last)))
         # a region of one part stays as it is
         kept = last > first
@@ -94,7 +94,7 @@ def _bisected(
     return first[region].astype(np.int32)
 
 
-def _beyond(
+def _in_upper_half(
     where: NDArray[np.float64], region: Numbers, lower: Sequence[float], ranks: Ranks
 ) -> NDArray[np.bool_]:
     """The elements that are not in the lower share of their region along its longest axis."""
@@ -116,7 +116,7 @@ def _beyond(
     first = np.full(cuts.size, np.iinfo(np.uint64).max, np.uint64)
     first[some] = grouped[cuts[some]]
     # so many of the keys that are equal to the first beyond are in the lower share
-    equal = cuts - _place(grouped, (ends[:-1], ends[1:]), first, behind=False)
+    equal = cuts - _insertion_place(grouped, (ends[:-1], ends[1:]), first, behind=False)
     return _not_below(keys, region, first, equal)
 
 
@@ -176,18 +176,20 @@ def _first_of_all(
     high = np.full(ends.size, max(ranks.allgather(keys.max(initial=low.dtype.type(0)))))
     while (low < high).any():
         middle = low + ((high - low) >> one)
-        count = sum(ranks.allgather(_place(keys, segment, middle, behind=True) - segment[0]))
+        count = sum(
+            ranks.allgather(_insertion_place(keys, segment, middle, behind=True) - segment[0])
+        )
         beyond = count > ends
         high = np.where(beyond, middle, high)
         low = np.where(beyond | (low == high), low, middle + one)
-    below = _place(keys, segment, low, behind=False)
-    equal = _place(keys, segment, low, behind=True) - below
+    below = _insertion_place(keys, segment, low, behind=False)
+    equal = _insertion_place(keys, segment, low, behind=True) - below
     every = ranks.allgather((below - segment[0], equal))
     left = ends - sum(b for b, _ in every) - sum(e for _, e in every[: ranks.rank])
     return below + np.clip(left, 0, equal)
 
 
-def _place(
+def _insertion_place(
     keys: NDArray[np.uint64],
     segment: tuple[Numbers, Numbers],
     values: NDArray[np.uint64],

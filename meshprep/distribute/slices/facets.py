@@ -78,7 +78,7 @@ def facet_slice(cells: Sequence[CellSlice], nodes: Homes) -> FacetSlice:
     mine = FacetSlice(ends, first, pair, count, slots, points)
     for chosen, corners in _borders(mine, _shared(points, nodes), nodes.ranks):
         rows = np.column_stack([pair[chosen], count[chosen]]).astype(np.int64)
-        pair[chosen, 1], count[chosen] = _met(rows, corners, nodes.ranks).T
+        pair[chosen, 1], count[chosen] = _second_cells(rows, corners, nodes.ranks).T
     return mine.chosen(count > 0)
 
 
@@ -131,7 +131,9 @@ def _borders(
     # few bits, which are sorted in linear time
     turn = np.empty(border.size, np.uint16)
     for rows in blocks(ranks, border.size):
-        turn[rows] = _drawn(facets.names(border[rows])) // np.uint64(ranks.size) % np.uint64(turns)
+        turn[rows] = (
+            _rank_hash(facets.names(border[rows])) // np.uint64(ranks.size) % np.uint64(turns)
+        )
     ends = np.cumsum(np.bincount(turn, minlength=turns))
     border = border[np.argsort(turn, kind="stable")]
     for chosen in np.split(border, ends[:-1]):
@@ -139,7 +141,7 @@ def _borders(
 
 
 def _hashed(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
-    """A number for each row."""
+    """A 64-bit hash of each row of corners."""
     found = np.zeros(len(corners), np.uint64)
     for column in corners.T:
         found = (found ^ column.astype(np.uint64)) * SPREAD
@@ -147,18 +149,20 @@ def _hashed(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
     return found
 
 
-def _drawn(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
-    """A number below 2^31 for each row."""
+def _rank_hash(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """A hash below 2^31 of each row, which chooses the rank where a facet's cells meet."""
     return _hashed(corners) >> np.uint64(33)
 
 
-def _met(rows: NDArray[np.int64], corners: NDArray[np.int32], ranks: Ranks) -> NDArray[np.int64]:
-    """The second cell of facets and how many they have, of all ranks together.
+def _second_cells(
+    rows: NDArray[np.int64], corners: NDArray[np.int32], ranks: Ranks
+) -> NDArray[np.int64]:
+    """Second cell and cell count of facets whose cells are on several ranks.
 
     Rows are lowest cell, next cell, and number of cells. Only the rank with the lowest cell gets
     them; on the others there are no cells.
     """
-    to = _drawn(corners) % np.uint64(ranks.size)
+    to = _rank_hash(corners) % np.uint64(ranks.size)
     order = np.argsort(to, kind="stable")
     cuts = np.searchsorted(to[order], np.arange(1, ranks.size))
     given = exchanged(ranks, np.split(rows[order], cuts))

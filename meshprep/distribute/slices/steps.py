@@ -43,7 +43,7 @@ def split_slices(
     MeshprepError for a cut that needs the whole mesh, and as :func:`..steps.split`; on every rank.
     O(n / ranks log n), and as much memory.
     """
-    weights = agreed(ranks, lambda: _checked(subject, parts, how, options))
+    weights = agreed(ranks, lambda: _checked_shares(subject, parts, how, options))
     cut = how.cut_of(subject, slices=True)
     local = local_subject(subject, slice_owners(subject, weights, cut, ranks), parts, ranks)
     here, held = local.subject, range(len(local.held))
@@ -66,7 +66,7 @@ def check_cut(cut: str | None) -> None:
         raise MeshprepError(f"cut '{cut}' needs the whole mesh: with --slices, use --cut refined")
 
 
-def _checked(
+def _checked_shares(
     subject: SplitSubject, parts: int, how: SplitOptions, options: Options
 ) -> NDArray[np.float64]:
     """The shares of the parts, where all that is asked for can be done."""
@@ -179,8 +179,8 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
     log n), and as much memory. ``owners`` are those of the elements at home
     here.
     """
-    rows, tables = _rows(subject, owners, parts, ranks)
-    ids = {name: _known(subject, name, rows[name], tables) for name in subject.sizes}
+    rows, tables = _rows_of_rank(subject, owners, parts, ranks)
+    ids = {name: _reached_elements(subject, name, rows[name], tables) for name in subject.sizes}
     places = {name: Places.among(one) for name, one in ids.items()}
     maps = {
         m.name: replace(m, table=_local_table(m, rows, tables.pop(m.name), places))
@@ -189,7 +189,7 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
     del places
     held = own_parts(ranks, parts)
     labels = {name: _labels(subject, owners, name, ids[name], held, ranks) for name in ids}
-    centroids = _places(subject, maps, ids, labels, ranks)
+    centroids = _centroids(subject, maps, ids, labels, ranks)
 
     def here(name: str, values: NDArray[np.integer]) -> NDArray[np.integer]:
         return np.append(Homes(subject.sizes[name], ranks).fetch(values, ids[name]), np.int32(-1))
@@ -213,13 +213,13 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
     return LocalSubject(local, outside, labels, held)
 
 
-def _rows(
+def _rows_of_rank(
     subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks
 ) -> tuple[dict[str, NDArray[np.int32]], dict[str, NDArray[np.int32]]]:
     """The elements of each set that this rank has rows of, and the rows of each map."""
     written, rows, tables = written_by(spec.loop for spec in subject.specs), {}, {}
     for name in subject.sizes:
-        chosen = _wanted(subject, owners, name, written, parts, ranks)
+        chosen = _needed_rows(subject, owners, name, written, parts, ranks)
         first = Homes(subject.sizes[name], ranks).own.start
         rows[name] = joined(exchanged(ranks, [one + np.int32(first) for one in chosen]))
         for m in subject.maps.values():
@@ -228,7 +228,7 @@ def _rows(
     return rows, tables
 
 
-def _wanted(
+def _needed_rows(
     subject: SplitSubject,
     owners: Owners,
     name: str,
@@ -236,7 +236,7 @@ def _wanted(
     parts: int,
     ranks: Ranks,
 ) -> list[NDArray[np.int32]]:
-    """The elements at home here that each rank needs as rows, ascending."""
+    """Elements at home here whose rows each rank needs, ascending."""
     own = holder(ranks, owners[name], parts).astype(np.int32)
     others = [np.empty((0, 2), np.int64)]
     for label, columns in written.items():
@@ -258,7 +258,7 @@ def _wanted(
     return found
 
 
-def _known(
+def _reached_elements(
     subject: SplitSubject,
     name: str,
     rows: NDArray[np.int32],
@@ -297,13 +297,13 @@ def _labels(
     held: range,
     ranks: Ranks,
 ) -> NDArray[np.int32]:
-    """Owners as this rank calls them; the element that is none belongs elsewhere."""
+    """Owners counted from this rank's first part; all other ranks' parts are one more."""
     part = Homes(subject.sizes[name], ranks).fetch(owners[name], ids)
     here = (part >= held.start) & (part < held.stop)
     return np.append(np.where(here, part - held.start, len(held)), len(held)).astype(np.int32)
 
 
-def _places(
+def _centroids(
     subject: SplitSubject,
     maps: Mapping[str, SetMap],
     ids: Mapping[str, NDArray[np.int32]],

@@ -1,6 +1,6 @@
 """From what a file holds to a mesh: numbers become positions, groups become tags."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,9 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, IndexList, Mesh
 from ...mesh.assemble import Block, GroupTable, assemble, set_names
-from .dats import ElementLookup, FileCells, field_values
-from .info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC, PERIODIC
-from .merge2 import merge_copies, one_each
-from .numbering import Lookup, distinct, distinct_lists, is_range
+from .fields import FileCells, field_values
+from .layout import ENTITY_DIM, ENTITY_TAG, PERIODIC
+from .numbering import Lookup, distinct, distinct_lists, is_range, merge_copies, one_each
 from .raw import RawCells, RawElements, RawMesh, RawNodes
 from .scan import MODES, GmshCursor
 from .types import DIMS, NAME_OF, TO_MEMORY
@@ -40,8 +39,6 @@ def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
     notes = _notes(raw)
     try:
         cells = [_cells(c, raw, notes) for c in raw.elements.cells]
-        if raw.ghosts:
-            cells = _add_ghosts(cells, raw)
         names = set_names(c.name for c in cells) if cells else {}
         dats = _node_dats(raw.nodes, notes)
         values, tags = field_values(raw.fields, nodes, cells, names, {d.name for d in dats})
@@ -53,7 +50,7 @@ def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
             dats=[*dats, *values],
             lists=[_periodic(link, nodes) for link in raw.periodic],
             extras={"gmsh": _extras(raw, cells, notes, cursor)}
-            | ({"unread": tuple(cursor.unread)} if cursor.unread else {}),
+            | ({"unread": tuple(dict.fromkeys(cursor.unread))} if cursor.unread else {}),
         )
         return mesh.with_(tags=tags) if tags else mesh
     except MeshprepError as error:
@@ -139,56 +136,13 @@ def _groups(physical: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(i for i in physical if i))
 
 
-def _add_ghosts(cells: list[FileCells], raw: RawMesh) -> list[FileCells]:
-    """Add the partitions where a cell is a ghost, as negative numbers."""
-    where = ElementLookup.of(cells)
-    label = np.array([g[0] for g in raw.ghosts], dtype=np.int64)
-    # Gmsh lists those of the whole mesh, even where it saves a part of the elements.
-    there = np.flatnonzero(where.lookup.find(label) >= 0)
-    cell = where.find(label[there], "$GhostElements")
-    kind = np.searchsorted(where.start, cell, side="right") - 1
-    row = cell - where.start[kind]
-    by_kind: dict[int, dict[int, list[int]]] = {}
-    for g, t, r in zip(there.tolist(), kind.tolist(), row.tolist(), strict=True):
-        _, owner, ghosts = raw.ghosts[g]
-        added = by_kind.setdefault(t, {}).setdefault(r, [owner])
-        added += [-g for g in ghosts]
-    out = list(cells)
-    for t, extra in by_kind.items():
-        out[t] = _with_ghosts(cells[t], extra)
-    return out
-
-
-def _with_ghosts(cells: FileCells, extra: dict[int, list[int]]) -> FileCells:
-    n = len(cells.nodes)
-    tag = cells.tags.get("partition", GroupTable.of([()], np.zeros(n, np.int32)))
-    lists = tag.lists()
-    rows: dict[tuple[int, ...], int] = {}
-    for i, groups in enumerate(lists):
-        rows.setdefault(groups, i)
-    values = tag.values.copy()
-    for row, (owner, *ghosts) in extra.items():
-        base = lists[tag.values[row]]
-        base = base if owner in base or not owner else (owner, *base)
-        wanted = (*base, *dict.fromkeys(ghosts))
-        if wanted not in rows:
-            rows[wanted] = len(lists)
-            lists.append(wanted)
-        values[row] = rows[wanted]
-    return replace(cells, tags={**cells.tags, "partition": GroupTable.of(lists, values)})
-
-
 def _node_dats(nodes: RawNodes, notes: GmshNotes) -> list[Dat]:
-    """Entity and parametric coordinates of the nodes, in MSH 4.1."""
+    """The entity of each node, in MSH 4.1."""
     if nodes.runs is None or notes.bare_nodes:
         return []
     count = nodes.runs[:, 3]
     dim, tag = (np.repeat(nodes.runs[:, j].astype(np.int32), count) for j in (0, 1))
-    out = [Dat(ENTITY_DIM, "nodes", dim), Dat(ENTITY_TAG, "nodes", tag)]
-    if nodes.parametric is not None:
-        index = np.flatnonzero(np.repeat(nodes.runs[:, 2], count)).astype(np.int32)
-        out.append(Dat(PARAMETRIC, "nodes", nodes.parametric[index], index))
-    return out
+    return [Dat(ENTITY_DIM, "nodes", dim), Dat(ENTITY_TAG, "nodes", tag)]
 
 
 def _periodic(link: Any, nodes: Lookup) -> IndexList:

@@ -55,24 +55,22 @@ class GmshWriter(NumberWriter):
             self.mode != ASCII and sys.byteorder == "little" and len(heads) <= 1 + n // LONG_BLOCK
         )
 
-    def nodes4(
-        self, heads: Int64s, start: Int64s, label: Int64s, points: Float64s, parametric: Float64s
-    ) -> None:
+    def nodes4(self, heads: Int64s, start: Int64s, label: Int64s, points: Float64s) -> None:
         """Write blocks of nodes: heads (m, 3) and where each starts (m + 1), see `_nodes4`."""
-        if self._as_wholes(heads, len(label)) and not heads[:, 2].any():
+        if self._as_wholes(heads, len(label)):
             for head, a, b in zip(heads, start, start[1:], strict=False):
                 self.ints(head)
                 self.ints([b - a], size=True)
                 self.file.write(label[a:b].data)
                 self.file.write(points[a:b].data)
             return
-        row = max(INT_ROOM, DOUBLE_ROOM * 6) + 5 * INT_ROOM
+        row = max(INT_ROOM, DOUBLE_ROOM * 3) + 5 * INT_ROOM
         step, out = self.room(2 * len(label), row)
         for i in range(0, 2 * len(label), step):
             stop = min(i + step, 2 * len(label))
             block = int(np.searchsorted(2 * start, i, side="right")) - 1
             items = (i, stop, block)
-            self.put(out, _nodes4(out, self.mode, items, heads, start, label, points, parametric))
+            self.put(out, _nodes4(out, self.mode, items, heads, start, label, points))
 
     def elements4(
         self, heads: Int64s, start: Int64s, label: Int64s, nodes: Int32s, node_label: Int64s
@@ -122,7 +120,6 @@ def _nodes4(
     start: Int64s,
     label: Int64s,
     points: Float64s,
-    parametric: Float64s,
 ) -> int:
     """Items from the first to the last, from this block on: its numbers come before its points."""
     pos, (first, stop, block) = int(np.int64(0)), items
@@ -137,13 +134,8 @@ def _nodes4(
             pos = put_int(out, pos, mode, 8, label[start[block] + local], BREAK)
             continue
         i = start[block] + local - count
-        n_parametric = heads[block, 0] * heads[block, 2]
         for j in range(3):
-            last = j == 2 and n_parametric == 0
-            pos = put_float(out, pos, mode, points[i, j], BREAK if last else BLANK)
-        for j in range(n_parametric):
-            end = BREAK if j == n_parametric - 1 else BLANK
-            pos = put_float(out, pos, mode, parametric[i, j], end)
+            pos = put_float(out, pos, mode, points[i, j], BREAK if j == 2 else BLANK)
     return pos
 
 

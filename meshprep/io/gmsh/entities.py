@@ -18,8 +18,7 @@ from ...kernels import Float64s, Int32s, Int64s, kernel
 from ...kernels.parallel import each, pieces
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
-from .info import source
-from .layout import CellBlock, FileLayout, NodeEntity
+from .layout import CellBlock, FileLayout, NodeEntity, source
 from .numbering import Distinct, constant, distinct, distinct_pairs
 from .raw import Entity
 
@@ -44,8 +43,6 @@ class EntityAssignment:
     entities: dict[tuple[int, int], Entity] = field(default_factory=dict)
     parts: dict[tuple[int, int], Entity] = field(default_factory=dict)
     notes: list[tuple[int, int, int]] = field(default_factory=list)
-    # The entities that Gmsh wants for the ghosts of each partition.
-    ghosts: list[tuple[int, int]] = field(default_factory=list)
     # By set: MSH 2.2: whether cells of one entity have different groups.
     alike: dict[str, bool] = field(default_factory=dict)
 
@@ -71,7 +68,7 @@ class FileContent:
 def keep_entities(layout: FileLayout) -> EntityAssignment:
     """For MSH 2.2: entities as they are; cells without one get one for each list of groups."""
     assignment = EntityAssignment()
-    kinds, place = _kinds(layout, positive=False)
+    kinds, place = _kinds(layout)
     fresh = _fresh({(k.dim, k.old) for k in kinds})
     made: dict[tuple[int, tuple[int, ...]], int] = {}
     number: dict[CellKind, int] = {}
@@ -96,7 +93,7 @@ def split_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
     assignment.entities = {(e.dim, e.tag): e for e in info.get("entities", ())}
     parted = info.get("partitioned") or {}
     assignment.parts = {(e.dim, e.tag): e for e in parted.get("entities", ())}
-    kinds, place = _kinds(layout, positive=True)
+    kinds, place = _kinds(layout)
     taken = {(k.dim, k.old) for k in kinds} | set(assignment.entities) | set(assignment.parts)
     if layout.node_entity is not None:
         pairs, _, _ = distinct_pairs(*layout.node_entity)
@@ -109,16 +106,7 @@ def split_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
             assignment.notes.append((k.dim, number[k], k.old))
     _fill_numbers(assignment, kinds, place, number)
     _list_entities(mesh, layout, assignment, number, fresh)
-    assignment.ghosts = list(parted.get("ghosts", ()))
-    missing = _ghost_partitions(layout) - {p for _, p in assignment.ghosts}
-    top = max(k.dim for k in kinds)
-    assignment.ghosts += [(next(fresh[top]), p) for p in sorted(missing)]
     return assignment
-
-
-def _ghost_partitions(layout: FileLayout) -> set[int]:
-    ids = [t.group_id for t in layout.partition.values()]
-    return {int(-i) for i in np.concatenate([*ids, np.empty(0, np.int64)]) if i < 0}
 
 
 def _fresh(taken: set[tuple[int, int]]) -> list[Iterator[int]]:
@@ -130,18 +118,15 @@ def _fresh(taken: set[tuple[int, int]]) -> list[Iterator[int]]:
     return [unused(dim) for dim in range(4)]
 
 
-def _kinds(layout: FileLayout, *, positive: bool) -> tuple[list[CellKind], dict[str, Int64s]]:
-    """All kinds of cells by first appearance, and the kind of every cell of each set.
-
-    With ``positive``, partitions where a cell is a ghost are left out.
-    """
+def _kinds(layout: FileLayout) -> tuple[list[CellKind], dict[str, Int64s]]:
+    """All kinds of cells by first appearance, and the kind of every cell of each set."""
     kinds: dict[CellKind, int] = {}
     place = {}
     for s in layout.cells:
         dim = shape_of(str(s.cell_type)).dim
         entities, entity = row_lists(layout.entity.get(s.name), s.size)
         groups, group = row_lists(layout.physical.get(s.name), s.size)
-        owners, owner = row_lists(layout.partition.get(s.name), s.size, positive=positive)
+        owners, owner = row_lists(layout.partition.get(s.name), s.size)
         pairs = _joined(group, owner, len(owners))
         both = _joined(entity, pairs.place, pairs.values.size)
         numbers = np.empty(both.values.size, dtype=np.int64)
@@ -160,17 +145,14 @@ def _joined(a: NDArray[np.integer], b: NDArray[np.integer], width: int) -> Disti
     return distinct(a if width == 1 else a * np.int64(width) + b)
 
 
-def row_lists(
-    tag: Tag | None, n: int, *, positive: bool = False
-) -> tuple[list[tuple[int, ...]], Int64s]:
-    """Distinct lists of groups and the place of every cell; only positive ones where asked."""
+def row_lists(tag: Tag | None, n: int) -> tuple[list[tuple[int, ...]], Int64s]:
+    """Distinct lists of groups, and which of them each cell has."""
     if tag is None:
         return [()], constant(0, n)
     found: dict[tuple[int, ...], int] = {}
     number = np.empty(max(tag.group_offset.size - 1, 1), dtype=np.int64)
     for row in range(tag.group_offset.size - 1):
-        groups = tuple(i for i in tag.groups(row) if i > 0 or not positive)
-        number[row] = found.setdefault(groups, len(found))
+        number[row] = found.setdefault(tuple(tag.groups(row)), len(found))
     if len(found) == 1:
         return list(found), constant(0, n)
     return list(found) or [()], number[tag.values]

@@ -1,8 +1,9 @@
 """What a Gmsh file can store of a mesh, and in which section; imports no numba."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,19 +12,41 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, ElementSet, IndexList, Mesh, Tag
 from ...mesh.cells import node_count, shape_of
-from .info import (
-    ATTRIBUTES,
-    ENTITY_DIM,
-    ENTITY_TAG,
-    KEPT_SECTIONS,
-    PARAMETRIC,
-    PERIODIC,
-    PORTABLE_SECTIONS,
-    RESERVED,
-    source,
-    target,
-)
 from .types import NUMBER_OF
+
+VERSIONS = ("2.2", "4.1")
+# Sections that hold no number of a node or element: carried as they are.
+KEPT_SECTIONS = ("Comments", "InterpolationScheme", "Parametrizations")
+# Those of them that are text in every mode and the same in every version.
+PORTABLE_SECTIONS = ("Comments", "InterpolationScheme")
+ENTITY_DIM, ENTITY_TAG = "gmsh:entity_dim", "gmsh:entity_tag"
+PERIODIC = "gmsh:periodic"
+# Names that mean something else on a mesh: values of such a name carry it in this attribute.
+RESERVED = ("label", "coordinates")
+# How the string tag begins that says which dtype and shape values had.
+MARK = "meshprep "
+# The string tag of a section whose values are the groups of its elements.
+GROUPS = "groups"
+NAME, SECTION, STRINGS, REALS, INTEGERS, COPY = (
+    f"gmsh:{what}" for what in ("name", "section", "strings", "reals", "integers", "copy")
+)
+ATTRIBUTES = (NAME, SECTION, STRINGS, REALS, INTEGERS, COPY)
+
+
+def source(mesh: Mesh) -> Mapping[str, Any]:
+    """What the Gmsh reader left in the extras; empty for a mesh from elsewhere."""
+    found = mesh.extras.get("gmsh")
+    return found if isinstance(found, Mapping) else {}
+
+
+def target(mesh: Mesh, version: str | None, binary: bool | None) -> tuple[str, bool]:
+    """Version and mode to write: as asked, else as in the file that the mesh came from."""
+    info = source(mesh)
+    version = str(info.get("version", "4.1")) if version is None else str(version)
+    if version not in VERSIONS:
+        raise MeshprepError(f"MSH version '{version}' is unknown: use {' or '.join(VERSIONS)}")
+    return version, bool(info.get("binary", True)) if binary is None else bool(binary)
+
 
 INT_LIMIT = 2**31 - 1
 NUMBER_LIMIT = 10**18 - 1
@@ -53,7 +76,6 @@ class FileLayout:
     cell_label: dict[str, NDArray[np.int64]]  # by set, (n,)
     # Where the file has a place for them.
     node_entity: NodeEntity | None
-    parametric: Dat | None
     lost: tuple[str, ...]  # what is written nowhere
 
 
@@ -78,10 +100,9 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     placed = [*entity.values(), *partition.values(), *physical.values()]
     tags = tuple(t for t in mesh.tags if not any(t is p for p in placed))
     dats = tuple(d for d in mesh.dats if (d.name, d.set) != ("coordinates", "nodes"))
-    node_entity, parametric = _node_entity(mesh) if version == "4.1" else (None, None)
+    node_entity = _node_entity(mesh) if version == "4.1" else None
     if node_entity is not None:
         dats = tuple(d for d in dats if d.set != "nodes" or d.name not in (ENTITY_DIM, ENTITY_TAG))
-    dats = tuple(d for d in dats if d is not parametric)
     labels = {d.set: d for d in dats if d.name == "label" and d.set in {"nodes", *held}}
     dats = tuple(d for d in dats if not any(d is x for x in labels.values()))
     kept_tags = tuple(t for t in tags if not any(_tag_problems(t, held)))
@@ -101,7 +122,7 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     lost += _section_losses(mesh, version, binary)
     return FileLayout(
         *(cells, physical, entity, partition, name, kept_tags, kept_dats),
-        *(node_label, cell_label, node_entity, parametric, tuple(dict.fromkeys(lost))),
+        *(node_label, cell_label, node_entity, tuple(dict.fromkeys(lost))),
     )
 
 
@@ -156,12 +177,12 @@ def _is_entity(t: Tag) -> bool:
 
 
 def _is_partition(t: Tag, version: str) -> bool:
-    """In MSH 4.1 the partitions of a cell come before those where it is a ghost, each once."""
+    """In MSH 4.1 partitions are positive; in 2.2 a cell is a ghost in negative ones."""
     if not _fits_int(t.group_id) or t.names:
         return False
     rows = [t.groups(r) for r in _several(t)]
-    return version == "2.2" or all(
-        list(g) == sorted(g, key=lambda i: i < 0) and len(set(g)) == len(g) for g in rows
+    return version == "2.2" or (
+        bool((t.group_id > 0).all()) and all(len(set(g)) == len(g) for g in rows)
     )
 
 
@@ -212,28 +233,19 @@ def _attribute_problems(d: Dat) -> list[str]:
     return [f"attribute '{k}' of values '{d.name}'" for k in d.attrs if k not in ATTRIBUTES]
 
 
-def _node_entity(mesh: Mesh) -> tuple[NodeEntity | None, Dat | None]:
-    """Entities of the nodes and parametric coordinates, where the blocks of MSH 4.1 can say so."""
+def _node_entity(mesh: Mesh) -> NodeEntity | None:
+    """Entities of the nodes, where the blocks of MSH 4.1 can say so."""
     found = [mesh.dat(name, "nodes") for name in (ENTITY_DIM, ENTITY_TAG)]
     dim, tag = found
     if dim is None or tag is None:
-        return None, None
+        return None
     for d in (dim, tag):
         if d.index is not None or d.values.ndim != 1 or d.values.dtype.kind not in "iu":
-            return None, None
+            return None
         low, high = (0, 3) if d is dim else (-INT_LIMIT, INT_LIMIT)
         if d.values.size and not (low <= d.values.min() and d.values.max() <= high):
-            return None, None
-    return (dim.values, tag.values), _parametric(mesh, dim.values)
-
-
-def _parametric(mesh: Mesh, dim: NDArray[np.integer]) -> Dat | None:
-    d = mesh.dat(PARAMETRIC, "nodes")
-    if d is None or d.values.shape[1:] != (3,) or d.values.dtype != np.float64:
-        return None
-    rows = dim if d.index is None else dim[d.index]
-    unused = np.arange(3) >= rows[:, None]
-    return None if d.values[unused].any() else d
+            return None
+    return dim.values, tag.values
 
 
 def _labels(

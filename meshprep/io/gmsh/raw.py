@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # What a kernel reports besides a position.
-FINE, NO_NUMBER, UNKNOWN_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, WANTS_ROOM = range(7)
-BAD_TOTAL, BAD_ROW = 7, 8
+FINE, NO_NUMBER, UNKNOWN_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, BAD_TOTAL, BAD_ROW = range(8)
 
 
 @dataclass(frozen=True)
@@ -30,9 +29,8 @@ class RawNodes:
 
     label: NDArray[np.int64]  # (n,)
     points: NDArray[np.float64]  # (n, 3)
-    # (m, 4): dimension and number of the entity, whether parametric, and how many nodes.
+    # (m, 4): dimension and number of the entity, whether parametric in the file, number of nodes.
     runs: NDArray[np.int64] | None = None
-    parametric: NDArray[np.float64] | None = None  # (n, 3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +61,12 @@ class RawElements:
 class RawField:
     """A section of values: header and rows."""
 
-    section: str  # NodeData, ElementData or ElementNodeData
+    section: str  # NodeData or ElementData
     strings: tuple[str, ...]
     reals: tuple[float, ...]
     integers: tuple[int, ...]
     label: NDArray[np.int64]  # (n,)
-    values: NDArray[np.float64]  # (n, c) or flat
-    # (n,): nodes of each row where ``values`` is flat: ElementNodeData.
-    row_nodes: NDArray[np.int64]
+    values: NDArray[np.float64]  # (n, c)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +90,6 @@ class RawMesh:
     nodes: RawNodes | None = None
     elements: RawElements | None = None
     periodic: tuple[RawPeriodic, ...] = ()
-    ghosts: tuple[tuple[int, int, tuple[int, ...]], ...] = ()
     fields: list[RawField] = field(default_factory=list)
     sections: list[tuple[str, bytes]] = field(default_factory=list)
     notes: tuple[tuple[str, ...], ...] = ()

@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...kernels import Float64s, Int64s, UInt8s, kernel
 from ...kernels.parallel import each, pieces
 from ...mesh import Mesh
-from ..text.tokens import ASCII, Mode, next_int, skip_tokens, take_doubles
 from . import read2, read4, sections
 from .build import build
-from .info import KEPT_SECTIONS
+from .layout import KEPT_SECTIONS
 from .numbering import Lookup, make_lookup
 from .raw import RawField, RawMesh, RawNodes
 from .scan import GmshCursor, read_format
@@ -38,11 +36,10 @@ _READERS: dict[str, dict[str, tuple[str, Reader]]] = {
         "Nodes": ("nodes", read4.read_nodes),
         "Elements": ("elements", read4.read_elements),
         "Periodic": ("periodic", sections.read_periodic),
-        "GhostElements": ("ghosts", sections.read_ghosts),
         sections.NOTES_SECTION: ("notes", sections.read_notes),
     },
 }
-_FIELDS = ("NodeData", "ElementData", "ElementNodeData")
+_FIELDS = ("NodeData", "ElementData")
 _REFUSED = {
     "NOD": "MSH 1.0 is not supported: save the file as MSH 4.1 or 2.2",
     "ELM": "MSH 1.0 is not supported: save the file as MSH 4.1 or 2.2",
@@ -99,6 +96,13 @@ def _read_sections(cursor: GmshCursor) -> RawMesh:
                 cursor.nodes = _lookup(raw.nodes, cursor)
         elif name in _FIELDS and cursor.version:
             raw.fields.append(read_field(cursor))
+        elif name == "GhostElements":
+            cursor.unread.append(sections.GHOSTS)
+            cursor.skip_section()
+        elif name == "ElementNodeData":
+            title = (*_strings(cursor), "")[0]
+            cursor.unread.append(f"values '{title}' at the nodes of cells")
+            cursor.skip_section()
         else:
             body = cursor.skip_section()
             raw.sections.append((name, body if name in KEPT_SECTIONS else b""))
@@ -145,9 +149,6 @@ def _lookup(nodes: RawNodes | None, cursor: GmshCursor) -> Lookup:
     return lookup
 
 
-_NONE = np.empty(0, dtype=np.int64)
-
-
 def read_field(cursor: GmshCursor) -> RawField:
     """The body of a section of values. O(bytes)."""
     section = cursor.section
@@ -164,12 +165,9 @@ def read_field(cursor: GmshCursor) -> RawField:
     components, entries = integers[1:3]
     if components < 1 or entries < 0:
         raise cursor.error(f"declares {entries} entries of {components} components: repair it")
-    header = (section, strings, reals, integers)
-    if section == "ElementNodeData":
-        return RawField(*header, *_element_nodes(cursor, entries, components))
     cursor.need(components, 1, 1, "components")
     label, values = cursor.rows(entries, 1, components, what="entries")
-    return RawField(*header, label[:, 0], values, _NONE)
+    return RawField(section, strings, reals, integers, label[:, 0], values)
 
 
 def _few(cursor: GmshCursor, what: str) -> int:
@@ -183,74 +181,3 @@ def _strings(cursor: GmshCursor) -> tuple[str, ...]:
     n = _few(cursor, "string tags")
     cursor.end_line()
     return tuple(quoted(cursor)[0] for _ in range(n))
-
-
-def _element_nodes(cursor: GmshCursor, n: int, components: int) -> tuple[Int64s, Float64s, Int64s]:
-    """Labels, flat values and nodes of each row."""
-    cursor.need(n, 4, 8, "entries")
-    cursor.need(components, 1, 1, "components")
-    rows = np.empty((n, 2), dtype=np.int64)
-    start, mode = cursor.pos, cursor.mode
-    pos, total = _scan_rows(cursor.data, start, mode, components, rows)
-    if pos < 0:
-        raise cursor.no_number(int(pos), "an entry")
-    values = np.empty(total)
-    hard = cursor.hard_list(values.size)
-    pos, found = _fill_rows(cursor.data, start, mode, components, rows, values, hard)
-    if pos < 0:
-        raise cursor.no_number(int(pos), "a value")
-    cursor.settle(values, hard[:found])
-    cursor.pos = int(pos)
-    return rows[:, 0].copy(), values, rows[:, 1].copy()
-
-
-@kernel
-def _scan_rows(
-    data: UInt8s, pos: int, mode: Mode, components: int, rows: Int64s
-) -> tuple[int, int]:
-    """Read label and number of nodes of every row; returns the position and how many values."""
-    total = 0
-    for i in range(len(rows)):
-        rows[i, 0], pos = next_int(data, pos, mode, 4)
-        if pos < 0:
-            return pos, 0
-        start = pos
-        rows[i, 1], pos = next_int(data, pos, mode, 4)
-        if pos < 0:
-            return pos, 0
-        left = (data.size - pos) // components
-        if rows[i, 1] < 0 or rows[i, 1] > left:
-            return -1 - (data.size if rows[i, 1] > left else start), 0
-        n = rows[i, 1] * components
-        total += n
-        if mode == ASCII:
-            pos = skip_tokens(data, pos, n)
-        elif 8 * n > data.size - pos:
-            pos = -1 - data.size
-        else:
-            pos += 8 * n
-        if pos < 0:
-            return pos, 0
-    return pos, total
-
-
-@kernel
-def _fill_rows(
-    data: UInt8s,
-    pos: int,
-    mode: Mode,
-    components: int,
-    rows: Int64s,
-    values: Float64s,
-    hard: Int64s,
-) -> tuple[int, int]:
-    at, found = 0, 0
-    for i in range(len(rows)):
-        _, pos = next_int(data, pos, mode, 4)
-        _, pos = next_int(data, pos, mode, 4)
-        end = at + rows[i, 1] * components
-        pos, found = take_doubles(data, pos, mode, values, at, end, hard, found)
-        if pos < 0:
-            break
-        at = end
-    return pos, found

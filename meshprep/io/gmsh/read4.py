@@ -7,7 +7,16 @@ from numpy.typing import NDArray
 
 from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
 from ...kernels.parallel import each, pieces
-from ..text.tokens import ASCII, BIG, Mode, next_int, skip_blank, take_doubles, take_ints
+from ..text.tokens import (
+    ASCII,
+    BIG,
+    Mode,
+    next_int,
+    skip_blank,
+    skip_doubles,
+    take_doubles,
+    take_ints,
+)
 from .raw import (
     BAD_COUNT,
     BAD_DIM,
@@ -17,7 +26,6 @@ from .raw import (
     FINE,
     NO_NUMBER,
     UNKNOWN_TYPE,
-    WANTS_ROOM,
     RawCells,
     RawElements,
     RawNodes,
@@ -26,8 +34,8 @@ from .scan import SCRATCH, GmshCursor, positions_of_nodes, tables_by_type, take_
 from .types import DIMS, LONG_BLOCK, NODES
 
 _NONE = np.empty(0, dtype=np.int64)
-# Numbers, points and parameters of the nodes, and entries that are to be converted otherwise.
-NodeArrays = tuple[Int64s, Float64s, Float64s, Int64s]
+# Numbers and points of the nodes, and entries that are to be converted otherwise.
+NodeArrays = tuple[Int64s, Float64s, Int64s]
 
 
 def read_nodes(cursor: GmshCursor) -> RawNodes:
@@ -39,26 +47,17 @@ def read_nodes(cursor: GmshCursor) -> RawNodes:
             return long
     runs = np.empty((n_blocks, 4), dtype=np.int64)
     label, points = np.empty(n, dtype=np.int64), np.empty((n, 3))
-    parametric: Float64s = np.empty((0, 3))
-    hard = cursor.hard_list(6 * n)
-    start = cursor.pos
-    while True:
-        code, pos, extra, found = _nodes(
-            cursor.data, start, cursor.mode, cursor.size_width, runs,
-            (label, points.reshape(-1), parametric.reshape(-1), hard),
-        )  # fmt: skip
-        if code != WANTS_ROOM:
-            break
-        parametric = np.zeros((n, 3))
+    hard = cursor.hard_list(3 * n)
+    code, pos, extra, found = _nodes(
+        cursor.data, cursor.pos, cursor.mode, cursor.size_width, runs,
+        (label, points.reshape(-1), hard),
+    )  # fmt: skip
     _check(cursor, code, pos, extra, "nodes")
-    # Entries past the coordinates mean the parametric ones.
-    hard = hard[:found]
-    late = hard[:, 0] >= points.size
-    cursor.settle(points, hard[~late])
-    cursor.settle(parametric, hard[late] - np.array([points.size, 0]))
+    cursor.settle(points, hard[:found])
     cursor.pos = int(pos)
-    used = parametric if runs[:, 2].any() else None
-    return RawNodes(label, points, runs, used)
+    if runs[:, 2].any():
+        cursor.unread.append("parametric coordinates of nodes")
+    return RawNodes(label, points, runs)
 
 
 def _long_blocks_of_nodes(cursor: GmshCursor, n_blocks: int, n: int) -> RawNodes | None:
@@ -138,7 +137,7 @@ def _nodes(
     data: UInt8s, pos: int, mode: Mode, width: int, runs: Int64s, out: NodeArrays
 ) -> tuple[int, int, int, int]:
     """Fill everything; returns a code, a position, a number for the message, entries of hard."""
-    label, points, parametric, _ = out
+    label = out[0]
     # Typed, so that the kernels below are compiled once.
     done, found = int(np.int64(0)), int(np.int64(0))
     for b in range(len(runs)):
@@ -153,8 +152,6 @@ def _nodes(
             return BAD_FLAG, start, flag, found
         if count < 0 or count > label.size - done:
             return BAD_COUNT, start, count, found
-        if flag == 1 and parametric.size < points.size:
-            return WANTS_ROOM, pos, 0, found
         rows = (done, done + count)
         pos, found = _node_block(data, pos, mode, width, dim * flag, rows, out, found)
         if pos < 0:
@@ -176,8 +173,11 @@ def _node_block(
     out: NodeArrays,
     found: int,
 ) -> tuple[int, int]:
-    """One block: its numbers, then the points, whose arrays are flat."""
-    (start, stop), (label, points, parametric, hard) = rows, out
+    """Read one block: its numbers, then the points, whose arrays are flat.
+
+    The parametric coordinates that follow each point are skipped.
+    """
+    (start, stop), (label, points, hard) = rows, out
     pos = take_ints(data, pos, mode, width, label, start, stop - start)
     if pos < 0 or n_parametric == 0:
         if pos >= 0:
@@ -187,16 +187,9 @@ def _node_block(
         pos, found = take_doubles(data, pos, mode, points, 3 * i, 3 * i + 3, hard, found)
         if pos < 0:
             break
-        before = found
-        first = 3 * i
-        pos, found = take_doubles(
-            data, pos, mode, parametric, first, first + n_parametric, hard, found
-        )
+        pos = skip_doubles(data, pos, mode, n_parametric)
         if pos < 0:
             break
-        # Entries past the coordinates mean the parametric ones.
-        for h in range(before, found):
-            hard[h, 0] += points.size
     return pos, found
 
 

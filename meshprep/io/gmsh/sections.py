@@ -1,4 +1,4 @@
-"""The small sections: names, entities, periodic links, ghosts, and meshprep's own notes."""
+"""The small sections: names, entities, periodic links, and meshprep's own notes."""
 
 from typing import Any
 
@@ -12,6 +12,8 @@ from .scan import GmshCursor
 
 NOTES_SECTION = "Meshprep"
 NOTES_VERSION = "1"
+# How a loss names them.
+GHOSTS = "ghost cells of partitions"
 
 
 def decode(text: bytes) -> str:
@@ -65,15 +67,13 @@ def read_entities(cursor: GmshCursor) -> tuple[Entity, ...]:
 
 
 def read_partitioned(cursor: GmshCursor) -> dict[str, Any]:
-    """The body of $PartitionedEntities: count, ghosts and entities."""
+    """The body of $PartitionedEntities: the number of partitions, and the entities."""
     count = cursor.count("partitions")
     n = cursor.count("ghost entities")
-    ghosts = cursor.rows(n, 2, 0, what="ghost entities")[0]
-    return {
-        "count": count,
-        "ghosts": tuple((int(a), int(b)) for a, b in ghosts),
-        "entities": _entities(cursor, parts=True),
-    }
+    if n:
+        cursor.unread.append(GHOSTS)
+        cursor.rows(n, 2, 0, what="ghost entities")
+    return {"count": count, "entities": _entities(cursor, parts=True)}
 
 
 def _entities(cursor: GmshCursor, *, parts: bool) -> tuple[Entity, ...]:
@@ -134,18 +134,6 @@ def periodic_links(mesh: Mesh, node_label: NDArray[np.int64]) -> list[RawPeriodi
         for i in mesh.lists
         if is_periodic(i)
     ]
-
-
-def read_ghosts(cursor: GmshCursor) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
-    """The body of $GhostElements: element, its partition, and where it is a ghost."""
-    n = cursor.count("ghost elements")
-    cursor.need(n, 6, 4 + 2 * cursor.size_width, "ghost elements")
-    out = []
-    for _ in range(n):
-        element = cursor.count("ghost elements")
-        owner = cursor.whole("a partition")
-        out.append((element, owner, _numbers(cursor, "ghost partitions")))
-    return tuple(out)
 
 
 def read_notes(cursor: GmshCursor) -> tuple[tuple[str, ...], ...]:

@@ -14,15 +14,22 @@ from ...mesh.cells import shape_of
 from ..text.tokens import ASCII, LITTLE
 from .emit import GmshWriter
 from .entities import EntityAssignment, FileContent, keep_entities, row_lists, split_entities
-from .info import source, target
-from .layout import INT_LIMIT, CellBlock, FileLayout, find_layout, is_text, keeps_section
-from .merge2 import merge_copies
-from .numbering import constant, is_range, unused
+from .fields import write_fields
+from .layout import (
+    INT_LIMIT,
+    CellBlock,
+    FileLayout,
+    find_layout,
+    is_text,
+    keeps_section,
+    source,
+    target,
+)
+from .numbering import constant, is_range, merge_copies, unused
 from .raw import RawCells
 from .sections import NOTES_SECTION, NOTES_VERSION, periodic_links
 from .types import NUMBER_OF, TO_FILE
 from .write4 import write4
-from .write_fields import write_fields
 
 
 def write_file(
@@ -60,7 +67,7 @@ def write_file(
             _write_notes(sink, [*notes, *_notes(layout, assignment, version), *numbers])
             _write_kept(sink, mesh, version, binary)
             labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}
-            write_fields(sink, layout, labels, {c.set.name: c.set for c in cells})
+            write_fields(sink, layout, labels)
     except OSError as error:
         raise MeshprepError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
 

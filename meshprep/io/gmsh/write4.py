@@ -7,17 +7,16 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...mesh import Mesh, Tag
+from ...mesh import Mesh
 from .emit import GmshWriter
 from .entities import EntityAssignment, FileContent
-from .info import source
-from .layout import CellBlock, FileLayout
+from .layout import CellBlock, FileLayout, source
 from .raw import Entity
 from .sections import periodic_links
 
 
 def write4(sink: GmshWriter, content: FileContent) -> list[str]:
-    """Write entities, nodes, elements, periodic links and ghosts; returns no notes."""
+    """Write entities, nodes, elements and periodic links; returns no notes."""
     sink.begin("Entities")
     _write_table(sink, content.assignment.entities)
     sink.end("Entities")
@@ -25,7 +24,6 @@ def write4(sink: GmshWriter, content: FileContent) -> list[str]:
     _write_nodes(sink, content)
     _write_elements(sink, content.cells, content.node_label)
     _write_periodic(sink, content.mesh, content.node_label)
-    _write_ghosts(sink, content)
     return []
 
 
@@ -55,14 +53,12 @@ def _write_list(sink: GmshWriter, numbers: Sequence[int]) -> None:
 
 def _write_partitioned(sink: GmshWriter, mesh: Mesh, assignment: EntityAssignment) -> None:
     info = source(mesh).get("partitioned")
-    if not assignment.parts and not assignment.ghosts and info is None:
+    if not assignment.parts and info is None:
         return
     highest = max((p for e in assignment.parts.values() for p in e.partitions), default=0)
     sink.begin("PartitionedEntities")
     sink.ints([max(highest, info["count"] if info else 0)], size=True)
-    sink.ints([len(assignment.ghosts)], size=True)
-    for pair in assignment.ghosts:
-        sink.ints(pair)
+    sink.ints([0], size=True)  # ghost entities
     _write_table(sink, assignment.parts)
     sink.end("PartitionedEntities")
 
@@ -70,37 +66,29 @@ def _write_partitioned(sink: GmshWriter, mesh: Mesh, assignment: EntityAssignmen
 def _write_nodes(sink: GmshWriter, content: FileContent) -> None:
     """A block for each run of nodes of one entity; nothing is sorted. O(n)."""
     label, points = content.node_label, read_only(content.points)
-    heads, start, parametric = _node_blocks(content.layout, content.cells, len(points))
+    heads, start = _node_blocks(content.layout, content.cells, len(points))
     sink.begin("Nodes")
     bounds = (int(label.min()), int(label.max())) if label.size else (0, 0)
     sink.ints((start.size - 1, label.size, *bounds), size=True)
-    sink.nodes4(heads, start, label, points, parametric)
+    sink.nodes4(heads, start, label, points)
     sink.end("Nodes")
 
 
 def _node_blocks(
     layout: FileLayout, cells: Sequence[CellBlock], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Heads of the blocks (dimension, entity, parametric or not), where they start, parameters."""
-    parametric: NDArray[np.float64] = np.empty((0, 3))
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Heads of the blocks (dimension, entity, 0: not parametric), and where they start."""
     if layout.node_entity is None:
         # They belong to none, but Gmsh wants one: that of the first cell of the highest dimension.
         top = max(cells, key=lambda c: c.dim)
         head = np.array([[top.dim, top.entity[0], 0]])
-        return head, np.array([0, n]), parametric
-    flag = np.zeros(n, dtype=np.int64)
-    if layout.parametric is not None:
-        index = layout.parametric.index
-        rows = np.arange(n) if index is None else index
-        flag[rows] = 1
-        parametric = np.zeros((n, 3))
-        parametric[rows] = layout.parametric.values
+        return head, np.array([0, n])
     dim, tag = layout.node_entity
-    start = _runs(dim, tag, flag)
+    start = _runs(dim, tag)
     first = start[:-1]
-    head = np.empty((first.size, 3), dtype=np.int64)
-    head[:, 0], head[:, 1], head[:, 2] = dim[first], tag[first], flag[first]
-    return head, start, parametric
+    head = np.zeros((first.size, 3), dtype=np.int64)
+    head[:, 0], head[:, 1] = dim[first], tag[first]
+    return head, start
 
 
 def _runs(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -144,32 +132,3 @@ def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64])
         sink.ints([len(link.pairs)], size=True)
         sink.rows(link.pairs, size=True)
     sink.end("Periodic")
-
-
-def _write_ghosts(sink: GmshWriter, content: FileContent) -> None:
-    """Cells that are ghosts elsewhere: negative numbers among their partitions."""
-    found: list[tuple[int, int, list[int]]] = []
-    for c in content.cells:
-        tag = content.layout.partition.get(c.set.name)
-        if tag is not None:
-            found += _ghosts(tag, c.label)
-    if not found:
-        return
-    sink.begin("GhostElements")
-    sink.ints([len(found)], size=True)
-    for label, owner, ghosts in found:
-        sink.ints([label], size=True)
-        sink.ints([owner])
-        _write_list(sink, ghosts)
-    sink.end("GhostElements")
-
-
-def _ghosts(tag: Tag, label: NDArray[np.int64]) -> list[tuple[int, int, list[int]]]:
-    rows = [tag.groups(r) for r in range(tag.group_offset.size - 1)]
-    holding = np.array([any(i < 0 for i in groups) for groups in rows] or [False])
-    out = []
-    for i in np.flatnonzero(holding[tag.values]):
-        groups = rows[tag.values[i]]
-        owner = next((p for p in groups if p > 0), 0)
-        out.append((int(label[i]), owner, [-p for p in groups if p < 0]))
-    return out

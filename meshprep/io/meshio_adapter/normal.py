@@ -9,8 +9,8 @@ from functools import partial
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
 from ..capabilities import FIELD_DATA, MED_MESH
-from .exodus_write import NAME as EXODUS_NAME
-from .exodus_write import blocks
+from .exodus import NAME as EXODUS_NAME
+from .exodus import blocks
 from .numbers import BETWEEN, without_counts
 
 # Names of groups that a format can write and read back.

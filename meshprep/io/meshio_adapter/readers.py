@@ -10,7 +10,7 @@ import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import abaqus, exodus, exodus_write, med, vtk, vtu, xdmf
+from . import abaqus, exodus, med, vtk, vtu, xdmf
 from .checks import NASTRAN_START, nastran_bulk, nastran_numbers
 from .numbers import NUMBERS
 from .own import meshio
@@ -90,7 +90,7 @@ def _write_med(path: str, mesh: Any, **options: Any) -> None:
 
 # Formats that are not left to meshio alone.
 WRITERS: dict[str, Callable[..., None]] = {
-    **{"abaqus": abaqus.write, "exodus": exodus_write.write, "med": _write_med},
+    **{"abaqus": abaqus.write, "exodus": exodus.write, "med": _write_med},
     **{"vtk": vtk.write, "vtu": vtu.write, "xdmf": xdmf.write},
     "nastran": write_nastran,
 }

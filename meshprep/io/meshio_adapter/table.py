@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..capabilities import FIELD_DATA, MED_FIELDS, MED_MESH, TIME, VTU_ARRAYS, Capabilities, Values
-from .exodus_write import CELL_TYPES as EXODUS_TYPES
-from .exodus_write import NAME as EXODUS_NAME
+from .exodus import CELL_TYPES as EXODUS_TYPES
+from .exodus import NAME as EXODUS_NAME
 
 LINEAR = ("vertex", "line", "triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
 _FLAT = ("line", "triangle", "quad")

@@ -26,8 +26,10 @@ def skip_blank(data: UInt8s, pos: int) -> int:
 
 
 @helper
-def skip_tokens(data: UInt8s, pos: int, count: int) -> int:
-    """Behind ``count`` tokens of text, whatever they are."""
+def skip_doubles(data: UInt8s, pos: int, mode: Mode, count: int) -> int:
+    """The position behind ``count`` floating numbers; of text behind as many words."""
+    if mode != ASCII:
+        return pos + 8 * count if 8 * count <= data.size - pos else -1 - data.size
     for _ in range(count):
         pos = skip_blank(data, pos)
         start = pos

@@ -15,7 +15,7 @@ from ...kernels import Bools, Float64s, Int32s, Int64s, helper, inlined, kernel
 from ...kernels.parallel import each, pieces, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
-from .pivots import pivot_coordinates, smoothed
+from .bisect.pivots import pivot_coordinates, smoothed
 
 # The largest clusters are so much smaller than blocks, each level's so much smaller than the next
 # one's; clusters of fewer elements are not worth a level.

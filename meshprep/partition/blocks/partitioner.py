@@ -4,16 +4,17 @@
 minimises the number of distinct points over all blocks, the connectivity of the hypergraph whose
 nets are the points.
 
-1. Elements that do not stand along a curve are sorted so (`along_curve`). Those of a grid
-   get places in steps along its lines (:mod:`grids`). Cuts of a sample tell whether the lines are
-   worth following (:mod:`start`).
+1. Elements that do not follow a space-filling curve are sorted along one (`along_curve`). Those of
+   a grid get places in steps along its lines (:mod:`grids.places`). Cuts of a sample tell whether
+   the lines are worth following (:mod:`grids.start`).
 2. Elements grow into clusters, and these into larger ones (:mod:`levels`). Grids keep elements.
-3. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`), or bricks
-   of a grid (:mod:`bricks`).
+3. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisect`), or bricks
+   of a grid (:mod:`grids.bricks`).
 4. Annealing on every level, from the largest clusters to elements (:mod:`search`), in groups of
-   blocks, grouped another way each time (:mod:`groups`), with flows that even them (:mod:`flows`).
-5. Blocks are brought under the cap (:mod:`repair`), made connected (:mod:`reconnect`), and both
-   caps proved (:mod:`caps`).
+   blocks, grouped another way each time (:mod:`anneal.groups`), with flows that even them
+   (:mod:`anneal.flows`).
+5. Blocks are brought under the cap (:mod:`repair`), made connected (:mod:`mend.reconnect`), and
+   both caps proved (:mod:`mend.caps`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,18 +35,18 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
-from .annealing import FOREVER, LONG_SEARCH
-from .apart import components, more_pieces
-from .bricks import brick_blocks
-from .caps import room_for_bytes, split_for_bytes
-from .corners import Corners, corners_of
-from .geometry import Geometry, block_count
-from .grids import GridPlaces, distinct_places, grid_places
+from .anneal.annealing import FOREVER, LONG_SEARCH
+from .anneal.corners import Corners, corners_of
+from .anneal.phases import GRIDS, MENDED, OTHER
+from .bisect.geometry import Geometry, block_count
+from .grids.bricks import brick_blocks
+from .grids.places import GridPlaces, distinct_places, grid_places
+from .grids.start import Start, choose_start
 from .levels import stand_in_places
-from .phases import GRIDS, MENDED, OTHER
-from .reconnect import count_components, near_blocks, reconnect_groups
+from .mend.apart import components, more_pieces
+from .mend.caps import room_for_bytes, split_for_bytes
+from .mend.reconnect import count_components, near_blocks, reconnect_groups
 from .search import Search
-from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
 EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 8.0}

@@ -9,11 +9,11 @@ from meshprep_runtime.maps import distinct
 from ...kernels import Float64s, Int32s, clock
 from ...kernels.memory import give_back
 from ...kernels.parallel import each, take
-from .annealing import Annealing
-from .apart import ComponentRow, apart_first, moved_together, of_several, reunited, torn_share
-from .bisection import bisect, bisect_places
-from .geometry import Geometry, Sample, frames
-from .groups import AnnealingSchedule, Grouping, anneal_groups
+from .anneal.annealing import Annealing
+from .anneal.groups import AnnealingSchedule, Grouping, anneal_groups
+from .anneal.phases import ELEMENTS, Phase, phases
+from .bisect.bisection import bisect, bisect_places
+from .bisect.geometry import Geometry, Sample, frames
 from .levels import (
     Level,
     cluster_sizes,
@@ -27,7 +27,7 @@ from .levels import (
     rows_of,
     smoothed_places,
 )
-from .phases import ELEMENTS, Phase, phases
+from .mend.apart import ComponentRow, apart_first, moved_together, of_several, reunited, torn_share
 
 # Several starts are annealed on levels of at most so many clusters, then the best alone.
 START_CLUSTERS = 3000

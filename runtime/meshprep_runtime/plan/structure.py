@@ -59,12 +59,12 @@ def check_shared(plan: PlanContent) -> None:
             raise PlanError(f"names of groups on '{set_name}' belong to no tag of the plan")
         if any("\n" in name for names in named.values() for name in names.values()):
             raise PlanError(f"a name of a group on '{set_name}' has a line break")
-    for set_name, values in plan.coordinates.items():
+    for set_name, points in plan.coordinates.items():
         n = _size(plan.sizes, set_name, "coordinates")
-        columns = values.shape[1] if values.ndim == 2 and values.shape[1] in (2, 3) else 3
-        check_array(f"coordinates of '{set_name}'", values, "f8", (n, columns))
-    for label, extension in plan.extensions.items():
-        _check_extension(f"extension '{label}'", extension)
+        columns = points.shape[1] if points.ndim == 2 and points.shape[1] in (2, 3) else 3
+        check_array(f"coordinates of '{set_name}'", points, "f8", (n, columns))
+    for name, extension in plan.extensions.items():
+        _check_extension(f"extension '{name}'", extension)
     for name, matrix in plan.matrices.items():
         _check_matrix(plan, name, matrix)
     for name, loop_plan in plan.loops.items():

@@ -218,7 +218,8 @@ def class_plan(part: LoopPart, which: int, first: int, last: int) -> LoopPlan:
         for name, v in plan.variants.items()
     }
     sizes, rows = {**plan.sizes, over: last - first}, {**plan.rows, over: last - first}
-    return replace(plan, sizes=sizes, rows=rows, maps=maps, variants=variants, tuned=())
+    plan = replace(plan, sizes=sizes, rows=rows, maps=maps, variants=variants)
+    return replace(plan, tuned=(), ranges=None)
 
 
 def _class_variant(v: Variant, ends: ClassColours, which: int, first: int, last: int) -> Variant:

@@ -162,8 +162,8 @@ def with_fewer_threads(
     ]
 
 
-def trial(candidate: TuningCandidate, times: Sequence[float]) -> Trial:
-    """What came out for a candidate: the seconds of its runs, at least one."""
+def trial(candidate: TuningCandidate, times: Sequence[float], form: str = "") -> Trial:
+    """What came out for a candidate: the seconds of its runs, at least one, and its code."""
     return Trial(
         strategy=candidate.strategy,
         variant=candidate.variant,
@@ -174,4 +174,5 @@ def trial(candidate: TuningCandidate, times: Sequence[float]) -> Trial:
         runs=len(times),
         commit=candidate.commit,
         threads=candidate.threads,
+        form=form,
     )

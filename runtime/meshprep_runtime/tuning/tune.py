@@ -22,11 +22,13 @@ from ..errors import Progress, check_choice, check_integer, check_number
 from ..kernel.bind import AOS, SOA, slots
 from ..loop import ParLoop
 from ..plan import LoopPlan
-from ..plan.tuned import Trial, Tuned
+from ..plan.tuned import GPU, Trial, Tuned
 from .machines import Backend, TuningCandidate, grid, this_cpu, trial, with_fewer_threads
 
 SAMPLE_SECONDS = 0.002
 FINALISTS = 3
+# Calls in which the form of the code is found out, at most.
+MOST_TRIALS = 100
 # More than one, so that a hiccup of the machine costs nobody the place.
 FIRST_RUNS = 3
 
@@ -165,6 +167,7 @@ class _Race:
     expected: int = 0
     times: dict[TuningCandidate, list[float]] = field(default_factory=dict)
     _arrays: dict[tuple[str, bool], Any] = field(default_factory=dict)
+    _forms: dict[TuningCandidate, str] = field(default_factory=dict)
 
     def enter(self, candidate: TuningCandidate) -> float:
         """Run a candidate; returns the seconds of its fastest run."""
@@ -196,7 +199,7 @@ class _Race:
 
     def trials(self) -> list[Trial]:
         """What came out for each candidate."""
-        return [trial(c, times) for c, times in self.times.items()]
+        return [trial(c, times, self._forms.get(c, "")) for c, times in self.times.items()]
 
     def _prepared(self, candidate: TuningCandidate) -> Callable[[], float]:
         """A function that takes one sample: the seconds of one call."""
@@ -224,6 +227,11 @@ class _Race:
             return (time.perf_counter() - start) / times
 
         call(1)  # Compiles.
+        for _ in range(MOST_TRIALS):
+            if loop.form or self.backend.machine.kind == GPU:
+                break
+            call(1)
+        self._forms[candidate] = loop.form
         call(SETTLED)
         times = 1 + int(SAMPLE_SECONDS / call(1))
         return lambda: call(times)

@@ -11,8 +11,7 @@ from numba import get_num_threads, set_num_threads
 from meshprep.kernels import kernel
 from meshprep.kernels.compiled import from_python
 from meshprep.kernels.parallel import each
-from meshprep.partition.blocks.anneal import acceptance_thresholds
-from meshprep.partition.blocks.centroids import (
+from meshprep.partition.blocks.anneal.centroids import (
     FAR,
     OWN,
     Centroids,
@@ -22,6 +21,13 @@ from meshprep.partition.blocks.centroids import (
     squared_radius,
     update_centroids,
 )
+from meshprep.partition.blocks.anneal.groups import (
+    AnnealingSchedule,
+    Grouping,
+    _extract,
+    anneal_groups,
+)
+from meshprep.partition.blocks.anneal.sweep import acceptance_thresholds
 from meshprep.partition.blocks.counts import (
     COUNT_BITS,
     FIRST,
@@ -32,12 +38,6 @@ from meshprep.partition.blocks.counts import (
     count_blocks,
     move,
     no_block,
-)
-from meshprep.partition.blocks.groups import (
-    AnnealingSchedule,
-    Grouping,
-    _extract,
-    anneal_groups,
 )
 from meshprep.partition.blocks.levels import coarsen, element_level
 from meshprep.partition.blocks_of import sort_by

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from meshprep.io.generate import generate
 from meshprep.mesh.incidence import Csr
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks.apart import (
+from meshprep.partition.blocks.bisect.bisection import bisect
+from meshprep.partition.blocks.levels import coarsen, element_level
+from meshprep.partition.blocks.mend.apart import (
     ComponentRow,
     apart_first,
     components,
@@ -18,8 +20,6 @@ from meshprep.partition.blocks.apart import (
     reunited,
     torn_share,
 )
-from meshprep.partition.blocks.bisection import bisect
-from meshprep.partition.blocks.levels import coarsen, element_level
 from meshprep.partition.blocks.sizes import Sizes
 from meshprep.partition.neighbourhood import facet_graph
 

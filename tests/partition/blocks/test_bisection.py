@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
 from meshprep.kernels.compiled import from_python
-from meshprep.partition.blocks.bisection import bisect, point_positions, select
-from meshprep.partition.blocks.geometry import Geometry, rotated
+from meshprep.partition.blocks.bisect.bisection import bisect, point_positions, select
+from meshprep.partition.blocks.bisect.geometry import Geometry, rotated
+from meshprep.partition.blocks.bisect.pivots import pivot_coordinates
 from meshprep.partition.blocks.levels import stand_in_places
-from meshprep.partition.blocks.pivots import pivot_coordinates
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks.bricks import brick_blocks
-from meshprep.partition.blocks.geometry import Geometry, block_count
-from meshprep.partition.blocks.grids import distinct_places, grid_places, sortable
+from meshprep.partition.blocks.bisect.geometry import Geometry, block_count
+from meshprep.partition.blocks.grids.bricks import brick_blocks
+from meshprep.partition.blocks.grids.places import distinct_places, grid_places, sortable
 from meshprep.partition.neighbourhood import facet_graph
 
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meshprep.partition.blocks import annealing as budgets
-from meshprep.partition.blocks.annealing import Budget
+from meshprep.partition.blocks.anneal import annealing as budgets
+from meshprep.partition.blocks.anneal.annealing import Budget
 
 LIMIT, PARTS = 10.0, 4
 

@@ -8,7 +8,7 @@ import pytest
 from meshprep.io.generate import generate
 from meshprep.partition import BlockProblem, loads, partition
 from meshprep.partition.blocks import partitioner
-from meshprep.partition.blocks.corners import Corners, corners_of
+from meshprep.partition.blocks.anneal.corners import Corners, corners_of
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 

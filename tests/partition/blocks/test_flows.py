@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from meshprep.kernels.compiled import from_python
+from meshprep.partition.blocks.anneal.flows import ALSO, balancing, borders_of
+from meshprep.partition.blocks.anneal.moves import INSIDE, UNKNOWN
 from meshprep.partition.blocks.counts import Counts
-from meshprep.partition.blocks.flows import ALSO, balancing, borders_of
-from meshprep.partition.blocks.moves import INSIDE, UNKNOWN
 
 # Python cannot call helpers as they are.
 balancing, borders_of = from_python(balancing), from_python(borders_of)

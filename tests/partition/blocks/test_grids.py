@@ -5,8 +5,8 @@ import pytest
 
 from meshprep.io.generate import generate
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks import grids
-from meshprep.partition.blocks.grids import (
+from meshprep.partition.blocks.grids import places as grids
+from meshprep.partition.blocks.grids.places import (
     GridPlaces,
     _ragged_ends,
     grid_places,

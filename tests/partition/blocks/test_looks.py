@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from meshprep.kernels.compiled import from_python
-from meshprep.partition.blocks.anneal import (
+from meshprep.partition.blocks.anneal.moves import INSIDE, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
+from meshprep.partition.blocks.anneal.sweep import (
     RUN,
     THRESHOLDS,
     acceptance_thresholds,
@@ -13,7 +14,6 @@ from meshprep.partition.blocks.anneal import (
     new_looks,
 )
 from meshprep.partition.blocks.counts import Counts
-from meshprep.partition.blocks.moves import INSIDE, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 
 # Python cannot call helpers as they are.
 acceptance_thresholds = from_python(acceptance_thresholds)

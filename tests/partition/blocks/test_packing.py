@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from meshprep.mesh.incidence import Csr
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks.apart import ComponentRow, _best_fit, packed
 from meshprep.partition.blocks.levels import element_level
+from meshprep.partition.blocks.mend.apart import ComponentRow, _best_fit, packed
 from meshprep.partition.blocks.sizes import Sizes
 
 

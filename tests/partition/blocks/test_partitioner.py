@@ -10,10 +10,10 @@ from meshprep.io.generate import generate
 from meshprep.mesh.incidence import stack
 from meshprep.partition import BlockProblem, blocks_of, loads, partition
 from meshprep.partition.blocks import partitioner
-from meshprep.partition.blocks.geometry import Geometry, block_count
-from meshprep.partition.blocks.reconnect import count_components
+from meshprep.partition.blocks.bisect.geometry import Geometry, block_count
+from meshprep.partition.blocks.grids.start import JITTER
+from meshprep.partition.blocks.mend.reconnect import count_components
 from meshprep.partition.blocks.search import AFTER_DISTANCES, Search
-from meshprep.partition.blocks.start import JITTER
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.errors import MeshprepError

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from meshprep.io.generate import generate
-from meshprep.partition.blocks.levels import element_level
-from meshprep.partition.blocks.phases import (
+from meshprep.partition.blocks.anneal.phases import (
     CLUSTERS,
     ELEMENTS,
     GROUP_ELEMENTS,
@@ -13,6 +12,7 @@ from meshprep.partition.blocks.phases import (
     in_two,
     phases,
 )
+from meshprep.partition.blocks.levels import element_level
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.topology import derive
 

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.partition.blocks.reconnect import (
+from meshprep.partition.blocks.mend.reconnect import (
     count_components,
     near_blocks,
     reconnect,

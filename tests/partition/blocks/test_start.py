@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from meshprep.partition.blocks.geometry import Geometry
-from meshprep.partition.blocks.start import _around_the_centre
+from meshprep.partition.blocks.bisect.geometry import Geometry
+from meshprep.partition.blocks.grids.start import _around_the_centre
 from meshprep_runtime.maps import CHUNK
 
 

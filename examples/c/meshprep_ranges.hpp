@@ -1,0 +1,154 @@
+// Part of meshprep.hpp: ranges of elements for the threads of a processor, each with those that it
+// waits for. The same arrays as runtime/meshprep_runtime/plan/ranges.py makes, whose text says more.
+#ifndef MESHPREP_RANGES_HPP
+#define MESHPREP_RANGES_HPP
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace meshprep {
+
+// Range r holds places offset[r] to offset[r + 1] - 1; turn i runs range order[i] once the turns
+// waits[wait_offset[i]] .. waits[wait_offset[i + 1] - 1], all lower than i, are done.
+struct Ranges {
+  std::vector<std::int64_t> offset;
+  std::vector<std::int32_t> order;
+  std::vector<std::int64_t> wait_offset;
+  std::vector<std::int32_t> waits;
+};
+
+// Columns of maps into one set of `points` elements that a loop writes through.
+struct WrittenSet {
+  struct Column {
+    const std::int32_t* table;
+    std::int64_t arity;
+  };
+  std::int64_t points;
+  std::vector<Column> columns;
+};
+
+// Elements of a range, at least and at most; ranges of a small set; ranges that one may meet on
+// average; and how many places a range comes after those that it waits for.
+constexpr std::int64_t least_range = 2048, most_range = 8192, several_ranges = 8;
+constexpr std::int64_t most_neighbours = 32, lag = 2;
+
+template <class T>
+void make_distinct(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+// Ends of ranges of about `size` places, at ends of blocks where there are blocks.
+inline std::vector<std::int64_t> cut_ranges(std::int64_t n, std::int64_t size,
+                                            const mp_loop* blocks) {
+  std::vector<std::int64_t> ends{0, n};
+  for (std::int64_t wanted = size; wanted < n; wanted += size) {
+    ends.push_back(wanted);
+    if (!blocks || blocks->n_blocks == 0) continue;
+    const std::int64_t *begin = blocks->block_offset, *last = begin + blocks->n_blocks;
+    ends.back() = *std::min(std::lower_bound(begin, last + 1, wanted), last);
+  }
+  make_distinct(ends);
+  return ends;
+}
+
+// Pairs of ranges that write a common point, the lower first; false where they are too many.
+inline bool find_meeting(const std::vector<WrittenSet>& written, const mp_loop* blocks,
+                         const std::vector<std::int64_t>& offset,
+                         std::vector<std::pair<std::int32_t, std::int32_t>>& pairs) {
+  const std::int32_t count = std::int32_t(offset.size()) - 1;
+  std::size_t room = 1 << 20;
+  for (const WrittenSet& set : written) {
+    std::vector<std::int32_t> least(std::size_t(set.points), count), most(std::size_t(set.points));
+    const auto visit = [&](const auto& each) {
+      for (std::int32_t r = 0; r < count; ++r)
+        for (std::int64_t p = offset[r]; p < offset[r + 1]; ++p) {
+          const std::int64_t e = blocks ? mp_element(blocks, p) : p;
+          for (const auto& c : set.columns) each(c.table[e * c.arity], r);
+        }
+    };
+    visit([&](std::int32_t point, std::int32_t r) {
+      least[point] = std::min(least[point], r);
+      most[point] = r;
+    });
+    std::vector<std::pair<std::int32_t, std::int32_t>> met;  // point and range, of shared points
+    visit([&](std::int32_t point, std::int32_t r) {
+      if (least[point] < most[point]) met.emplace_back(point, r);
+    });
+    make_distinct(met);
+    for (std::size_t i = 0, end = 0; i < met.size(); ++i) {
+      while (end < met.size() && met[end].first == met[i].first) ++end;
+      if (std::int64_t(end - i) > most_neighbours + 1) return false;
+      for (std::size_t k = i + 1; k < end; ++k) pairs.emplace_back(met[i].second, met[k].second);
+      if (pairs.size() < room) continue;
+      make_distinct(pairs);
+      room = std::max(room, 2 * pairs.size());
+    }
+  }
+  make_distinct(pairs);
+  return std::int64_t(pairs.size()) <= most_neighbours * count;
+}
+
+// The ranges in the order in which they begin, and what each waits for.
+inline Ranges order_ranges(std::vector<std::int64_t> offset,
+                           const std::vector<std::pair<std::int32_t, std::int32_t>>& pairs) {
+  const std::size_t count = offset.size() - 1;
+  std::vector<std::vector<std::int32_t>> met(count);
+  for (const auto& [low, high] : pairs) {
+    met[high].push_back(low);
+    met[low].push_back(high);
+  }
+  std::vector<std::int64_t> colour(count, 0), key(count), place(count);
+  for (std::size_t r = 0; r < count; ++r) {
+    std::vector<std::int64_t> taken;
+    for (const std::int32_t x : met[r])
+      if (std::size_t(x) < r) taken.push_back(colour[x]);
+    make_distinct(taken);
+    while (std::size_t(colour[r]) < taken.size() && taken[colour[r]] == colour[r]) ++colour[r];
+  }
+  Ranges found;
+  found.order.resize(count);
+  std::iota(found.order.begin(), found.order.end(), 0);
+  std::iota(key.begin(), key.end(), 0);
+  const auto sort_by = [&](const auto& less) {
+    std::stable_sort(found.order.begin(), found.order.end(), less);
+  };
+  sort_by([&](std::int32_t a, std::int32_t b) { return colour[a] < colour[b]; });
+  for (const std::int32_t r : found.order)
+    for (const std::int32_t x : met[r])
+      if (colour[x] < colour[r]) key[r] = std::max(key[r], key[x] + lag);
+  std::sort(found.order.begin(), found.order.end());
+  sort_by([&](std::int32_t a, std::int32_t b) {
+    return std::make_pair(key[a], colour[a]) < std::make_pair(key[b], colour[b]);
+  });
+  for (std::size_t i = 0; i < count; ++i) place[found.order[i]] = std::int64_t(i);
+  found.wait_offset.push_back(0);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const std::int32_t x : met[found.order[i]])
+      if (place[x] < std::int64_t(i)) found.waits.push_back(std::int32_t(place[x]));
+    std::sort(found.waits.begin() + found.wait_offset[i], found.waits.end());
+    found.wait_offset.push_back(std::int64_t(found.waits.size()));
+  }
+  found.offset = std::move(offset);
+  return found;
+}
+
+// Ranges of `n` places, or of those of `blocks` if there are any. O(n log n).
+inline Ranges make_ranges(std::int64_t n, const mp_loop* blocks,
+                          const std::vector<WrittenSet>& written) {
+  std::int64_t size =
+      std::min(most_range, std::max(least_range, n / several_ranges / 256 * 256));
+  for (;; size *= 2) {
+    std::vector<std::int64_t> offset = cut_ranges(n, size, blocks);
+    std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
+    if (offset.size() == 2 || find_meeting(written, blocks, offset, pairs))
+      return order_ranges(std::move(offset), pairs);
+  }
+}
+
+}  // namespace meshprep
+
+#endif  // MESHPREP_RANGES_HPP

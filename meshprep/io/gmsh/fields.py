@@ -1,0 +1,381 @@
+"""Sections of values, read and written; tags that have no place of their own are such, too."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh import Dat, Tag
+from ...mesh.assemble import GroupTable
+from .emit import GmshWriter
+from .layout import (
+    COPY,
+    GROUPS,
+    INTEGERS,
+    MARK,
+    NAME,
+    REALS,
+    RESERVED,
+    SECTION,
+    STRINGS,
+    TEXT_LIMIT,
+    FileLayout,
+)
+from .numbering import Lookup, make_lookup
+from .raw import RawField
+
+
+@dataclass(frozen=True, eq=False)
+class FileCells:
+    """The cells of one type, and where the elements of the file went.
+
+    ``cell`` is, for each element of this type in the file, the cell that it became; None where
+    every element became one.
+    """
+
+    name: str
+    dim: int
+    nodes: NDArray[np.int32]
+    label: NDArray[np.int64]
+    tags: dict[str, GroupTable]
+    element_label: NDArray[np.int64]
+    cell: NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, eq=False)
+class ElementLookup:
+    """The cell of the element of each number, counted through all types.
+
+    Those of a type begin at ``start``, which has the number of all behind them.
+    """
+
+    lookup: Lookup
+    start: NDArray[np.int64]
+    cell: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, cells: list[FileCells]) -> "ElementLookup":
+        """Look at all cells; raises MeshprepError where a number stands for two of them."""
+        labels = [c.element_label for c in cells]
+        label = np.concatenate([*labels, np.empty(0, np.int64)])
+        start = np.concatenate([[0], np.cumsum([x.size for x in labels])]).astype(np.int64)
+        cell = np.arange(label.size, dtype=np.int32)
+        for c, s in zip(cells, start, strict=False):
+            if c.cell is not None:
+                cell[s : s + c.cell.size] = s + c.cell
+        lookup, twice = make_lookup(label)
+        if twice >= 0:
+            bad = cell[lookup.find(label)] != cell
+            if bad.any():
+                raise MeshprepError(
+                    f"$Elements: element number {label[np.argmax(bad)]} occurs twice, so that "
+                    "values of elements are ambiguous: renumber one"
+                )
+        return cls(lookup, start, cell)
+
+    def find(self, label: NDArray[np.int64], section: str) -> NDArray[np.int32]:
+        """The cells of the elements with these numbers."""
+        at = self.lookup.find(label)
+        if at.size and at.min() < 0:
+            raise MeshprepError(
+                f"{section}: element {label[np.argmax(at < 0)]} is not in $Elements: "
+                "write mesh and values together"
+            )
+        return self.cell[at]
+
+
+@dataclass(frozen=True)
+class SectionMark:
+    """What the string tags of a section say, of those that meshprep wrote."""
+
+    kind: str  # ``dat`` or ``tag``; empty where another program wrote the section
+    own: int  # how many string tags are not meshprep's
+    dtype: np.dtype[Any] | None
+    shape: tuple[int, ...]  # of one row
+    lines: tuple[str, ...]  # what follows
+
+
+def _mark(f: RawField) -> SectionMark:
+    """Read ``meshprep KIND OWN DTYPE SHAPE`` among the string tags."""
+    at = next((i for i, s in enumerate(f.strings) if s.startswith(MARK)), None)
+    c = f.integers[1]
+    if at is None:
+        return SectionMark("", len(f.strings), None, () if c == 1 else (c,), ())
+    words = f.strings[at].split()
+    try:
+        if not re.fullmatch(r"[<|][biuf][1248]", words[3]):
+            raise ValueError(words[3])
+        kind, own, dtype = words[1], int(words[2]), np.dtype(words[3])
+        shape = tuple(int(w) for w in words[4].split(",") if w)
+        fits = 0 <= own <= at and kind in ("dat", "tag")
+        fits = fits and min(shape, default=0) >= 0 and np.prod(shape, dtype=float) <= c
+    except (IndexError, ValueError, TypeError):
+        fits = False
+    if not fits:
+        raise MeshprepError(
+            f"${f.section} '{f.strings[0]}': its note '{f.strings[at][:40]}' is damaged: "
+            "delete that string"
+        )
+    return SectionMark(kind, own, dtype, shape, f.strings[at + 1 :])
+
+
+def field_values(
+    fields: Sequence[RawField],
+    nodes: Lookup,
+    cells: list[FileCells],
+    names: Mapping[str, str],
+    taken: AbstractSet[str],
+) -> tuple[list[Dat], list[Tag]]:
+    """Dats and tags of all sections, in their order.
+
+    ``names`` are those of the sets, by cell type; ``taken`` those of dats that the nodes have.
+    """
+    dats: list[Dat] = []
+    tags: list[Tag] = []
+    where = ElementLookup.of(cells) if any(f.section != "NodeData" for f in fields) else None
+    seen: dict[Any, int] = {}
+    for f in fields:
+        mark = _mark(f)
+        for dat in _pieces(f, mark, nodes, cells, names, where):
+            if mark.kind == "tag":
+                tags.append(_tag(dat, mark, _size(dat.set, nodes, cells, names)))
+            else:
+                dats.append(_named(dat, seen, taken))
+    return dats, tags
+
+
+def _size(name: str, nodes: Lookup, cells: list[FileCells], names: Mapping[str, str]) -> int:
+    if name == "nodes":
+        return nodes.size
+    return next(len(c.nodes) for c in cells if names[c.name] == name)
+
+
+def _pieces(
+    f: RawField,
+    mark: SectionMark,
+    nodes: Lookup,
+    cells: list[FileCells],
+    names: Mapping[str, str],
+    where: ElementLookup | None,
+) -> Iterator[Dat]:
+    """The section cut by sets."""
+    name = f.strings[0] if f.strings and mark.own else ""
+    attrs = {
+        SECTION: f.section,
+        STRINGS: f.strings[1 : mark.own],
+        REALS: f.reals,
+        INTEGERS: (f.integers[0], *f.integers[3:]),
+    }
+    if f.section == "NodeData":
+        at = nodes.find(f.label)
+        if at.size and at.min() < 0:
+            raise MeshprepError(
+                f"$NodeData '{name}': node {f.label[np.argmax(at < 0)]} is not in $Nodes: "
+                "write mesh and values together"
+            )
+        yield _dat(name, "nodes", nodes.size, at, _shaped(f.values, mark, name), attrs)
+        return
+    assert where is not None
+    cell = where.find(f.label, f"${f.section} '{name}'")
+    for c, (begin, end) in zip(cells, pairwise(where.start.tolist()), strict=True):
+        mine = np.flatnonzero((cell >= begin) & (cell < end))
+        # values of no element belong to the last type
+        if not mine.size and (cell.size or c is not cells[-1]):
+            continue
+        row = cell[mine] - np.int32(begin)
+        values = _shaped(f.values[mine], mark, name)
+        yield _dat(name, names[c.name], len(c.nodes), row, values, attrs)
+
+
+def _shaped(values: NDArray[np.float64], mark: SectionMark, name: str) -> NDArray:
+    """Values of the shape and type that they had before they were written."""
+    if mark.dtype is None:
+        return values.reshape(len(values), *mark.shape)
+    n = int(np.prod(mark.shape, dtype=np.int64))
+    out = np.ascontiguousarray(values[:, :n]).reshape(len(values), *mark.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = out.astype(mark.dtype)
+    if mark.dtype.kind != "f" and not np.array_equal(cast, out):
+        low, high = (0, 1) if mark.dtype.kind == "b" else (-(2.0**63), 2.0**64)
+        whole = ((out >= low) & (out <= high) & (out == np.rint(out))).all()
+        what = f"do not fit {mark.dtype}" if whole else "are no whole numbers"
+        raise MeshprepError(f"values '{name}' {what}: delete the note on them")
+    return cast
+
+
+def _dat(
+    name: str, set_name: str, n: int, row: NDArray[np.integer], values: NDArray, attrs: Any
+) -> Dat:
+    """Sorted by element; an element may be named again only with equal values."""
+    if row.size > 1 and (np.diff(row) <= 0).any():
+        order = np.argsort(row, kind="stable")
+        row, values = row[order], values[order]
+        again = np.flatnonzero(np.diff(row) == 0)
+        a, b = values[again], values[again + 1]
+        if not ((a == b) | ((a != a) & (b != b))).all():
+            raise MeshprepError(
+                f"${attrs[SECTION]} '{name}' gives an element of set '{set_name}' two values: "
+                "remove one"
+            )
+        keep = np.concatenate([[True], np.diff(row) > 0])
+        row, values = row[keep], values[keep]
+    index = None if row.size == n else row.astype(np.int32)
+    return Dat(name, set_name, values, index, attrs)
+
+
+def _named(dat: Dat, seen: dict[Any, int], taken: AbstractSet[str]) -> Dat:
+    """The dat with a name that means nothing else, and attributes that no other one has."""
+    attrs = dict(dat.attrs)
+    name = dat.name
+    if name in RESERVED or (dat.set == "nodes" and name in taken) or not name:
+        attrs[NAME] = name
+        name = f"gmsh:{name or 'unnamed'}"
+    key = (dat.set, name, *((k, attrs[k]) for k in sorted(attrs)))
+    copy = seen.get(key, 0)
+    seen[key] = copy + 1
+    if copy:
+        attrs[COPY] = copy
+    return replace(dat, name=name, attrs=attrs)
+
+
+def _tag(dat: Dat, mark: SectionMark, n: int) -> Tag:
+    """The tag whose groups or rows the values are; string tags hold lists of groups and names."""
+    lists: dict[int, list[int]] = {}
+    names: dict[int, str] = {}
+    try:
+        for line in (text for text in mark.lines if text != GROUPS):
+            kind, number, *rest = line.split(" ", 2)
+            if kind == "row":
+                lists.setdefault(int(number), []).extend(int(w) for w in " ".join(rest).split())
+            elif kind == "name":
+                names[int(number)] = rest[0] if rest else ""
+            else:
+                raise ValueError(kind)
+        if GROUPS in mark.lines and dat.index is None and dat.values.shape == (n,):
+            return Tag.from_ids(dat.name, dat.set, dat.values, names)
+        held = max(lists, default=-1) + 1
+        whole = dat.index is None and dat.values.shape == (n,) and held == len(lists)
+        if not whole or (n and not 0 <= dat.values.min() <= dat.values.max() < held):
+            raise ValueError
+        table = GroupTable.of([tuple(lists[i]) for i in range(held)], dat.values.astype(np.int32))
+        return Tag(dat.name, dat.set, table.values, table.group_offset, table.group_id, names)
+    except (ValueError, KeyError, OverflowError):
+        raise MeshprepError(
+            f"the groups '{dat.name}' on '{dat.set}' are damaged: delete this section"
+        ) from None
+
+
+# The largest whole number that doubles hold as all below.
+EXACT = 2**53
+# Gmsh knows scalars, vectors and tensors; what lies between is filled up with zeros.
+COMPONENTS = (1, 3, 9)
+
+
+def write_fields(
+    sink: GmshWriter, layout: FileLayout, labels: Mapping[str, NDArray[np.int64]]
+) -> None:
+    """Write all values, one section for those of one name and header; then the tags."""
+    sections: dict[Any, list[Dat]] = {}
+    for d in layout.dats:
+        key = (_header(d), d.values.dtype.str, d.values.shape[1:])
+        group = sections.setdefault(key, [])
+        # A second dat of one name on a set is a section of its own.
+        if any(x.set == d.set for x in group):
+            sections[(*key, len(sections))] = [d]
+        else:
+            group.append(d)
+    for group in sections.values():
+        _write_dats(sink, group, labels)
+    for tag in layout.tags:
+        _write_tag(sink, tag, labels[tag.set])
+
+
+def _header(d: Dat) -> tuple[Any, ...]:
+    """Section, name and tags, as they were read or as Gmsh expects them."""
+    return (
+        "NodeData" if d.set == "nodes" else "ElementData",
+        (str(d.attrs.get(NAME, d.name)), *d.attrs.get(STRINGS, ())),
+        tuple(d.attrs.get(REALS, (0.0,))),
+        tuple(d.attrs.get(INTEGERS, (0,))),
+    )
+
+
+def _write_dats(
+    sink: GmshWriter,
+    group: Sequence[Dat],
+    labels: Mapping[str, NDArray[np.int64]],
+) -> None:
+    section, strings, reals, integers = _header(group[0])
+    shape, dtype = group[0].values.shape[1:], group[0].values.dtype
+    n = int(np.prod(shape, dtype=np.int64))
+    filled = next((c for c in COMPONENTS if n <= c), n)
+    width = max(filled, 1)
+    plain = dtype == np.float64 and shape == (() if width == 1 else (width,))
+    own = len(strings)
+    if not plain:
+        marked = f"{MARK}dat {own} {dtype.newbyteorder('<').str} {','.join(map(str, shape))},"
+        strings = (*strings, *[""] * (2 - own), marked)
+    entries = sum(len(d.values) for d in group)
+    _write_header(sink, section, strings, reals, (integers[0], width, entries, *integers[1:]))
+    for d in group:
+        label = labels[d.set] if d.index is None else labels[d.set][d.index]
+        sink.rows(label.reshape(-1, 1), _padded(d.values, n, width))
+    sink.end(section)
+
+
+def _padded(values: NDArray, n: int, width: int) -> NDArray:
+    flat = values.reshape(len(values), n)
+    return flat if n == width else np.pad(flat, ((0, 0), (0, width - n)))
+
+
+def _write_header(
+    sink: GmshWriter,
+    section: str,
+    strings: Sequence[str],
+    reals: Sequence[float],
+    integers: Sequence[int],
+) -> None:
+    sink.begin(section)
+    sink.text(f"{len(strings)}\n" + "".join(f'"{s}"\n' for s in strings))
+    sink.text(f"{len(reals)}\n" + "".join(f"{float(x)!r}\n" for x in reals))
+    sink.text(f"{len(integers)}\n" + "".join(f"{int(i)}\n" for i in integers))
+
+
+def _write_tag(sink: GmshWriter, tag: Tag, label: NDArray[np.int64]) -> None:
+    """A tag as values: its groups, or where elements are in several, rows that strings explain."""
+    values, lines = _tag_values(tag)
+    lines += [f"name {number} {name}" for number, name in tag.names.items()]
+    strings = (tag.name, "", f"{MARK}tag 1 {values.dtype.newbyteorder('<').str} ,", *lines)
+    section = "NodeData" if tag.set == "nodes" else "ElementData"
+    _write_header(sink, section, strings, (0.0,), (0, 1, values.size))
+    sink.rows(label.reshape(-1, 1), values.reshape(-1, 1))
+    sink.end(section)
+
+
+def _tag_values(tag: Tag) -> tuple[NDArray[np.integer], list[str]]:
+    """What stands in the section of a tag, and the lines that say what it means."""
+    alone = np.diff(tag.group_offset).max(initial=0) <= 1
+    if alone and tag.group_id.all() and (np.abs(tag.group_id) <= EXACT).all():
+        return tag.first_ids(), [GROUPS]
+    lines = []
+    for row in range(tag.group_offset.size - 1):
+        lines += _row_lines(row, tag.groups(row))
+    return tag.values, lines
+
+
+def _row_lines(row: int, groups: Sequence[int]) -> list[str]:
+    """Lines that say which groups a row stands for; several where they get long."""
+    lines, line = [], f"row {row}"
+    for i in groups:
+        if len(line) > TEXT_LIMIT - 24:
+            lines.append(line)
+            line = f"row {row}"
+        line += f" {i}"
+    return [*lines, line]

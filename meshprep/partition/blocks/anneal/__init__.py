@@ -1,0 +1,1 @@
+"""Simulated annealing of clusters between blocks, level by level and group by group."""

@@ -1,0 +1,304 @@
+"""Annealing of blocks on one level: its groups, its schedule, and what comes of it."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from meshprep_runtime.maps import read_only
+
+from ....kernels import Bools, Float64s, Int32s, clock
+from ....kernels.arithmetic import random_frame
+from ....kernels.parallel import each
+from ....mesh.incidence import Csr
+from ..bisect.bisection import bisect_places
+from ..bisect.geometry import Geometry, Sample
+from ..levels import Level, element_level, in_space
+from ..mend.caps import within_cap
+from ..sizes import Sizes
+from .centroids import block_metrics, middles, squared_radius
+from .corners import Corners
+from .groups import AnnealingSchedule, Grouping, anneal_groups, unit_of
+from .phases import GROUP_ELEMENTS, Phase, in_two
+from .sweep import EVEN_GAIN
+
+FOREVER = 1e9
+
+
+class Budget:
+    """How many sweeps there are: by effort, or as many as fit into the time that is left."""
+
+    # Looks at clusters and their points in a second, until it is measured; of the time left, what
+    # is kept for the end.
+    USUAL_RATE, KEPT = 3e7, 0.1
+
+    def __init__(self, effort: float, until: float, progress: Callable[[float], None]) -> None:
+        self._effort, self._until, self._progress = effort, until, progress
+        self._since, self._rate = FOREVER, self.USUAL_RATE
+        self._done, self._left = 0.0, 0.0
+
+    def sweeps(self, todo: list[tuple[Level, Phase]], done: float) -> int:
+        """Sweeps, at least 1, that the first level to do still gets; a share of them is done."""
+        works = [phase.sweeps * _work(level) for level, phase in todo]
+        works[0] *= 1.0 - done
+        effort = self._effort
+        if self._until < FOREVER:
+            self._since = clock()
+            time_left = max(0.0, self._until - self._since) * (1 - self.KEPT)
+            effort = time_left * self._rate / max(1.0, sum(works))
+        self._left = effort * sum(works)
+        return max(1, round(todo[0][1].sweeps * (1.0 - done) * effort))
+
+    def spend(self, level: Level, sweeps: int) -> None:
+        """Take note of what was done."""
+        done = sweeps * _work(level)
+        if clock() > self._since:
+            # the latest rate: elements take another time than clusters, and less when few move
+            self._rate = done / (clock() - self._since)
+        self._done, self._left = self._done + done, max(0.0, self._left - done)
+        self._progress(self._done / max(1.0, self._done + self._left))
+
+
+def _work(level: Level) -> float:
+    return float(level.points.size + level.neighbours.size)
+
+
+LONE_GROUP = 40_000
+# In a long search fewer elements are one group, so that two threads take half of the time. What
+# lies between is grouped more often, for the blocks at rims.
+LONG_SEARCH, LONG_LONE_GROUP, MORE_GROUPINGS = 4.0, 8_000, 2
+# Blocks of a group at least: of fewer, most would be at its rim.
+GROUP_BLOCKS = 16
+# So many sweeps of elements are worth a second level, of their corners.
+WORTH_CORNERS = 16
+# Clusters of a block that tell where it is and how wide its elements are.
+SAMPLED = 24
+# Sweeps over a lone group after which progress is told.
+LONG = 100
+# Groupings of a level, at least, where there is a time limit.
+HURRIED = 4
+# Sweeps at the end that only gain.
+COLD_SWEEPS = 4
+# Places that stand in for real ones draw clusters less: they are right on the whole, not in detail.
+PULL_GUESSED = 0.4
+# Pressure at which elements are drawn to centroids by half: a few times what chance adds up to.
+HALVED = 0.3
+# Temperatures are in points, or in so many of those that an element loads where these are more.
+HEAT_PRICE = 1.2
+# What an element over the cap costs is in points that one loads, or in temperatures where less.
+MOST_OVER = 0.5
+
+
+@dataclass(eq=False)
+class Annealing:
+    """What it takes to anneal blocks; ``graph`` has the neighbours of each element.
+
+    ``effort`` multiplies the sweeps; with ``until``, a time of ``clock``, there are as many as fit.
+    ``progress`` is told the share that is done. ``sizes`` stands in for ``cap`` where blocks
+    differ. Known ``corners`` are annealed first. ``sweeps`` counts those over single elements,
+    ``fragmented`` the blocks in several pieces, where that is known; ``annealed`` is when annealing
+    ended, ``closing`` how many seconds it takes from there to what blocks cost.
+    """
+
+    geometry: Geometry
+    graph: Csr
+    n_blocks: int
+    cap: int
+    seed: int
+    effort: float
+    until: float = FOREVER
+    progress: Callable[[float], None] = lambda share: None
+    sizes: Sizes | None = None
+    corners: Corners | None = None
+    sweeps: int = field(default=0, init=False)
+    loads_at_start: int = field(default=0, init=False)
+    fragmented: int = field(default=-1, init=False)
+    annealed: float = field(default=0.0, init=False)
+    closing: float = field(default=0.0, init=False)
+    _loaded_corners: float = field(default=0.0, init=False)
+    _guided: float = field(default=1.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._unit = unit_of(self.geometry.weight)
+        n = self.geometry.table.shape[0]
+        self._sizes = self.sizes or Sizes.equal(n, self.n_blocks, self.cap)
+        self._budget = Budget(self.effort, self.until, self.progress)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        g = self.geometry
+        self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
+        self._looked_at = Sample(replace(g, table=self.corners.table) if self.corners else g)
+
+    @property
+    def small(self) -> bool:
+        """Whether all elements are annealed as one group."""
+        shared = self.effort >= LONG_SEARCH and self.n_blocks >= 2 * GROUP_BLOCKS
+        return self._elements.weight.size <= (LONG_LONE_GROUP if shared else LONE_GROUP)
+
+    def _start_from(self, block: Int32s) -> None:
+        """Count what blocks of elements load."""
+        known = block, self.n_blocks
+        self.loads_at_start = self.geometry.loads(*known)
+        if self.corners:
+            self._loaded_corners = self.corners.loaded(self.geometry.weight, *known)
+
+    def _first_level(self) -> Level:
+        """Elements, with their corners alone where these are known."""
+        known = self.graph, self.geometry.coordinates, self._sizes.weight
+        return element_level(self.corners.table, *known) if self.corners else self._elements
+
+    def _of_elements(self, first: Level, phase: Phase) -> list[tuple[Level, Phase]]:
+        """A phase of elements: a long one with their corners first, where these are known."""
+        elements = self._elements._replace(place=first.place)
+        if self.corners and phase.sweeps >= WORTH_CORNERS:
+            return in_two(first, phase, elements)
+        return [(elements, phase)]
+
+    def improve(self, block: Int32s, phase: Phase) -> Int32s:
+        """Blocks within the cap, annealed element by element from those given; no worse.
+
+        Those given where no time is left.
+        """
+        self._start_from(block)
+        self.annealed = clock()
+        if self.annealed >= self.until:
+            return block.copy()
+        found, pressure, gained = block.copy(), np.zeros((1, self.n_blocks)), 0.0
+        todo = self._of_elements(self._first_level(), phase)
+        for k in range(len(todo)):
+            for tasks in self._groupings(todo[k:], [found], pressure):
+                gained += sum(each(anneal_groups, tasks))
+        self.annealed = clock()
+        moved = self.within_cap(found)
+        if moved or len(todo) > 1:
+            return found if self.loads(found) <= self.loads_at_start else block.copy()
+        return found if gained >= 0 else block.copy()
+
+    def within_cap(self, block: Int32s) -> bool:
+        """Bring every block within the cap; whether any was over it."""
+        return within_cap(self.geometry, self.graph, block, self.n_blocks, self.cap)
+
+    def loads(self, block: Int32s) -> int:
+        """The weighted loads, counted afresh."""
+        return self.geometry.loads(block, self.n_blocks)
+
+    def _groupings(
+        self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """The tasks of :func:`anneal_groups` that anneal the first level of those left to do.
+
+        ``blocks`` and ``pressure`` have those of every start. Each list of tasks groups them
+        another way, and changes them before the next one is made.
+        """
+        (level, phase), last = todo[0], len(todo) == 1
+        total, begin = self._sweeps(todo, 0.0), 0
+        parts = self._parts(phase, total)
+        metrics = [self._metric(level, phase, block) for block in blocks]
+        for part in range(parts):
+            end = begin + round((total - begin) / (parts - part))
+            cold = COLD_SWEEPS if last and part == parts - 1 else 0
+            number = 100 * len(todo) + part
+            schedule = self._schedule(phase, total, last)._replace(begin=begin, end=end + cold)
+            tasks: list[tuple[Any, ...]] = []
+            for start, block in enumerate(blocks):
+                count = self._group_count(phase.group)
+                grouping = Grouping.of(block, self._groups(level, block, number, count))
+                own = schedule._replace(seed=(self.seed + start + 1_000_003 * number) % 2**31)
+                tasks += [
+                    (
+                        level,
+                        self.geometry.weight,
+                        metrics[start],
+                        block,
+                        grouping,
+                        share,
+                        own,
+                        pressure[start],
+                    )
+                    for share in grouping.shares()
+                ]
+            yield tasks
+            self._budget.spend(level, end - begin)
+            begin = end
+            if self.until < FOREVER and part < parts - 1:
+                total = begin + self._sweeps(todo, begin / total)
+        self.sweeps += total if level.weight.size == self._elements.weight.size else 0
+
+    def _sweeps(self, todo: list[tuple[Level, Phase]], done: float) -> int:
+        """Sweeps that the first level to do still gets; with a time limit, less the cold ones."""
+        cold = COLD_SWEEPS if self.until < FOREVER and len(todo) == 1 else 0
+        return max(1, self._budget.sweeps(todo, done) - cold)
+
+    def _parts(self, phase: Phase, total: int) -> int:
+        """How often a level is grouped for so many sweeps."""
+        often = MORE_GROUPINGS if self._elements.weight.size <= LONE_GROUP else 1
+        parts = min(total, max(1, round(often * phase.groupings * math.sqrt(self.effort))))
+        parts = 1 + total // LONG if self.small else parts
+        # what fits into the time is found out on the way
+        return min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
+
+    def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
+        """The whole schedule of a level."""
+        unit, n = self._unit, max(1, self._elements.weight.size)
+        loaded = self.loads_at_start / unit / n
+        if self.corners and not last:
+            unit, loaded = self.corners.unit, self._loaded_corners
+        heat = max(1.0, HEAT_PRICE * loaded)
+        (first, final), one = phase.temperature, self._sizes.mean_weight
+        drawn = self._guided * (1.0 if self.geometry.known or self.sizes else PULL_GUESSED)
+        # parts of unlike sizes have shares to keep to instead
+        rate = 0.0 if self.sizes else phase.rate / math.sqrt(self.effort)
+        # in a long search, whole regions would fill
+        over = min(loaded, MOST_OVER * heat) * min(2.0, max(1.0, math.sqrt(self.effort))) / one
+        return AnnealingSchedule(
+            0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
+            (heat * first, heat * final), phase.excess,
+            (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
+            (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
+            rate, HALVED, 1.0 / unit, 0,
+        )  # fmt: skip
+
+    def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
+        """Of each block, scaled so that the mean squared radius is 1; 0 where nothing pulls."""
+        if not phase.pull[0]:
+            return np.zeros((self.n_blocks, 6))
+        g, step = self._looked_at.geometry, self._sample(level)
+        metric = block_metrics(
+            g.table, g.position, g.coordinates, self._looked_at.rows(self._examples(level)),
+            block[::step].copy(), self.n_blocks, g.thinnest,
+        )  # fmt: skip
+        place = read_only(level.place[::step].copy())
+        radius = squared_radius(place, level.weight[::step].copy(), block[::step].copy(), metric)
+        return metric / radius if radius > 0.0 else metric
+
+    def _sample(self, level: Level) -> int:
+        """Every so manyth cluster tells where blocks are and how wide their elements."""
+        return max(1, level.weight.size // (SAMPLED * self.n_blocks))
+
+    def _examples(self, level: Level) -> Int32s:
+        return level.example[:: self._sample(level)].copy()
+
+    def groups(self, block: Int32s, number: int, near: Bools) -> Int32s:
+        """Groups of neighbouring blocks, one where the elements of those ``near`` are few."""
+        if np.count_nonzero(near) * self.cap <= LONE_GROUP:
+            return np.zeros(self.n_blocks, np.int32)
+        return self._groups(self._elements, block, number, self._group_count(GROUP_ELEMENTS))
+
+    def _group_count(self, most: int) -> int:
+        """The number of groups of at ``most`` so many elements, or more of few blocks."""
+        pairs = -(-self._elements.weight.size // (2 * most))
+        return 0 if self.small else 2 * min(pairs, self.n_blocks // (2 * GROUP_BLOCKS))
+
+    def _groups(self, level: Level, block: Int32s, number: int, count: int) -> Int32s:
+        """Groups of neighbouring blocks, cut in directions that differ from time to time."""
+        if count < 2:
+            return np.zeros(self.n_blocks, np.int32)
+        step = self._sample(level)
+        where = middles(
+            in_space(level.place[::step]), level.weight[::step].copy(), block[::step].copy(),
+            self.n_blocks,
+        )  # fmt: skip
+        return bisect_places(where, count, directions=random_frame(number, 3))

@@ -1,0 +1,228 @@
+"""The centroid term of annealing: it draws clusters to the centroid of their block.
+
+Single moves straighten a boundary but hardly move a block. A term that draws clusters to the
+centroids does, as Lloyd's iteration does in a Voronoi diagram. Distances are counted in elements,
+with the width of an element measured in each block, so that thin layers are treated as what they
+are.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ....kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined, kernel
+from ....kernels.arithmetic import inverses
+from ....kernels.parallel import each, pieces
+
+LEAST_WIDTH = 1e-100
+# Blocks whose elements are worth a second thread.
+LEAST_BLOCKS = 64
+# Where elements widen, the centroid of a block lies towards its narrow ones. With this share of its
+# own metric, and the rest of the other block's, the terms of two blocks of equal size balance at
+# their border: to first order, for discs of elements that widen exponentially. Otherwise whole
+# regions would lose their elements to wider ones.
+OWN = 0.81
+# Squared radii past which a centroid is no farther: a cluster at a border has those of its own and
+# the next block nearer. In the metric of elements 10^4 times as fine a block is 10^8 away.
+FAR = 6.0
+
+
+class Centroids(NamedTuple):
+    """Places of the clusters of a group, and of their blocks.
+
+    Cluster ``i`` is at ``place[row[i]]``, which has one to three coordinates: places of a level are
+    not copied for its groups. ``metric`` (n_blocks, 6) has xx, yy, zz, 2 xy, 2 xz, 2 yz of the
+    metric in which the squared radius of a block is about 1.
+    """
+
+    place: Float64s
+    row: Int32s
+    metric: Float64s
+    centroid: Float64s
+
+
+def block_metrics(
+    table: Int32s,
+    position: Float64s,
+    coordinates: Float64s,
+    example: Int32s,
+    block: Int32s,
+    n_blocks: int,
+    thinnest: float,
+) -> Float64s:
+    """Measure elements of each block: their squared width as a metric, (n_blocks, 6).
+
+    Parameters
+    ----------
+    table : (n, arity) int32
+        With -1 for a point that is named again.
+    position : (n_points, d) float64
+    coordinates : (n, d) float64
+        The first three dimensions count.
+    example : (clusters,) int32
+        One element of each cluster.
+    block : (clusters,) int32
+    thinnest : float
+        As of :func:`bisection.bisect`.
+
+    O(clusters * (arity + 1) d^2).
+    """
+    d = min(3, coordinates.shape[1])
+    moments = np.zeros((n_blocks, 6))
+    arrays = table, position, coordinates, example, block, moments
+    # every piece looks at all examples, and at few of them closely
+    each(_measure, [(*arrays, *piece) for piece in pieces(n_blocks, LEAST_BLOCKS)])
+    moment = moments[:, SYMMETRIC[:d, :d]]
+    trace = np.trace(moment, axis1=1, axis2=2)
+    # Blocks of elements that are points in space, or too wide to be squared, have no centroid term.
+    points = ~((trace >= LEAST_WIDTH**2) & (trace < np.inf))
+    trace, moment[points] = np.where(points, 1.0, trace), 0.0
+    moment /= trace[:, None, None]
+    moment += thinnest**2 * np.eye(d)
+    metric = inverses(moment) / trace[:, None, None]
+    metric[points] = 0.0
+    full = np.zeros((n_blocks, 3, 3))
+    full[:, :d, :d] = metric
+    return np.ascontiguousarray(
+        np.stack(
+            [*(full[:, a, a] for a in range(3)), *(2 * full[:, a, b] for a, b in OFF_DIAGONAL)],
+            axis=1,
+        )
+    )
+
+
+OFF_DIAGONAL = ((0, 1), (0, 2), (1, 2))
+# Where each entry of a symmetric matrix is in xx, yy, zz, xy, xz, yz.
+SYMMETRIC = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
+
+
+@kernel
+def _measure(
+    table: Int32s,
+    position: Float64s,
+    coordinates: Float64s,
+    example: Int32s,
+    block: Int32s,
+    moments: Float64s,
+    begin: int,
+    end: int,
+) -> None:
+    """Mean second moments of points about their elements, of blocks ``begin`` to ``end - 1``."""
+    d = min(3, coordinates.shape[1])
+    count, off = np.zeros(end - begin, np.int64), np.zeros(3, np.float64)
+    for c in range(example.size):
+        b, i = block[c], np.uint32(example[c])
+        if b < begin or b >= end:
+            continue
+        sums = moments[b]
+        xx, yy, zz, xy, xz, yz = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]
+        for j in range(table.shape[1]):
+            if table[i, j] < 0:
+                continue
+            t = np.uint32(table[i, j])
+            count[b - begin] += 1
+            for a in range(d):
+                off[a] = position[t, a] - coordinates[i, a]
+            x, y, z = off[0], off[1], off[2]
+            xx, yy, zz = xx + x * x, yy + y * y, zz + z * z
+            xy, xz, yz = xy + x * y, xz + x * z, yz + y * z
+        sums[0], sums[1], sums[2], sums[3], sums[4], sums[5] = xx, yy, zz, xy, xz, yz
+    for b in range(begin, end):
+        for a in range(6):
+            moments[b, a] /= max(1, count[b - begin])
+
+
+@kernel
+def squared_radius(place: Float64s, weight: Int32s, block: Int32s, metric: Float64s) -> float:
+    """The mean squared distance of elements from the centroid of their block, each in its metric.
+
+    ``place`` (clusters, d) has at most three coordinates. O(clusters).
+    """
+    size, row = np.zeros(metric.shape[0], np.int64), np.empty(block.size, np.int32)
+    for i in range(block.size):
+        size[block[i]] += weight[i]
+        row[i] = i
+    centroids = Centroids(place, row, metric, np.empty((size.size, 3), np.float64))
+    find_centroids(centroids, weight, block, size)
+    total, count = 0.0, 0
+    for i in range(block.size):
+        total += weight[i] * _squared(centroids, i, block[i], block[i])
+        count += weight[i]
+    return total / max(1, count)
+
+
+@kernel
+def middles(place: Float64s, weight: Int32s, block: Int32s, n_blocks: int) -> Float64s:
+    """The mean place of the elements of every block, (n_blocks, 3). O(clusters)."""
+    centroid = np.zeros((n_blocks, 3), np.float64)
+    size = np.zeros(n_blocks, np.int64)
+    for i in range(block.size):
+        size[block[i]] += weight[i]
+        for a in range(3):
+            centroid[block[i], a] += weight[i] * place[i, a]
+    for b in range(n_blocks):
+        for a in range(3):
+            centroid[b, a] /= max(1, size[b])
+    return centroid
+
+
+@helper
+def find_centroids(
+    centroids: Centroids, weight: Int32s, block: Int32s | UInt32s, size: Int64s
+) -> None:
+    """The mean place of the elements of each block. O(clusters)."""
+    centroid = centroids.centroid
+    centroid[:] = 0.0
+    for i in range(block.size):
+        for a in range(3):
+            centroid[block[i], a] += weight[i] * _coordinate(centroids, i, a)
+    for b in range(size.size):
+        for a in range(3):
+            centroid[b, a] /= max(1, size[b])
+
+
+@inlined
+def _coordinate(centroids: Centroids, cluster: int, axis: int) -> float:
+    """Where a cluster is along an axis; 0 along those that the mesh does not have."""
+    place = centroids.place
+    return place[centroids.row[cluster], axis] if axis < place.shape[1] else 0.0
+
+
+@inlined
+def update_centroids(
+    centroids: Centroids, size: Int64s, cluster: int, weight: int, source: int, target: int
+) -> None:
+    """Update both centroids before a cluster leaves a block that has others."""
+    for a in range(3):
+        x, old = _coordinate(centroids, cluster, a), centroids.centroid[source, a]
+        centroids.centroid[source, a] += weight * (old - x) / (size[source] - weight)
+        old = centroids.centroid[target, a]
+        centroids.centroid[target, a] += weight * (x - old) / (size[target] + weight)
+
+
+@inlined
+def centroid_term(centroids: Centroids, cluster: int, source: int, target: int) -> float:
+    """How much nearer the target's centroid is, in squared radii of the two blocks."""
+    own = _near(centroids, cluster, source, source) - _near(centroids, cluster, target, target)
+    other = _near(centroids, cluster, source, target) - _near(centroids, cluster, target, source)
+    return OWN * own + (1.0 - OWN) * other
+
+
+@inlined
+def _near(centroids: Centroids, cluster: int, block: int, measure: int) -> float:
+    """As :func:`_squared`, ``FAR`` at most."""
+    return min(FAR, _squared(centroids, cluster, block, measure))
+
+
+@inlined
+def _squared(centroids: Centroids, cluster: int, block: int, measure: int) -> float:
+    """Squared distance of a cluster from the centroid of a block, in the metric of another."""
+    x = _coordinate(centroids, cluster, 0) - centroids.centroid[block, 0]
+    y = _coordinate(centroids, cluster, 1) - centroids.centroid[block, 1]
+    z = _coordinate(centroids, cluster, 2) - centroids.centroid[block, 2]
+    m = centroids.metric
+    return (
+        x * (m[measure, 0] * x + m[measure, 3] * y + m[measure, 4] * z)
+        + y * (m[measure, 1] * y + m[measure, 5] * z)
+        + m[measure, 2] * z * z
+    )

@@ -1,0 +1,159 @@
+"""A move of a cluster to another block: what it is worth, and what is remembered of moves."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ....kernels import Float32s, Int32s, helper, inlined
+from ..counts import COUNT_BITS, FIRST, MOST, USED, WEIGHT, Counts, move
+from ..levels import facets_between
+from .centroids import Centroids, centroid_term, update_centroids
+
+# A move must be better than this, in points, to be made for nothing.
+LEAST_GAIN = 0.1
+# Offers that a block keeps, a power of two: the latest.
+KEPT = 16
+# Scores of a cluster that is to be looked at, and of one whose neighbours are all at home.
+UNKNOWN, INSIDE = np.float32(np.inf), np.float32(-np.inf)
+
+
+class Sweep(NamedTuple):
+    """What holds in one sweep.
+
+    Elements over a block's cap cost ``over`` each, up to ``excess`` times the cap, and each that it
+    lacks ``LACK`` times as much; ``even`` is what a move from the fullest block to an empty one
+    gains by its weight. ``temperature``, and prices of a cut facet and of the squared radius of a
+    block (``pull``), are in typical points; ``per_unit`` is one by the weight of such a point.
+    """
+
+    excess: float
+    even: float
+    over: float
+    temperature: float
+    facet: float
+    pull: float
+    per_unit: float
+
+
+class MoveMemory(NamedTuple):
+    """What is known from sweep to sweep.
+
+    ``best`` (clusters,) has the score of the best move of each when it was last looked at, sizes
+    left out where they alone forbid it. ``offered`` (n_blocks, KEPT) has clusters of each block
+    that would go to the block ``target``, which is full; -1 for none. ``draw`` times the
+    temperature is what such a move may cost. ``made`` (n_blocks,) counts the offers ever made,
+    ``done`` those that were tried.
+    """
+
+    best: Float32s
+    offered: Int32s
+    target: Int32s
+    draw: Float32s
+    made: Int32s
+    done: Int32s
+
+
+@helper
+def new_memory(state: Counts) -> MoveMemory:
+    """Clusters beside another block are to be looked at, and none is offered. O(facets)."""
+    n_blocks, best = state.size.size, np.full(state.block.size, INSIDE, np.float32)
+    for i in range(best.size):
+        for s in range(state.offset[i], state.offset[i + 1]):
+            if state.block[state.neighbours[s]] != state.block[i]:
+                best[i] = UNKNOWN
+    return MoveMemory(
+        best,
+        np.full((n_blocks, KEPT), -1, np.int32),
+        np.empty((n_blocks, KEPT), np.int32),
+        np.empty((n_blocks, KEPT), np.float32),
+        np.zeros(n_blocks, np.int32),
+        np.zeros(n_blocks, np.int32),
+    )
+
+
+@helper
+def forget_scores(memory: MoveMemory) -> None:
+    """Clusters that may move are to be looked at again."""
+    for i in range(memory.best.size):
+        if memory.best[i] != INSIDE:
+            memory.best[i] = UNKNOWN
+
+
+@inlined
+def score_of(state: Counts, centroids: Centroids, sweep: Sweep, cluster: int, target: int) -> float:
+    """What a move gains, but for sizes; -inf where the target is not beside.
+
+    O(its points * blocks at each).
+    """
+    home, cut, joined, weight_gained = state.block[cluster], 0, 0, 0
+    for s in range(state.offset[cluster], state.offset[cluster + 1]):
+        b = state.block[state.neighbours[s]]
+        cut += facets_between(state, s) if b == home else 0
+        joined += facets_between(state, s) if b == target else 0
+    if joined == 0:
+        return -np.inf
+    for s in range(state.point_offset[cluster], state.point_offset[cluster + 1]):
+        p = state.points[s]
+        weight = state.lists[p + WEIGHT]
+        weight_gained -= weight
+        for z in range(p + FIRST, p + FIRST + state.lists[p + USED]):
+            b = state.lists[z] >> COUNT_BITS
+            if b == target or (b == home and state.lists[z] & MOST == 1):
+                weight_gained += weight
+    score = weight_gained * sweep.per_unit + sweep.facet * (joined - cut)
+    if sweep.pull > 0.0:
+        score += sweep.pull * centroid_term(centroids, cluster, home, target)
+    return score
+
+
+# Most blocks are at the cap or near it. A cluster that may not move into a full block is kept as an
+# offer, and moves if an older offer of that block can leave for where the cluster comes from, or
+# for a block with room. Each of the two moves must be allowed by itself, so that annealing goes on
+# as if there were no caps.
+@inlined
+def exchange(state: Counts, centroids: Centroids, sweep: Sweep, memory: MoveMemory) -> int:
+    """Try the offers of a sweep; returns how many clusters moved into full blocks.
+
+    O(n_blocks + offers * (KEPT + points * blocks at a point)).
+    """
+    moved = 0
+    for source in range(state.size.size):
+        end = memory.made[source]
+        for n in range(max(memory.done[source], end - KEPT), end):
+            offer = n & (KEPT - 1)
+            cluster, full = memory.offered[source, offer], memory.target[source, offer]
+            if cluster < 0 or state.block[cluster] != source:
+                continue
+            weight = state.weight[cluster]
+            if state.size[source] == weight:
+                continue
+            spare = state.size[source] - weight >= state.least[source]
+            for k in range(KEPT):
+                other, target = memory.offered[full, k], memory.target[full, k]
+                if other < 0 or state.block[other] != full or state.weight[other] != weight:
+                    continue
+                room = spare and state.size[target] + weight <= state.cap[target]
+                if target != source and not room:
+                    continue
+                allowed = sweep.temperature * memory.draw[full, k]
+                memory.offered[full, k] = -1
+                if score_of(state, centroids, sweep, other, target) + allowed <= LEAST_GAIN:
+                    continue
+                allowed = sweep.temperature * memory.draw[source, offer]
+                memory.offered[source, offer] = -1
+                if score_of(state, centroids, sweep, cluster, full) + allowed <= LEAST_GAIN:
+                    break
+                for step in range(2):
+                    moves, block = (cluster, full) if step == 0 else (other, target)
+                    if sweep.pull > 0.0:
+                        update_centroids(
+                            centroids, state.size, moves, weight, state.block[moves], block
+                        )
+                    move(state, moves, block)
+                    memory.best[moves] = UNKNOWN
+                    for s in range(state.offset[moves], state.offset[moves + 1]):
+                        memory.best[state.neighbours[s]] = UNKNOWN
+                moved += 1
+                break
+        memory.done[source] = end
+    return moved

@@ -1,0 +1,163 @@
+"""The elements to cut: their points, what these weigh, and where everything is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import chunks, read_only
+
+from ....kernels.arithmetic import cosine_and_sine, random_frame
+from ...loads import weighted_loads_of
+from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
+
+FIRST = 1000
+# Seeds of the frames that are drawn are above this.
+FRAMES = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """Elements to cut: their points, what these weigh, and where everything is.
+
+    ``known`` tells that the coordinates are real; otherwise they stand for graph distances. The
+    ``positions`` of the points are the means of their elements where they are left out.
+    """
+
+    table: NDArray[np.int32]
+    weight: NDArray[np.int32]
+    coordinates: NDArray[np.float64]
+    known: bool
+    positions: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: NDArray[np.int32],
+        weight: NDArray[np.int32],
+        coordinates: NDArray[np.float64],
+        *,
+        known: bool = True,
+    ) -> Geometry:
+        """Without the axes along which everything is at one place."""
+        return cls(table, weight, _in_use(coordinates), known)
+
+    def __post_init__(self) -> None:
+        # Kernels are compiled once for arrays that may be written to and once for others.
+        for name in ("table", "weight", "coordinates"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @cached_property
+    def position(self) -> NDArray[np.float64]:
+        """Where the points are, (n_points, d); of large meshes as much memory as all the rest."""
+        if self.positions is not None:
+            return read_only(self.positions)
+        return read_only(point_positions(self.table, self.weight.size, self.coordinates))
+
+    def placed(self) -> Geometry:
+        """The same with positions that are found now, and not when they are asked for."""
+        return replace(self, positions=self.position)
+
+    def sample(self, chosen: NDArray[np.integer]) -> Geometry:
+        """Some of the elements; their points stay where all elements have them."""
+        points, local = np.unique(self.table[chosen], return_inverse=True)
+        local = local.reshape(len(chosen), -1)
+        if points.size and points[0] < 0:
+            points, local = points[1:], local - 1
+        return Geometry(
+            np.ascontiguousarray(local, np.int32), self.weight[points], self.coordinates[chosen],
+            self.known, self._positions_of(points),
+        )  # fmt: skip
+
+    def _positions_of(self, points: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The positions of some points, ascending, from the elements that have them. O(n)."""
+        if self.positions is not None or "position" in self.__dict__:
+            return self.position[points]
+        # the last one is that of -1
+        wanted = np.zeros(self.weight.size + 1, np.bool_)
+        wanted[points] = True
+        tables, places = [self.table[:0]], [self.coordinates[:0]]
+        for some in chunks(len(self.table)):
+            beside = np.flatnonzero(wanted[self.table[some]].any(axis=1))
+            near = self.table[some][beside]
+            local = np.where(wanted[near], np.searchsorted(points, near), -1)
+            tables.append(local.astype(np.int32))
+            places.append(self.coordinates[some][beside])
+        table, where = np.concatenate(tables), np.concatenate(places)
+        del tables, places
+        return point_positions(read_only(table), points.size, read_only(where))
+
+    @property
+    def thinnest(self) -> float:
+        """How thin elements may count as, relative to their widest direction."""
+        return THINNEST if self.known else THINNEST_GUESSED
+
+    def cut(self, rotation: float, n_blocks: int) -> NDArray[np.int32]:
+        """Bisect in a frame that is rotated."""
+        where = self.coordinates
+        directions = rotated(where.shape[1], rotation)
+        return bisect(self.table, self.position, where, directions, n_blocks, self.thinnest)
+
+    def loads(self, block: NDArray[np.int32], n_blocks: int) -> int:
+        """The weighted loads of blocks, counted afresh. O(n * arity)."""
+        return int(weighted_loads_of(self.table, self.weight, block, n_blocks))
+
+
+class Sample(NamedTuple):
+    """Elements that tell where blocks are and how wide their elements: all, or some, ascending."""
+
+    geometry: Geometry
+    elements: NDArray[np.int32] | None = None
+
+    def rows(self, example: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The places of elements in the geometry."""
+        if self.elements is None:
+            return example
+        return np.searchsorted(self.elements, example).astype(np.int32)
+
+
+def rotated(d: int, rotation: float) -> NDArray[np.float64]:
+    """Rows are ``d`` orthogonal directions: the axes, rotated in each plane of two next ones."""
+    directions, (cosine, sine) = np.eye(d), cosine_and_sine(rotation)
+    for a in range(d - 1):
+        first, second = directions[a].copy(), directions[a + 1].copy()
+        directions[a] = cosine * first + sine * second
+        directions[a + 1] = cosine * second - sine * first
+    return directions
+
+
+def frames(d: int, rotation: float, count: int) -> list[NDArray[np.float64]]:
+    """A rotated frame, and others at random."""
+    return [rotated(d, rotation), *(random_frame(FRAMES + k, d) for k in range(1, count))]
+
+
+def block_count(n: int, block_size: int) -> int:
+    """Blocks for ``n`` elements: 1 % more than needed, so that elements can move; at most n.
+
+    Where that is less than a block, one more unless half a percent of the room is left anyway.
+    """
+    if n <= block_size:
+        return min(n, 1)
+    needed = -(-n // block_size)
+    if needed < 100:
+        return min(n, -(-201 * n // (200 * block_size)))
+    return min(n, -(-101 * n // (100 * block_size)), needed + needed // 100)
+
+
+def _in_use(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Without the axes along which everything is at one place, such as z of a plane mesh."""
+    if not coordinates.size:
+        return coordinates
+    wide = np.array([_differs(axis) for axis in coordinates.T])
+    wide[0] |= not wide.any()
+    return coordinates if wide.all() else np.ascontiguousarray(coordinates[:, wide])
+
+
+def _differs(values: NDArray[np.float64]) -> bool:
+    """Whether not all are equal; the first ones tell as a rule."""
+    first = values[:FIRST] != values[0]
+    return bool(first.any() or (values[FIRST:] != values[0]).any())

@@ -1,0 +1,1 @@
+"""What annealing leaves: blocks over a cap, and blocks in several pieces."""

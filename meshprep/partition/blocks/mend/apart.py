@@ -1,0 +1,260 @@
+"""Components of a mesh: elements of two of them share nothing, wherever they are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from meshprep_runtime.maps import distinct, ranges, read_only
+
+from ....kernels import Bools, Float64s, Int32s, Int64s, kernel
+from ..levels import Level
+from ..sizes import Sizes
+
+# How long a component is along the axis of components, by what it is along the longest other one.
+WITHIN = 1e-3
+
+
+def components(offset: Int64s, neighbours: Int32s) -> Int32s:
+    """The component of each vertex of a graph, numbered as they appear. Linear."""
+    return _components_within(offset, neighbours, np.zeros(offset.size - 1, np.int32))
+
+
+def components_of(level: Level) -> Int32s | None:
+    """The component of each cluster; None where there is but one."""
+    component = components(level.offset, level.neighbours)
+    return component if component.any() else None
+
+
+def more_pieces(pieces: Int64s, component: Int32s, block: Int32s) -> Bools:
+    """Whether each block has more ``pieces`` than there are components of the mesh in it."""
+    pairs = distinct(component.astype(np.int64) * pieces.size + block)
+    return pieces > np.bincount(pairs % pieces.size, minlength=pieces.size)
+
+
+def of_several(component: Int32s, block: Int32s) -> Bools:
+    """The blocks that have clusters of several components."""
+    n_blocks = int(block.max()) + 1
+    pairs = distinct(component.astype(np.int64) * n_blocks + block)
+    return np.bincount(pairs % n_blocks, minlength=n_blocks) > 1
+
+
+def torn_share(top: Level, block: Int32s, n_blocks: int, component: Int32s | None) -> float:
+    """The share of the blocks that are in several pieces of one ``component`` of the mesh."""
+    piece = _components_within(top.offset, top.neighbours, block)
+    owner = np.empty(int(piece.max()) + 1, np.int32)
+    owner[piece] = block
+    pieces = np.bincount(owner, minlength=n_blocks)
+    return float(
+        (pieces > 1 if component is None else more_pieces(pieces, component, block)).mean()
+    )
+
+
+def reunited(level: Level, block: Int32s, component: Int32s | None) -> Int32s:
+    """Blocks of clusters without fragments, but for those that have no neighbour elsewhere.
+
+    Of what a block has of a ``component`` (None where there is but one), all but the largest piece
+    go to the block that they share most facets with, whatever its size: annealing sees to that.
+    Linear.
+    """
+    offset, neighbours, n_blocks = level.offset, level.neighbours, int(block.max(initial=-1)) + 1
+    piece = _components_within(offset, neighbours, block)
+    count = int(piece.max(initial=-1)) + 1
+    if count == n_blocks:
+        return block
+    example = np.empty(count, np.int64)
+    example[piece] = np.arange(piece.size)
+    whole = block[example].astype(np.int64)
+    if component is not None:
+        whole += n_blocks * component[example].astype(np.int64)
+    order = np.lexsort((-np.bincount(piece, level.weight), whole))
+    moves = np.ones(count, np.bool_)
+    moves[order[np.diff(whole[order], prepend=-1) > 0]] = False
+    rows = np.flatnonzero(moves[piece])
+    degree = offset[rows + 1] - offset[rows]
+    beside = ranges(offset[rows], degree)
+    source, target = np.repeat(piece[rows], degree), block[neighbours[beside]]
+    facets = level.facets[beside] if level.facets.size else np.ones(beside.size, np.int32)
+    outside = target != block[example[source]]
+    key = source[outside].astype(np.int64) * n_blocks + target[outside]
+    pairs, inverse = np.unique(key, return_inverse=True)
+    order = np.argsort(np.bincount(inverse, facets[outside], pairs.size), kind="stable")
+    best = block[example]
+    # the last one written is that of most facets
+    best[pairs[order] // n_blocks] = pairs[order] % n_blocks
+    return best[piece]
+
+
+class ComponentRow(NamedTuple):
+    """Components in a row: that of each of the largest clusters, and how large blocks of it are."""
+
+    component: Int32s | None
+    share: Int64s
+
+    @classmethod
+    def of(cls, top: Level, sizes: Sizes, alike: bool) -> ComponentRow:
+        """Packed where blocks are ``alike``, but for components that share points with others.
+
+        There is no ``component`` of each cluster where there is but one.
+        """
+        component, share = components_of(top), sizes.share
+        if component is not None and alike:
+            size = np.bincount(component, top.weight).astype(np.int64)
+            alone = _share_nothing(top, component)
+            rank, share = packed(size, alone, share.size, int(sizes.cap[0]))
+            component = rank[component]
+        return cls(component, share)
+
+
+def _share_nothing(top: Level, component: Int32s) -> Bools:
+    """Whether each component has no point of another one, as cells that share an edge have."""
+    rows = np.repeat(component, np.diff(top.point_offset))
+    other = np.empty(int(top.points.max(initial=-1)) + 1, np.int32)
+    other[top.points] = rows
+    other = other[top.points]
+    alone = np.ones(int(component.max()) + 1, np.bool_)
+    alone[rows[other != rows]] = alone[other[other != rows]] = False
+    return alone
+
+
+def apart_first(
+    component: Int32s, table: Int32s, where: Float64s, position: Float64s, frame: Float64s
+) -> tuple[Float64s, Float64s, Float64s]:
+    """Places of elements and points, and directions, with one more axis: the row of components.
+
+    Along it elements have hardly any width, so that bisection cuts across it first: few blocks hold
+    some of two components. A cut inside one runs across the longest axis.
+    """
+    widths = np.ptp(where, axis=0)
+    longest = int(np.argmax(widths))
+    place = component * max(1.0, float(widths[longest]))
+    of_points, known = np.zeros(len(position)), table >= 0
+    of_points[table[known]] = np.broadcast_to(place[:, None], table.shape)[known]
+    place += WITHIN * (where[:, longest] - where[:, longest].min())
+    directions = np.eye(len(frame) + 1)
+    directions[:-1, :-1] = frame
+    return np.column_stack([where, place]), np.column_stack([position, of_points]), directions
+
+
+def moved_together(
+    levels: list[Level], labels: list[Int32s], block: Int32s, component: Int32s
+) -> list[Level]:
+    """Levels with components moved, so that what a block has of two of them is in one place.
+
+    ``block`` has those that :func:`apart_first` led to, of the largest clusters: the last one of a
+    component may hold some of the next one. Otherwise its centroid would be in neither, and would
+    draw nothing. ``labels`` has the clusters of each level's members in the next one.
+    """
+    shift, moved = _shifts(levels[-1], block, component), []
+    for k in range(len(levels) - 1, -1, -1):
+        component = component[labels[k]] if k < len(labels) else component
+        place = read_only(levels[k].place + shift[component])
+        moved.append(levels[k]._replace(place=place))
+    return moved[::-1]
+
+
+def _shifts(top: Level, block: Int32s, component: Int32s) -> Float64s:
+    """How far each component is to be moved, (components, d)."""
+    n_blocks = int(block.max()) + 1
+    key = component.astype(np.int64) * n_blocks + block
+    pair, inverse = np.unique(key, return_inverse=True)
+    size = np.bincount(inverse, top.weight)
+    sums = [np.bincount(inverse, top.weight * axis) for axis in top.place.T]
+    middle = np.stack(sums, axis=1) / size[:, None]
+    owner, number = np.divmod(pair, n_blocks)
+    begins = np.flatnonzero(np.diff(owner)) + 1
+    shared = (number[begins] == number[begins - 1])[:, None]
+    step = np.where(shared, middle[begins - 1] - middle[begins], 0.0)
+    return np.concatenate([np.zeros_like(middle[:1]), np.cumsum(step, axis=0)])
+
+
+@kernel
+def _components_within(offset: Int64s, neighbours: Int32s, kind: Int32s) -> Int32s:
+    """The component of each vertex where edges between two kinds do not count."""
+    n = kind.size
+    component, queue, count = np.full(n, -1, np.int32), np.empty(n, np.int32), 0
+    for root in range(n):
+        if component[root] >= 0:
+            continue
+        component[root], queue[0], ahead, end = count, root, 0, 1
+        while ahead < end:
+            i = np.uint32(queue[ahead])
+            ahead += 1
+            for s in range(np.uint64(offset[i]), np.uint64(offset[i + 1])):
+                j = np.uint32(neighbours[s])
+                if component[j] < 0 and kind[j] == kind[i]:
+                    component[j], queue[end] = count, j
+                    end += 1
+        count += 1
+    return component
+
+
+# Blocks of what is not packed are at least that full, by the mean of all, and at most as full.
+LEAST_FULL, CHANCE = 0.5, 1.0005
+
+
+def packed(size: Int64s, alone: Bools, n_blocks: int, cap: int) -> tuple[Int32s, Int64s]:
+    """Where each component stands in a row that is cut into blocks, and the sizes of these.
+
+    Components of at most ``cap`` elements, ``alone`` in that they share no point with others, fill
+    blocks by best fit, the largest first. As many of the fullest blocks stay as leave room for all
+    other components, which stand before them in their order and are cut into blocks of equal size,
+    no fuller than the mean of all.
+
+    Parameters
+    ----------
+    size : (components,) int64
+        Elements of each, at least 1; together at most ``n_blocks * cap``.
+    alone : (components,) bool
+
+    Returns
+    -------
+    rank : (components,) int32
+    share : (n_blocks,) int64
+        Elements of each block of the row; 1 each where nothing is packed.
+
+    O(components * cap).
+    """
+    items = np.flatnonzero(alone & (size <= cap))
+    items = items[np.argsort(-size[items], kind="stable")]
+    bin_of = np.full(size.size, -1, np.int32)
+    bin_of[items] = _best_fit(size[items], cap)
+    fill = np.bincount(bin_of[items], size[items]).astype(np.int64)
+    fullest = np.argsort(-fill, kind="stable")[:n_blocks]
+    # what is left, and blocks for it, where none, one, two and more are kept
+    rest = size.sum() - np.concatenate([[0], np.cumsum(fill[fullest])])
+    left = n_blocks - np.arange(rest.size)
+    mean = size.sum() / n_blocks
+    fits = (rest >= LEAST_FULL * mean * left) & (rest <= CHANCE * mean * left)
+    kept = int(np.flatnonzero(fits).max(initial=0))
+    rank = np.arange(size.size, dtype=np.int32)
+    if not kept:
+        return rank, np.ones(n_blocks, np.int64)
+    # the last is that of what is in no bin
+    place = np.zeros(fill.size + 1, np.int64)
+    place[fullest[:kept]] = np.arange(1, kept + 1)
+    rank[np.argsort(place[bin_of], kind="stable")] = np.arange(size.size)
+    cuts = rest[kept] * np.arange(left[kept] + 1) // max(1, left[kept])
+    return rank, np.concatenate([np.diff(cuts), fill[fullest[:kept]]])
+
+
+@kernel
+def _best_fit(size: Int64s, cap: int) -> Int32s:
+    """The bin of each item of at most ``cap``: the fullest that has room for it."""
+    bin_of = np.empty(size.size, np.int32)
+    # bins by the room that is left in them: the first of each, and the next one of each bin
+    first, after, count = np.full(cap + 1, -1, np.int32), np.empty(size.size, np.int32), 0
+    for i in range(size.size):
+        room = size[i]
+        while room < cap and first[room] < 0:
+            room += 1
+        b = first[room]
+        if b < 0:
+            b, count = count, count + 1
+        else:
+            first[room] = after[b]
+        bin_of[i] = b
+        left = room - size[i]
+        after[b], first[left] = first[left], b
+    return bin_of
