@@ -9,7 +9,7 @@ import typer
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import listed
 
-from . import console, options, process
+from .. import console, options, process
 
 if TYPE_CHECKING:
     from meshprep.pipeline.workflow import JobResult
