@@ -268,7 +268,7 @@ def _put_colours(
 
 
 def _equal_block_ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
-    """Where blocks of consecutive elements end."""
+    """Ends of blocks of ``size`` consecutive elements."""
     if begin == end:
         return np.empty(0, np.int64)
     return np.append(np.arange(begin + size, end, size, dtype=np.int64), np.int64(end))

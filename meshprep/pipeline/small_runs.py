@@ -24,9 +24,9 @@ from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics
-from ..partition.blocks.anneal import annealing
 from ..partition.blocks.anneal.centroids import middles
 from ..partition.blocks.mend.reconnect import reconnect_groups
+from ..partition.blocks.tuning import PRESETS
 from ..partition.repair import repair
 from ..reorder import FOLLOW, propagate
 from ..reorder.by_component import by_component
@@ -84,11 +84,13 @@ def _blocks(partitioner: str, target: str) -> None:
 @contextmanager
 def _as_if_large() -> Iterator[None]:
     """Cut as meshes of many elements are: those of few nearly always need repairs, too."""
-    before, annealing.LONE_GROUP = annealing.LONE_GROUP, 0
+    before = dict(PRESETS)
+    for name, tuning in before.items():
+        PRESETS[name] = replace(tuning, lone_group=0, lone_group_of_many=0)
     try:
         yield
     finally:
-        annealing.LONE_GROUP = before
+        PRESETS.update(before)
 
 
 def _repairs() -> None:
