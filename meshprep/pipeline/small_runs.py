@@ -32,11 +32,13 @@ from ..reorder import FOLLOW, propagate
 from ..reorder.by_component import by_component
 from .blocks import colour, cut
 from .matrices import build_matrices
+from .measure import measure
 from .numbering import Numbering
 from .order import locality_metrics, order_for_locality
 from .steps import plan_request_maps, prepare
 
 SMALL = 64
+MOVES = [("read", "f8"), ("inc", "f8"), ("read", "f4"), ("inc", "f4")]
 
 
 def run_task(task: str) -> None:
@@ -175,6 +177,16 @@ def _chains() -> None:
     with_maps(made.plan.chains["chain"].tiles, made.plan.maps, made.plan.sizes)
 
 
+def _measure() -> None:
+    """The moves of floats and doubles."""
+    mesh, _, options = _small(partition="contiguous", method="none")
+    args = [{"dat": a + t, "map": "edges->cells", "access": a, "dtype": t} for a, t in MOVES]
+    made = prepare(
+        mesh, [LoopRequest("moves", {"over": "edges", "args": args}, "warm-up")], options
+    )
+    measure(made.plan)
+
+
 def _pictures() -> None:
     """Cells of a plane and of space by block."""
     from ..report.draw import draw_views, place
@@ -237,6 +249,7 @@ _STAGES: dict[str, Callable[..., None]] = {
     "split": _split,
     "matrices": _matrices,
     "chains": _chains,
+    "measure": _measure,
     "files": _files,
     "pictures": _pictures,
 }

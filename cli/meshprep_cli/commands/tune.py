@@ -17,8 +17,9 @@ import typer
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, options, tune_product
-from .groups import listed, words
+from .. import console, options
+from ..groups import listed, words
+from . import tune_product
 
 if TYPE_CHECKING:
     from meshprep.pipeline.tuning import Tuning

@@ -11,8 +11,8 @@ import typer
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import listed as all_of
 
-from . import console, options, process
-from .groups import listed, words
+from .. import console, options, process
+from ..groups import listed, words
 
 if TYPE_CHECKING:
     from meshprep.report.sweep import SweepJob, SweepPoint

@@ -9,7 +9,7 @@ import typer
 from meshprep.loops.options import REMOVED, Options
 from meshprep_runtime.errors import MeshprepError, listed
 
-from . import console, mpi, options
+from .. import console, mpi, options
 
 if TYPE_CHECKING:
     from meshprep.distribute.job import SplitJob

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from . import console, options
+from .. import console, options
 
 
 def run(

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import console
+from .. import console
 
 if TYPE_CHECKING:
     from meshprep.pipeline.product_tuning import ProductTrial, ProductTuning, StoreTrial

@@ -7,7 +7,7 @@ import typer
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, mpi, options
+from .. import console, mpi, options
 
 
 def run(

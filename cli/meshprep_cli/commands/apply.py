@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from . import console, options
+from .. import console, options
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import typer
 
 from meshprep.loops.options import Options
 
-from . import console, options, process
+from .. import console, options, process
 from .reorder import Blocks, show
 
 

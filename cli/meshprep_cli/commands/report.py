@@ -8,7 +8,7 @@ import typer
 
 from meshprep_runtime.errors import MeshprepError, listed
 
-from . import console, options
+from .. import console, options
 
 
 @dataclass(frozen=True)

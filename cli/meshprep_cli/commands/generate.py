@@ -8,8 +8,8 @@ import typer
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, options
-from .groups import pairs
+from .. import console, options
+from ..groups import pairs
 
 
 @dataclass(frozen=True)

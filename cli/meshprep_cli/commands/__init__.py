@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..groups import Command, with_options
 from . import (
     apply,
     check,
@@ -21,7 +22,6 @@ from . import (
     tune,
     warm_up,
 )
-from .groups import Command, with_options
 
 app = typer.Typer(
     name="meshprep",
