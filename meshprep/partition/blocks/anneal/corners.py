@@ -18,9 +18,10 @@ from .groups import unit_of
 
 # Elements of fewer points are read whole. Corners are at most this share of the columns.
 LEAST_ARITY, MOST_CORNERS = 6, 2 / 3
-# A corner is shared with so many neighbours that other points have less than this share of that.
+# Columns by falling number of neighbours that share their point: corners end where it falls below
+# this share of that before.
 FALL = 0.8
-# Neighbours have so many corners in common at least, this share of them on a sample.
+# Least corners in common of neighbours, and the least share of sampled pairs that have these.
 IN_COMMON, NEARLY_ALL = 2, 0.9
 SAMPLE = 500
 

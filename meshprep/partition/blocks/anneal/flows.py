@@ -17,7 +17,7 @@ from ....kernels.graphs import breadth_first
 from ..counts import Counts
 from .moves import INSIDE
 
-# Most steps of conjugate gradients: a surplus is felt so many blocks away.
+# Most steps of conjugate gradients, which is how many blocks away a surplus is felt.
 STEPS = 60
 # Added to the facet count of every border, so that one-facet borders get no extreme pressure.
 ADDED = 3.0

@@ -109,7 +109,7 @@ def bisect_places(
     share: Int64s | None = None,
     directions: Float64s | None = None,
 ) -> Int32s:
-    """:func:`bisect` for items that are points in space, (n, 3); along the axes where not told."""
+    """The part of each point in space, (n, 3), by :func:`bisect`; along the axes by default."""
     no_points, nowhere = np.empty((len(place), 0), np.int32), np.empty((0, 3))
     frame = np.eye(3) if directions is None else directions
     return bisect(no_points, nowhere, place, frame, n_blocks, weight=weight, share=share)

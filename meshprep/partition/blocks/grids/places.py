@@ -25,7 +25,7 @@ RAGGED = 0.08
 SAMPLE = 1000
 # Patches of so many elements recognise most meshes that are no grid without a full scan: each
 # patch has at least this share of ragged ends, or at most this share of straight steps (grids have
-# 0.85, as steps beside a patch count as well). Smaller meshes than the last are looked at whole.
+# 0.85, as steps beside a patch count as well). Smaller meshes than the last are scanned whole.
 PATCHES, PATCH, SURELY, AWRY, LARGE = 3, 1000, 0.12, 0.75, 10_000
 
 

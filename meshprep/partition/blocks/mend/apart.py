@@ -190,7 +190,7 @@ def _components_within(offset: Int64s, neighbours: Int32s, kind: Int32s) -> Int3
     return component
 
 
-# Blocks of what is not packed are at least that full, by the mean of all, and at most as full.
+# Least and most filling of the blocks of unpacked components, over the mean of all blocks.
 LEAST_FULL, CHANCE = 0.5, 1.0005
 
 
@@ -222,7 +222,7 @@ def packed(size: Int64s, alone: Bools, n_blocks: int, cap: int) -> tuple[Int32s,
     bin_of[items] = _best_fit(size[items], cap)
     fill = np.bincount(bin_of[items], size[items]).astype(np.int64)
     fullest = np.argsort(-fill, kind="stable")[:n_blocks]
-    # what is left, and blocks for it, where none, one, two and more are kept
+    # the rest and its blocks, if none, one, two, ... bins are kept
     rest = size.sum() - np.concatenate([[0], np.cumsum(fill[fullest])])
     left = n_blocks - np.arange(rest.size)
     mean = size.sum() / n_blocks
@@ -231,7 +231,7 @@ def packed(size: Int64s, alone: Bools, n_blocks: int, cap: int) -> tuple[Int32s,
     rank = np.arange(size.size, dtype=np.int32)
     if not kept:
         return rank, np.ones(n_blocks, np.int64)
-    # the last is that of what is in no bin
+    # the last is the rank of unpacked components
     place = np.zeros(fill.size + 1, np.int64)
     place[fullest[:kept]] = np.arange(1, kept + 1)
     rank[np.argsort(place[bin_of], kind="stable")] = np.arange(size.size)

@@ -22,7 +22,7 @@ from ..grouping import Grouping
 
 # Passes over the blocks of a group: moves may leave new fragments.
 ROUNDS = 4
-# Blocks within so many steps of those that have too much may take it.
+# Steps between blocks within which a surplus may move.
 NEAR = 2
 
 
