@@ -50,6 +50,9 @@ class Outputs:
             "--no-ids", help="Do not write original_id, the number in the input, into the mesh."
         ),
     ] = False
+    no_measure: Annotated[
+        bool, typer.Option("--no-measure", help="Do not time the loops before and after.")
+    ] = False
 
 
 def run(
@@ -83,6 +86,7 @@ def run(
         ids=not outputs.no_ids,
         permutation=outputs.permutation,
         blocks=outputs.blocks,
+        measure=not outputs.no_measure and (shown.as_json or not shown.quiet),
     )
     with console.progress(shown.quiet) as report:
         done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
@@ -93,7 +97,7 @@ def show(
     done: "JobResult | dict[str, Any]", shown: options.Shown, watch: console.Stopwatch
 ) -> None:
     """Print what a job did, or, of a dry run, what it would do."""
-    from meshprep.report import plan_table
+    from meshprep.report import measured_lines, plan_table
 
     if isinstance(done, dict):
         console.show_json(done) if shown.as_json else console.show("\n".join(done["text"]))
@@ -107,4 +111,6 @@ def show(
         console.show_json(done.to_dict())
         return
     console.show_tables(plan_table(done.plan, full=shown.full))
+    for line in measured_lines(done.plan, done.measured):
+        console.show(line)
     console.show(f"wrote {listed(done.written)} in {watch}")

@@ -317,11 +317,11 @@ class ParLoop:
                 self._gpu(arrays)
                 return
         given = self._binder(arrays)
-        launch = self._on_cpu().launch(self._way(), given, self._way.form)
-        if launch.form and self._way.always is not None and _LastCall.can_keep(arrays):
-            now = _LastCall(arrays, self._slots, launch.bound(given))
+        code = self._on_cpu().compiled(self._way(), given, self._way.form)
+        if code.form and self._way.always is not None and _LastCall.can_keep(arrays):
+            now = _LastCall(arrays, self._slots, code.bound(given))
             self._last = (now, *self._last[:1])
-        launch.run(given)
+        code.run(given)
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies, whose arrays are others."""

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[2] / "examples" / "c"
+ROOT = Path(__file__).parents[2]
+FOLDER, INCLUDE = ROOT / "examples" / "c", ROOT / "include" / "meshprep"
 LOOPS = """\
 [loop.flux]
 over = "edges"
@@ -11,5 +12,5 @@ args = [
   { dat = "r", map = "edges->cells", access = "inc" },
 ]
 """
-STRICT = ["-O2", "-Wall", "-Wextra", "-Werror", "-fopenmp"]
+STRICT = ["-O2", "-Wall", "-Wextra", "-Werror", "-fopenmp", f"-I{INCLUDE}"]
 BUILDS = {"C99": ("cc", "c"), "C++11": ("c++", "c++")}

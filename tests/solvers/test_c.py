@@ -1,5 +1,6 @@
 """The C example, built with the compiler of this machine: the numbers of the Python runtime."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -8,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse
-from c_builds import BUILDS, FOLDER, LOOPS, STRICT
+from c_builds import BUILDS, FOLDER, INCLUDE, LOOPS, STRICT
 
 from meshprep import Options, prepare, read_requests
 from meshprep.io.generate import generate
 from meshprep.topology import derive
-from meshprep_runtime import ParLoop
+from meshprep_runtime import ParLoop, __version__
 from meshprep_runtime.plan import ranges
 
 
@@ -109,7 +110,7 @@ def test_no_other_blocks_are_taken_for_those_that_are_named(compile_program, pla
     made, path = plan
     source, program = tmp_path / "variant.c", tmp_path / "variant"
     source.write_text(VARIANT)
-    compile_program("cc", ["-std=c99", *STRICT, f"-I{FOLDER}"], source, program)
+    compile_program("cc", ["-std=c99", *STRICT], source, program)
 
     def told(variant):
         return subprocess.run([program, path, variant], capture_output=True, text=True).stdout
@@ -123,13 +124,47 @@ def test_no_other_blocks_are_taken_for_those_that_are_named(compile_program, pla
 @pytest.mark.parametrize("plan", ["ranges"], indirect=True)
 def test_the_makefile_builds_the_example(build, plan, tmp_path):
     build("C99", tmp_path)
-    sources = (f"{name}.c" for name in ("heat", "part", "stiffness"))
-    for name in (*sources, "meshprep_plan.h", "meshprep_parts.h", "Makefile"):
-        shutil.copy(FOLDER / name, tmp_path)
+    folder = tmp_path / "examples" / "c"
+    folder.mkdir(parents=True)
+    for name in ("heat.c", "part.c", "stiffness.c", "Makefile"):
+        shutil.copy(FOLDER / name, folder)
+    shutil.copytree(INCLUDE, tmp_path / "include" / "meshprep")
+    subprocess.run(["make", "-C", str(folder)], check=True, capture_output=True)
+    ran = subprocess.run([str(folder / "heat"), str(plan[1]), "1"], capture_output=True)
+    assert ran.returncode == 0
+
+
+CMAKE = """\
+cmake_minimum_required(VERSION 3.18)
+project(heat C)
+find_package(meshprep REQUIRED)
+add_executable(heat heat.c)
+target_link_libraries(heat meshprep::meshprep)
+"""
+
+
+@pytest.mark.parametrize("how", ["cmake", "pkg-config"])
+@pytest.mark.parametrize("plan", ["ranges"], indirect=True)
+def test_the_folder_of_headers_is_a_package(build, plan, tmp_path, how):
+    build("C99", tmp_path)
+    if shutil.which(how) is None:
+        pytest.skip(f"no {how} on this machine")
+    shutil.copy(FOLDER / "heat.c", tmp_path)
+    if how == "cmake":
+        (tmp_path / "CMakeLists.txt").write_text(CMAKE)
+        words = [["cmake", f"-Dmeshprep_DIR={INCLUDE}", "-B", ".", "-S", "."], ["make"]]
+    else:
+        words = [["sh", "-c", "cc heat.c -o heat $(pkg-config --cflags --libs meshprep)"]]
     (tmp_path / "heat").unlink()
-    subprocess.run(["make", "-C", str(tmp_path)], check=True, capture_output=True)
+    found = os.environ | {"PKG_CONFIG_PATH": str(INCLUDE)}
+    for line in words:
+        subprocess.run(line, cwd=tmp_path, env=found, check=True, capture_output=True)
     ran = subprocess.run([str(tmp_path / "heat"), str(plan[1]), "1"], capture_output=True)
     assert ran.returncode == 0
+
+
+def test_the_packages_have_the_version_of_the_product():
+    assert f"Version: {__version__}\n" in (INCLUDE / "meshprep.pc").read_text()
 
 
 MATRIX = """\
@@ -266,7 +301,7 @@ def test_all_that_a_plan_holds(compile_program, tmp_path, lists, monkeypatch):
     monkeypatch.setattr(ranges, "MOST", 16)
     source, program, file = (tmp_path / name for name in ("all.c", "all", "all.plan.h5"))
     source.write_text(EVERYTHING)
-    flags = ["-std=c99", *STRICT, f"-I{FOLDER}"]
+    flags = ["-std=c99", *STRICT]
     compile_program("cc", flags, source, program, checked=True)
     (tmp_path / "all.toml").write_text(LOOPS + MATRIX)
     mesh = derive(generate("delaunay2d", cells=80, seed=2), ["edges->cells"])

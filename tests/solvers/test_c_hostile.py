@@ -14,7 +14,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from c_builds import FOLDER, LOOPS, STRICT
+from c_builds import LOOPS, STRICT
 from sealing import seal
 from test_c import MATRIX
 
@@ -152,7 +152,7 @@ def digest_of(arrays, first, stop):
 @pytest.fixture(scope="module")
 def program(compile_program, tmp_path_factory):
     found = tmp_path_factory.mktemp("touched") / "touched"
-    flags = [*STRICT, "-O1", "-std=c++17", f"-I{FOLDER}"]
+    flags = [*STRICT, "-O1", "-std=c++17"]
     compile_program("g++", flags, Path(__file__).parent / "touched.cpp", found, checked=True)
     return found
 

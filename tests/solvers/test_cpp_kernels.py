@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES, INCLUDE = ROOT / "examples", ROOT / "include" / "meshprep"
 # What the kernels take from the C++ library, which NVRTC does not have.
 TYPE_TRAITS = """
 namespace std {
@@ -69,7 +70,7 @@ RUNS = {
 
 def host_part():
     """Accesses and arguments of meshprep.hpp, without what reads files."""
-    text = (EXAMPLES / "c" / "meshprep.hpp").read_text(encoding="utf-8")
+    text = (INCLUDE / "meshprep.hpp").read_text(encoding="utf-8")
     enums = re.findall(r"^enum class .*;$", text, re.MULTILINE)
     argument = re.search(r"^template <class T, int Dim_.*?^};$", text, re.MULTILINE | re.DOTALL)
     return "\n".join(["#include <type_traits>", "namespace meshprep {", *enums, argument[0], "}"])
@@ -80,7 +81,7 @@ def machine_code(source, arch):
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
     headers = {
         "meshprep.hpp": host_part(),
-        "meshprep_cuda.hpp": (EXAMPLES / "c" / "meshprep_cuda.hpp").read_text(encoding="utf-8"),
+        "meshprep_cuda.hpp": (INCLUDE / "meshprep_cuda.hpp").read_text(encoding="utf-8"),
         "airfoil_kernels.hpp": (EXAMPLES / "cpp" / "airfoil_kernels.hpp").read_text("utf-8"),
         **{"meshprep_launch.hpp": "", "cuda_runtime.h": "", "type_traits": TYPE_TRAITS},
         "cmath": CMATH,

@@ -196,7 +196,7 @@ def test_the_loop_of_the_c_page_is_that_of_the_example():
         assert piece in known
         assert piece in "".join(loop.split())
     names = set(re.findall(r"\bmp_\w+(?=\()", (DOCS / "solvers" / "c.md").read_text()))
-    headers = [*(DOCS.parent / "examples" / "c").glob("meshprep_p*.h")]
+    headers = [*(DOCS.parent / "include" / "meshprep").glob("meshprep_p*.h")]
     declared = "".join(header.read_text() for header in headers)
     assert names
     assert all(f"{name}(" in declared for name in names)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-INCLUDE = Path(__file__).parents[2] / "examples" / "c"
+INCLUDE = Path(__file__).parents[2] / "include" / "meshprep"
 FLAGS = ["-std=c++17", "-fopenmp", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
 PROGRAM = r"""
 #include "meshprep_threads.hpp"
@@ -22,24 +22,35 @@ Team after(int calls, bool several, double seconds, Team team = {}) {
 int main(int argc, char** argv) {
   if (argc > 1) return std::printf("%g %d\n", quota_of(argv[1]), thread_count()), 0;
   constexpr int n = 1000;
+  // Turns of seven, each after those of the seven before.
+  Ranges ranges;
+  for (int k = 0; k < n; ++k) {
+    ranges.order.push_back(n - 1 - k);
+    ranges.wait_offset.push_back(std::int64_t(ranges.waits.size()));
+    for (int before = std::max(k / 7 * 7 - 7, 0); before < k / 7 * 7; ++before)
+      ranges.waits.push_back(before);
+  }
+  ranges.wait_offset.push_back(std::int64_t(ranges.waits.size()));
+  const auto never = [] { std::puts("alone"); };
   for (int call = 0; call < 200; ++call) {
     Team team = after(3, false, 1.0);
     std::atomic<int> ran[n] = {}, missing{0};
-    run_in_order(
-        team, n,
-        [&](std::int64_t k) {
+    run_in_turns(
+        team, ranges,
+        [&](std::int64_t range) {
+          const std::int64_t k = n - 1 - range;
           for (std::int64_t before = 0; before < k / 7 * 7; ++before) missing += ran[before] != 1;
           ++ran[k];
         },
-        [](std::int64_t k) { return k / 7 * 7; }, [](std::int64_t k) { return k; });
+        never);
     for (const auto& count : ran) missing += count != 1;
     if (missing) return std::puts("an element ran too early, twice or not at all"), 1;
   }
   try {
     Team team = after(3, false, 1.0);
-    run_in_order(
-        team, n, [](std::int64_t k) { if (k == 57) throw std::runtime_error("element 57"); },
-        [](std::int64_t k) { return k; }, [](std::int64_t k) { return k; });
+    run_in_turns(
+        team, ranges, [](std::int64_t k) { if (k == 57) throw std::runtime_error("element 57"); },
+        never);
   } catch (const std::runtime_error& error) {
     std::puts(error.what());
   }

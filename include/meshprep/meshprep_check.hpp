@@ -230,12 +230,17 @@ inline const Ranges& ranges_of(Plan& plan, const Loop& loop) {
   char error[MP_ERROR] = "";
   std::unique_ptr<mp_ranges, decltype(&mp_free_ranges)> r(nullptr, mp_free_ranges);
   if (loop.usual) r.reset(mp_read_ranges(plan.file(), loop.name.c_str(), error));
-  if (!r) return *(loop.ranges = std::make_unique<Ranges>(build_ranges(plan, loop)));
-  const std::int64_t n = r->n_ranges;
-  loop.ranges = std::make_unique<Ranges>(Ranges{{r->offset, r->offset + n + 1},
-                                                {r->order, r->order + n},
-                                                {r->wait_offset, r->wait_offset + n + 1},
-                                                {r->waits, r->waits + r->wait_offset[n]}});
+  Ranges found;
+  if (r) {
+    const std::int64_t n = r->n_ranges;
+    found.offset.assign(r->offset, r->offset + n + 1);
+    found.order.assign(r->order, r->order + n);
+    found.wait_offset.assign(r->wait_offset, r->wait_offset + n + 1);
+    found.waits.assign(r->waits, r->waits + r->wait_offset[n]);
+  } else {
+    found = build_ranges(plan, loop);
+  }
+  loop.ranges = std::make_unique<const Ranges>(std::move(found));
   return *loop.ranges;
 }
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "meshprep_plan.h"
+
 namespace meshprep {
 
 // Range r holds places offset[r] to offset[r + 1] - 1; turn i runs range order[i] once the turns
