@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernel.bind import Slot
-from ..loops import Access
+from ...kernel.bind import Slot
+from ...loops import Access
 from .shape import LoopShape
 
 # A NaN stays, as in the text for the CPU.

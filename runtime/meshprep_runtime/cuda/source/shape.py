@@ -6,11 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from ..kernel.bind import Slot
-from ..kernel.rows import Row
-from ..loops import Access, Loop
-from ..plan import LoopPlan
-from .strategies import Strategy
+from ...kernel.bind import Slot
+from ...kernel.rows import Row
+from ...loops import Access, Loop
+from ...plan import LoopPlan
+from ..strategies import Strategy
 
 # Values that CUDA moves at once.
 WIDTHS, MOST_BYTES = (2, 4, 8, 16), 16

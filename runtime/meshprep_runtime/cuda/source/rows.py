@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..kernel.rows import Row
+from ...kernel.rows import Row
 from .shape import C_TYPES, LOCAL_TYPE, MAP_TYPE, LoopShape, values_at_once
 
 Lines = list[str]

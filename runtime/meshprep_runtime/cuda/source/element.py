@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import MeshprepError, MissingPackageError
-from ..kernel.analysis import INNER, fresh, reach, takes_single
-from ..kernel.bind import Slot
-from ..kernel.compiler import compile_error, import_numba
-from ..kernel.rows import Row
-from ..plan import LoopPlan
+from ...errors import MeshprepError, MissingPackageError
+from ...kernel.analysis import INNER, fresh, reach, takes_single
+from ...kernel.bind import Slot
+from ...kernel.compiler import compile_error, import_numba
+from ...kernel.rows import Row
+from ...plan import LoopPlan
 from .shape import C_TYPES
 
 NAME = "meshprep_element"

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernel.rows import Row
-from ..maps import ranges
-from ..plan import Variant
+from ...kernel.rows import Row
+from ...maps import ranges
+from ...plan import Variant
+from ..strategies import MOST_THREADS
 from .shape import C_TYPES, LoopShape
-from .strategies import MOST_THREADS
 
 Arrays = dict[str, NDArray[Any]]
 

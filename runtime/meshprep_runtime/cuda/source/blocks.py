@@ -3,7 +3,7 @@
 Stage, compute, add up in shared memory, commit.
 """
 
-from ..kernel.rows import Row
+from ...kernel.rows import Row
 from . import by_points, collapsed
 from .reductions import begin, fold
 from .rows import (
