@@ -13,8 +13,9 @@ import numpy as np
 
 from meshprep_runtime.errors import MeshprepError, Progress, ProofError
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.atomic import together
-from meshprep_runtime.plan.hdf5 import new_hdf5
+from meshprep_runtime.plan.file.atomic import together
+from meshprep_runtime.plan.file.hdf5 import new_hdf5
+from meshprep_runtime.plan.file.seal import is_parts, is_plan, seal_parts
 from meshprep_runtime.plan.parts import kept, parts_table, read_part
 from meshprep_runtime.plan.parts.batch import PartBatch
 from meshprep_runtime.plan.parts.write import (
@@ -25,7 +26,6 @@ from meshprep_runtime.plan.parts.write import (
     copy_slices,
     spill_file,
 )
-from meshprep_runtime.plan.seal import is_parts, is_plan, seal_parts
 
 from .. import io
 from ..io.op2.write import describe
@@ -37,9 +37,9 @@ from ..loops import LoopRequest, default_request
 from ..loops.options import Options
 from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
+from .assign.given import FILE
 from .check import proof_of_split
 from .figures import batch_figures, split_figures
-from .given import FILE
 from .joined import joined_subject
 from .order import with_kept_blocks
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts

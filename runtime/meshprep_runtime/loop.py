@@ -21,7 +21,7 @@ from .kernel.access import check_access
 from .kernel.analysis import check_parameters
 from .kernel.bind import AOS, Binder, Layout, Slot, slots
 from .plan import LoopPlan, Variant
-from .plan.structure import check_loop, check_variant
+from .plan.checks.structure import check_loop, check_variant
 from .tuning.lookup import AUTO, Chooser
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from parts_by_hand import mesh_subject, most, slow_part, slow_partial
 
 from meshprep.distribute import order
+from meshprep.distribute.assign.inherit import inherit
 from meshprep.distribute.copies import PARTIAL
 from meshprep.distribute.halos import owned_runs
-from meshprep.distribute.inherit import inherit
 from meshprep.distribute.runs import runs
 from meshprep.distribute.steps import SplitOptions, split, split_by_owners
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh, subject_of_plan
@@ -24,10 +24,10 @@ from meshprep.pipeline.steps import plan_request_maps, prepare
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Arg, Loop
 from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan.checks.proof import prove
 from meshprep_runtime.plan.parts.arrays import arrays_of
 from meshprep_runtime.plan.parts.proof import proved
 from meshprep_runtime.plan.parts.structure import check_part
-from meshprep_runtime.plan.proof import prove
 
 MAPS = {
     "edges->cells": 2,

@@ -15,7 +15,7 @@ from ..kernel.rows import Row, rows_of
 from ..loops import Loop
 from ..maps import INDEX_LIMIT, offsets_of
 from ..plan import LoopPlan, Variant
-from ..plan.structure import check_loop, check_variant
+from ..plan.checks.structure import check_loop, check_variant
 from .function import DeviceFunction
 from .source import text
 from .source.element import PythonKernel

@@ -3,13 +3,13 @@
 from pathlib import Path
 from types import ModuleType
 
-from ..errors import MeshprepError, MissingPackageError, PlanError
+from ...errors import MeshprepError, MissingPackageError, PlanError
+from ..checks.structure import check_plan
+from ..inputs import check_input
+from ..model import PlanContent
 from .atomic import new_file
-from .inputs import check_input
-from .model import PlanContent
 from .schema import from_tree, to_tree
 from .seal import check_seal
-from .structure import check_plan
 
 # The second is that of plans some of whose variants list their elements, the third of those with
 # matrices, the fourth of those with ranges, coordinates or extensions.

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MeshprepError, PlanError
-from ..loops import Loop, loop_from_dict
-from ..maps import read_only
-from .records import from_json
+from ...errors import MeshprepError, PlanError
+from ...loops import Loop, loop_from_dict
+from ...maps import read_only
+from ..records import from_json
 
 Scalar = int | str
 T = TypeVar("T")

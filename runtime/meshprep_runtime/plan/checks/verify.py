@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import PlanError, ProofError
-from ..maps import SetMap, chunks
-from ..ordering import Ordering
-from .chains.proof import prove_chain
+from ...errors import PlanError, ProofError
+from ...maps import SetMap, chunks
+from ...ordering import Ordering
+from ..chains.proof import prove_chain
+from ..model import LoopPlan, PlanContent
 from .matrix_proof import prove_matrix
-from .model import LoopPlan, PlanContent
 from .proof import prove
 from .range_proof import prove_ranges
 from .structure import check_loop, check_shared, check_variant

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MeshprepError, PlanError
-from ..loops import Arg
-from ..maps import SetMap, rows_of_entries
-from .chains.structure import check_chain
-from .matrices import MatrixPlan
-from .model import LoopPlan, PlanContent, Ranges, Staging, Variant
-from .tree import DTYPES, Tree, check_array, check_below, check_offset
+from ...errors import MeshprepError, PlanError
+from ...loops import Arg
+from ...maps import SetMap, rows_of_entries
+from ..chains.structure import check_chain
+from ..file.tree import DTYPES, Tree, check_array, check_below, check_offset
+from ..matrices import MatrixPlan
+from ..model import LoopPlan, PlanContent, Ranges, Staging, Variant
 
 
 def check_plan(plan: PlanContent) -> None:

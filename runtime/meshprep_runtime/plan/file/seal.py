@@ -18,7 +18,7 @@ except ImportError:
     # Windows.
     fcntl = None  # type: ignore[assignment]
 
-from ..errors import PlanError, listed
+from ...errors import PlanError, listed
 
 SIZE = 512
 FORMAT = "meshprep-plan"

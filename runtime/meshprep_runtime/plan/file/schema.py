@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import PlanError
-from ..loops import Loop
-from ..maps import SetMap
-from ..ordering import Ordering
-from .chains.schema import get_chains, put_chains
-from .matrices import MatrixPlan
-from .metrics import Metrics
-from .model import LoopPlan, PlanContent, Ranges, Staging, Variant
-from .records import from_json, to_json, wrong_figures
+from ...errors import PlanError
+from ...loops import Loop
+from ...maps import SetMap
+from ...ordering import Ordering
+from ..chains.schema import get_chains, put_chains
+from ..matrices import MatrixPlan
+from ..metrics import Metrics
+from ..model import LoopPlan, PlanContent, Ranges, Staging, Variant
+from ..records import from_json, to_json, wrong_figures
+from ..tuned import Tuned
 from .tree import Tree, loop_of
-from .tuned import Tuned
 
 DOCUMENTS = ("about", "metrics", "options")
 TUNED, RANGES, ELEMENTS = "tuned", "ranges", "elements"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from ..errors import MeshprepError, listed
+from ...errors import MeshprepError, listed
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..maps import distinct, rows_of_entries
-from .model import LoopPlan, Variant
+from ...maps import distinct, rows_of_entries
+from ..model import LoopPlan, Variant
 
 # A colour with an entry for so many places has its places counted.
 LARGE = 16

@@ -15,7 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ..errors import PlanError
+from ...errors import PlanError
 from . import seal
 from .tree import DTYPES, Scalar, Tree
 
