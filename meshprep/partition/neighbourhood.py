@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Float64s, Int32s, Int64s, helper, kernel
 from ..kernels.arrays import first_not_below

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct, read_only, rows_of_entries
+from meshprep_runtime.types.maps import distinct, read_only, rows_of_entries
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, inlined, kernel
 from ...kernels.parallel import each, pieces, take

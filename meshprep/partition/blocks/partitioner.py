@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ...kernels import Float64s, Int32s, Int64s, UInt64s, clock
 from ...kernels.parallel import at_once, take

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.types.maps import distinct
 
 from ...kernels import Float64s, Int32s, clock
 from ...kernels.memory import give_back

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..maps import distinct
+from ..types.maps import distinct
 from .model import PlanContent
 from .named import UnknownNameError
 

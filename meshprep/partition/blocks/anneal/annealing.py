@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ....kernels import Bools, Float64s, Int32s, clock
 from ....kernels.arithmetic import random_frame

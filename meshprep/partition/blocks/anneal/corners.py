@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import ranges, read_only
+from meshprep_runtime.types.maps import ranges, read_only
 
 from ....kernels import Bools, Int32s
 from ....mesh.incidence import Csr

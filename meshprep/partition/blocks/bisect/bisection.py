@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ....kernels import Float64s, Int32s, Int64s, helper, kernel
 from ....kernels.arithmetic import half_angle

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import chunks, read_only
+from meshprep_runtime.types.maps import chunks, read_only
 
 from ....kernels.arithmetic import cosine_and_sine, random_frame
 from ...loads import weighted_loads_of

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import chunks
+from meshprep_runtime.types.maps import chunks
 
 from ....kernels import Float64s, Int32s, Int64s, kernel
 from ....kernels.parallel import each

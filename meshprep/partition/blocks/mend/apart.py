@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct, ranges, read_only
+from meshprep_runtime.types.maps import distinct, ranges, read_only
 
 from ....kernels import Bools, Float64s, Int32s, Int64s, kernel
 from ..bisect.geometry import Sizes

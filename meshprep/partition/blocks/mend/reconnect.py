@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from meshprep_runtime.maps import ranges, read_only
+from meshprep_runtime.types.maps import ranges, read_only
 
 from ....kernels import Bools, Int32s, Int64s, helper, kernel
 from ....kernels.arrays import largest, numbers
