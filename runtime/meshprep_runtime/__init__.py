@@ -42,9 +42,9 @@ _HOME = {
         ),
         "errors",
     ),
-    **dict.fromkeys(("Access", "Arg", "Loop"), "loops"),
+    **dict.fromkeys(("Access", "Arg", "Loop"), "types.loops"),
     **dict.fromkeys(("LoopPlan", "MatrixPlan", "Plan", "Staging", "Variant"), "plan"),
-    **{"Ordering": "ordering", "ParLoop": "loop", "SetMap": "maps"},
+    **{"Ordering": "types.ordering", "ParLoop": "loop", "SetMap": "types.maps"},
     **{
         "Chain": "program.chains.chain",
         "ReducedGlobal": "program.chains.records",

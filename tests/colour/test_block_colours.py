@@ -3,7 +3,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.spatial import Delaunay
 
@@ -81,6 +81,8 @@ def test_by_saturation_the_next_block_sees_the_most_colours(n, k, n_points, bloc
     table = rng.integers(0, n_points, (n, k), dtype=np.int32)
     block_offset = np.append(np.arange(0, n, block_size), n).astype(np.int64)
     conflicts = block_conflicts(table, n_points, block_offset)
+    # blocks on points that too many share are not coloured in this order
+    assume(not conflicts.n_high_degree)
     given_order = rng.permutation(block_offset.size - 1).astype(np.int32)
     order = _by_saturation(conflicts, given_order).tolist()
     assert sorted(order) == list(range(block_offset.size - 1))
