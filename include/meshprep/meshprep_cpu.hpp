@@ -3,11 +3,11 @@
 // Forms of one loop, which all give the same bits: elements in the order of a range, and the rows of
 // an element in that of the arguments.
 //   simple: one element after the other, on the rows where they lie; but what is added through maps
-//       is summed in a local row first, unless a row is wide.
+//       is summed in a local row first, unless an element adds to many components.
 //   chunk: `lanes` elements at once in vectors, from rows gathered before; then their sums are added
 //       element by element.
-// A function that adds to one component twice rounds in another way in a local row than in the dat:
-// wide rows, which are added in place, therefore never run in chunks. Where both forms are possible
+// A function that adds to one component twice rounds in another way in a local row than in the dat: a
+// loop that adds in place therefore never runs in chunks. Where both forms are possible
 // the first calls time them.
 #ifndef MESHPREP_CPU_HPP
 #define MESHPREP_CPU_HPP
@@ -50,8 +50,9 @@ namespace meshprep {
 
 // Elements of a chunk, which are also the partial results of a reduction.
 constexpr int lanes = 8;
-// Components of a row that is still summed beside its dat, and of all rows of an element of a chunk.
-constexpr int wide_row = 16, wide_element = 64;
+// Components of a row, and of all rows of an element, up to which there are chunks; and of all rows that
+// an element adds to, up to which these are summed beside their dats.
+constexpr int wide_row = 16, wide_element = 64, wide_sums = 128;
 
 // Components of one element of a chunk, in which elements lie side by side.
 template <class T>
@@ -252,9 +253,6 @@ void join(typename A::Value& into, typename A::Value value) {
     into = into >= value ? into : value > into ? value : into + value;
 }
 
-template <class A>
-constexpr bool summed_in_place = A::conflicts && (A::access != Access::inc || A::Dim > wide_row);
-
 // What holds for all arguments of a loop.
 template <class... Args>
 struct Traits {
@@ -263,7 +261,8 @@ struct Traits {
   static constexpr bool mapped = ((Args::reach == Reach::mapped) || ...);
   static constexpr int gathered = ((Args::reach == Reach::mapped ? Args::Dim : 0) + ... + 0);
   static constexpr int many = ((Args::reach == Reach::mapped) + ... + 0);
-  static constexpr bool in_place = (summed_in_place<Args> || ...);
+  static constexpr int summed = ((Args::conflicts ? Args::Dim : 0) + ... + 0);
+  static constexpr bool in_place = (Args::in_turn || ...) || summed > wide_sums;
   static constexpr bool wide =
       ((Args::reach == Reach::mapped && Args::Dim > wide_row) || ...) || gathered > wide_element;
   // Loops over numbers alone move too little for chunks, whatever they compute.
