@@ -2,7 +2,7 @@
 
     python benchmarks/bench_chains.py [CELLS THREADS [ITERATIONS]]
 
-Without arguments: every figure of docs/performance.md, on one thread and on two. Times on one
+Without arguments: every figure of docs/research/tiles.md, on one thread and on two. Times on one
 thread are of processor, not of the clock, and the least of several turns, since tiles and loops
 take turns: waiting and other programs count little. Run it on an idle machine all the same. With
 more threads, times are of the clock, those of the inspector, too. Two chains a size: all dats

@@ -1,6 +1,6 @@
 """A new seal for files of plans that tests have changed."""
 
-from meshprep_runtime.plan.seal import write_seal
+from meshprep_runtime.plan.file.seal import write_seal
 
 
 def seal(path, version):

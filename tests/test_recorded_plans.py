@@ -33,6 +33,7 @@ from meshprep.partition.blocks.anneal.sweep import acceptance_thresholds
 from meshprep.partition.blocks.bisect.bisection import bisect, point_positions
 from meshprep.partition.blocks.bisect.geometry import rotated
 from meshprep.partition.blocks.levels import coarsen, element_level, stand_in_places
+from meshprep.partition.blocks.tuning import SearchTuning
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.pipeline.steps import Options, plan_request_maps, prepare
@@ -160,7 +161,7 @@ def _schedules():
         for size in (4, 16):
             levels.append(coarsen(levels[-1], int(table.max()) + 1, size)[0])
         for effort in (0.3, *(1 + k / 7 for k in range(90))):
-            made = [phase for _, phase in phases(levels, d, effort, 1111)]
+            made = [phase for _, phase in phases(levels, d, SearchTuning.of(effort), 1111)]
             yield f"{mesh} {effort}", [(p.sweeps, *p.temperature) for p in made]
 
 

@@ -119,6 +119,31 @@ def test_no_module_imports_itself_by_way_of_others():
     assert not rest
 
 
+# Which rooms and modules of partition/blocks may import which others of it.
+BLOCKS = {
+    "tuning": "",
+    "bisect": "",
+    "levels": "bisect tuning",
+    "counts": "",
+    "grouping": "levels",
+    "grids": "bisect",
+    "mend": "bisect grouping levels",
+    "anneal": "bisect counts grouping levels mend tuning",
+    "search": "anneal bisect grouping levels mend tuning",
+    "partitioner": "anneal bisect grids levels mend search tuning",
+}
+
+
+def test_rooms_of_blocks_import_in_one_direction():
+    top = "meshprep.partition.blocks."
+    found = {room: set() for room in BLOCKS}
+    for name in (n for n in sources() if n.startswith(top)):
+        room = name.removeprefix(top).split(".")[0]
+        others = {o.removeprefix(top).split(".")[0] for o in imported(name) if o.startswith(top)}
+        found[room] |= others - {room}
+    assert found == {room: set(others.split()) for room, others in BLOCKS.items()}
+
+
 def test_every_class_has_a_name_of_its_own():
     where = defaultdict(list)
     for name, (_, nodes) in sources().items():

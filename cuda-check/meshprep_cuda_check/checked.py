@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.cuda.parameters import Parameter
 from meshprep_runtime.cuda.programs import CudaProgram, Launch
-from meshprep_runtime.cuda.reductions import join
+from meshprep_runtime.cuda.source.parameters import Parameter
+from meshprep_runtime.cuda.source.reductions import join
 from meshprep_runtime.errors import MeshprepError, MissingPackageError
 from meshprep_runtime.kernel.bind import Binder
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meshprep_runtime.cuda.programs import Call, CudaProgram
-from meshprep_runtime.cuda.shape import C_TYPES
+from meshprep_runtime.cuda.source.shape import C_TYPES
 from meshprep_runtime.errors import MeshprepError
 
 from .checked import launch_checked

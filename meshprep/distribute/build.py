@@ -87,8 +87,7 @@ class PartBuilder:
         for name in self.copies.partial:
             self._put_partial(out, name, at, batch)
         batch = PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
-        for name in batch.loops:
-            _put_ranges(out, name, batch)
+        _put_ranges(out, batch)
         return PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
 
     @cached_property
@@ -231,18 +230,16 @@ def _part_of_rows(count: Numbers) -> Numbers:
     return np.repeat(np.arange(count.size), count)
 
 
-def _put_ranges(out: _PartArrays, name: str, batch: PartBatch) -> None:
-    """The ranges of a loop in each part, class by class."""
+def _put_ranges(out: _PartArrays, batch: PartBatch) -> None:
+    """The ranges of the loops in each part, class by class."""
     made: dict[str, list[NDArray[Any]]] = {}
     for place in range(len(batch.parts)):
         part = batch.alone(place)
-        over = part.sets[part.loops[name].over]
-        plan = part.joined_loops[name]
-        cuts = int(over.core[0]), int(over.owned[0])
-        for at, array in range_arrays(
-            f"loops/{name}", replace(plan, ranges=ranges_for(plan, cuts))
-        ).items():
-            made.setdefault(at, []).append(array)
+        for name, plan in part.joined_loops.items():
+            over = part.sets[plan.loop.over]
+            own = ranges_for(plan, (int(over.core[0]), int(over.owned[0])))
+            for at, array in range_arrays(f"loops/{name}", replace(plan, ranges=own)).items():
+                made.setdefault(at, []).append(array)
     for at, arrays in made.items():
         out.put(at, np.concatenate(arrays), np.array([one.size for one in arrays]))
 
@@ -271,7 +268,7 @@ def _put_colours(
 
 
 def _equal_block_ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
-    """Where blocks of consecutive elements end."""
+    """Ends of blocks of ``size`` consecutive elements."""
     if begin == end:
         return np.empty(0, np.int64)
     return np.append(np.arange(begin + size, end, size, dtype=np.int64), np.int64(end))

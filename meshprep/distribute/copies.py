@@ -1,4 +1,4 @@
-"""Which foreign elements each part copies, and the messages that fill the copies [R14 7.1.1]."""
+"""Exec and halo copies of each part, and the messages that fill them [R14 7.1.1]."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

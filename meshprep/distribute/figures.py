@@ -37,7 +37,7 @@ def batch_figures(batch: PartBatch) -> Figures:
 
 
 def _neighbours(batch: PartBatch, messages: Sequence[str]) -> Numbers:
-    """How many other parts some messages of each part come from or go to."""
+    """Number of neighbours of each part by these messages."""
     found = [np.empty(0, np.int64)]
     for at in messages:
         part, other, _ = batch.neighbours(at)
@@ -83,7 +83,7 @@ def split_figures(batches: Sequence[Figures]) -> Figures:
 
 
 def _received(batch: PartBatch, name: str) -> Figures:
-    """What one call receives where every dat that it reads has changed."""
+    """Bytes and messages that a call receives if every dat that it reads has changed."""
     total, every = np.zeros(len(batch.parts), np.int64), []
     for messages, size in _needs(batch, name):
         every += messages

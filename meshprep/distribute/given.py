@@ -1,4 +1,4 @@
-"""Owners that a file gives: those of a solver that has cut its mesh already."""
+"""Owners read from a file, of a solver that has cut its mesh already."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What each part has of every set: owned elements in classes, and copies of foreign ones.
+"""Elements of each part: owned ones as core and boundary, and exec copies of foreign ones.
 
 Everything is made of one pass over the tables and of what the passes find at borders.
 """

@@ -21,7 +21,7 @@ WAYS = ("exec", "reverse", "auto")
 
 @dataclass(frozen=True)
 class IncrementCost:
-    """What one call of a loop costs beside its owned elements, all parts together."""
+    """Cost of a call beyond the owned elements, summed over all parts."""
 
     increments: str  # what is done: ``"exec"`` or ``"reverse"``
     elements: int  # foreign elements that ``exec`` executes

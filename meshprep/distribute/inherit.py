@@ -20,7 +20,7 @@ Owners = dict[str, NDArray[np.int32]]
 
 
 class Heirs(Protocol):
-    """How owners pass from set to set where the sets lie."""
+    """Inheritance of owners between sets, whole or in slices."""
 
     def runs(self, name: str, weights: NDArray[np.float64]) -> NDArray[np.int32]:
         """A set cut into runs."""
@@ -68,7 +68,7 @@ def inherit(
 def _candidates(
     subject: SplitSubject, owners: Owners, heirs: Heirs
 ) -> Iterator[tuple[str, NDArray[np.int32]]]:
-    """What can be inherited next, the cheapest first."""
+    """Sets whose owners can be inherited next, the cheapest first."""
     yield from _by_unions(subject, owners, heirs)
     down = [m for m in subject.maps.values() if m.to_set in owners and m.from_set not in owners]
     for m in sorted(down, key=lambda m: m.arity > 1):

@@ -13,8 +13,9 @@ import numpy as np
 
 from meshprep_runtime.errors import MeshprepError, Progress, ProofError
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.atomic import together
-from meshprep_runtime.plan.hdf5 import new_hdf5
+from meshprep_runtime.plan.file.atomic import together
+from meshprep_runtime.plan.file.hdf5 import new_hdf5
+from meshprep_runtime.plan.file.seal import is_parts, is_plan, seal_parts
 from meshprep_runtime.plan.parts import kept, parts_table, read_part
 from meshprep_runtime.plan.parts.batch import PartBatch
 from meshprep_runtime.plan.parts.write import (
@@ -25,7 +26,6 @@ from meshprep_runtime.plan.parts.write import (
     copy_slices,
     spill_file,
 )
-from meshprep_runtime.plan.seal import is_parts, is_plan, seal_parts
 
 from .. import io
 from ..io.op2.write import describe
@@ -54,7 +54,7 @@ SMALL = 20
 
 @dataclass(frozen=True)
 class SplitJob:
-    """What to read, split and write.
+    """Input, options and outputs of a split.
 
     ``source`` is a mesh, a plan, or a file of parts, to which further numbers of parts are added.
     ``declared`` says what the datasets of a file are that does not say it. With ``slices`` each
@@ -77,7 +77,7 @@ class SplitJob:
 
     @property
     def outputs(self) -> list[Path]:
-        """What is written, the file of parts first."""
+        """Output paths, the file of parts first."""
         return [self.output] if self.op2 is None else [self.output, self.op2]
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class SplitJob:
 
 @dataclass(frozen=True, eq=False)
 class SplitJobResult:
-    """What a job made: figures by number of parts, and what a person should know."""
+    """Outputs of a job, figures by number of parts, and notes for the user."""
 
     written: list[Path]
     figures: dict[int, dict[str, Any]]
@@ -162,7 +162,7 @@ def _check_and_compile(job: SplitJob, progress: Progress) -> list[str]:
 
 
 def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
-    """What is split: all of it, or the slices of this rank."""
+    """The whole subject, or the slices of this rank."""
     if kind_of(job.source) == "parts":
         source = ranks if job.slices else ALONE
         read = partial(joined_subject, job.source, source)

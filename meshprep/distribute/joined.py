@@ -96,7 +96,7 @@ class _RowsHere:
             self._add(f"block {name}", block)
 
     def _rows_of(self, name: str, one: SetBatch) -> slice:
-        """Which of the elements that some parts own are here."""
+        """Positions of this rank's elements among those that some parts own."""
         begin, own, n = int(one.owned_start[0]), self.own[name], int(one.owned.sum())
         return slice(max(own.start - begin, 0), max(min(own.stop - begin, n), 0))
 
@@ -108,7 +108,7 @@ class _RowsHere:
         return np.concatenate([np.empty((0, *row), np.int32), *self._pieces.pop(what, ())])
 
     def runs(self, table: PartsTable, name: str, ranks: Ranks) -> NDArray[np.int64]:
-        """Where core and boundary of a set begin in each part, on any rank, and the end."""
+        """Begin of core and boundary of a set in each part, on all ranks, and the end."""
         offset = _owned_offset(table, name)
         core = np.zeros(table.parts, np.int64)
         for every in ranks.allgather({p: counts[name] for p, counts in self.core.items()}):

@@ -83,7 +83,7 @@ def _sections(
 
 
 def _crossing(rows: NDArray[np.int32], begins: NDArray[np.int64]) -> int:
-    """How many rows have elements on both sides of a border."""
+    """Number of rows with elements on both sides of a border."""
     place = np.searchsorted(begins, rows, side="right")
     return int((place != place[:, :1]).any(axis=1).sum())
 

@@ -154,7 +154,7 @@ def with_kept_blocks(subject: SplitSubject, options: Options) -> SplitSubject:
 def kept_blocks(
     subject: SplitSubject, runs: Mapping[str, OwnedRuns], parts: int, options: Options
 ) -> list[dict[str, NDArray[np.int64]]]:
-    """Where the blocks of each loop end in each part: those of the file as far as they are in it.
+    """Block ends of each loop in each part: the blocks of the file, cut to the part.
 
     Pieces of blocks are joined with what follows them while there is room. O(owned elements).
     """

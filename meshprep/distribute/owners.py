@@ -18,13 +18,11 @@ from meshprep_runtime.maps import offsets_of, read_only, rows_of_entries
 from ..kernels import Int32s, Int64s, kernel
 from ..kernels.parallel import each, pieces
 from ..mesh.incidence import Csr
-from ..partition.blocks.anneal.phases import GRIDS
 from ..partition.blocks.bisect.bisection import bisect
-from ..partition.blocks.bisect.geometry import Geometry, rotated
+from ..partition.blocks.bisect.geometry import Geometry, Sizes, rotated
 from ..partition.blocks.grids.start import choose_start
 from ..partition.blocks.partitioner import geometry_of
 from ..partition.blocks.search import Search
-from ..partition.blocks.sizes import Sizes
 from ..partition.connectivity import distinct_rows
 from ..partition.problem import check_coordinates
 from ..reorder import METHODS, LocalityProblem, gps
@@ -116,7 +114,8 @@ def _search_parts(search: Search, sizes: Sizes) -> NDArray[np.int32]:
     size = min(TOLD_BY, max(1, search.graph.n_rows // search.n_blocks))
     start = choose_start(search.geometry, search.graph, size)
     if start.grid and search.geometry.coordinates.shape[1] > 2:
-        return search.improve(_bisected(search.geometry, start.rotation, sizes), GRIDS[1])
+        block = _bisected(search.geometry, start.rotation, sizes)
+        return search.improve(block, search.tuning.along_lines[1])
     return search.multilevel(start.rotation)
 
 

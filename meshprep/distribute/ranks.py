@@ -21,7 +21,7 @@ MESSAGE = 1 << 24
 
 
 class Ranks(Protocol):
-    """What is used of a communicator of mpi4py."""
+    """The part of mpi4py's communicator interface that splits use."""
 
     rank: int
     size: int
@@ -33,7 +33,7 @@ class Ranks(Protocol):
         """The value of rank 0, on every rank."""
 
     def alltoall(self, values: Sequence[T], /) -> list[T]:
-        """What each rank has for this one, in their order."""
+        """Values that each rank sends to this one, by rank."""
 
 
 ALONE: Ranks = Alone()
@@ -78,7 +78,7 @@ def _sendable_error(error: Exception) -> tuple[type[Exception], str]:
 
 
 def of_root(ranks: Ranks, work: Callable[[], T]) -> T:
-    """What rank 0 finds, on every rank; all raise its error where it fails."""
+    """Result of rank 0, broadcast; all ranks raise its error if it fails."""
     found: Any = agreed(ranks, lambda: work() if ranks.rank == 0 else None, named=False)
     shared: T = ranks.bcast(found)
     return shared
@@ -96,7 +96,7 @@ def holder(ranks: Ranks, part: NDArray[np.integer], parts: int) -> NDArray[np.in
 
 
 def exchanged(ranks: Ranks, to_each: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """What each rank has for this one; ``to_each`` has an array for each rank.
+    """Arrays received from each rank; ``to_each`` has an array for each rank.
 
     All of one type and shape of rows. Sent in as many steps as :data:`MESSAGE` asks for.
     """

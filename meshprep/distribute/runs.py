@@ -9,21 +9,21 @@ from .subject import SplitSubject
 
 
 def runs(n: int, weights: NDArray[np.float64], own: range | None = None) -> NDArray[np.int32]:
-    """Consecutive elements, as many for each part as its weight says; only those of a range."""
+    """Part of each element of a range, for runs whose sizes follow the weights."""
     own = range(n) if own is None else own
     at = np.arange(own.start, own.stop)
     return np.searchsorted(run_ends(n, weights), at, side="right").astype(np.int32)
 
 
 def run_ends(n: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Where the run of each part ends."""
+    """End of the run of each part."""
     ends = np.rint(np.cumsum(weights) * n).astype(np.int64)
     ends[-1:] = n
     return ends
 
 
-def places(subject: SplitSubject, cut: str) -> NDArray[np.float64]:
-    """The coordinates of the leading set; raises MeshprepError where a cut cannot use them."""
+def finite_centroids(subject: SplitSubject, cut: str) -> NDArray[np.float64]:
+    """Centroids of the leading set; raises MeshprepError if they are missing or infinite."""
     name = subject.leading_set
     where = subject.centroids.get(name)
     if where is None:

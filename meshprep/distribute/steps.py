@@ -31,7 +31,7 @@ from .numbers import numbers_here
 from .order import order_parts, refuse_lists
 from .owners import part_of_element
 from .ranks import ALONE, Ranks, agreed, of_root
-from .runs import places, runs
+from .runs import finite_centroids, runs
 from .slices.cuts import leading_owners
 from .subject import SplitSubject, written_by
 
@@ -106,7 +106,7 @@ def _rows_at(table: NDArray[np.int32], n: int) -> NDArray[np.int32]:
 
 
 def _joins(leading: SetMap) -> bool:
-    """Whether any row has two elements."""
+    """True if a row has two elements."""
     return bool((leading.table != leading.table[:, :1]).any())
 
 
@@ -156,7 +156,7 @@ def _rcb(problem: CutProblem) -> NDArray[np.int32]:
 
     O(n log n log parts).
     """
-    where = places(problem.subject, "rcb")
+    where = finite_centroids(problem.subject, "rcb")
     owner = np.empty(problem.size, np.int32)
     waiting = [(np.arange(problem.size), 0, problem.parts)]
     while waiting:
@@ -180,7 +180,7 @@ def _curve(problem: CutProblem) -> NDArray[np.int32]:
 
     O(n). Elements in one cell of the finest grid keep their order.
     """
-    where = places(problem.subject, "curve")
+    where = finite_centroids(problem.subject, "curve")
     box = where.min(axis=0), where.max(axis=0)
     order = stable_argsort(curve_keys(where, box, "curve", turning=True)[:, None])
     owner = np.empty(problem.size, np.int32)
@@ -215,7 +215,7 @@ def check_cut(cut: str) -> None:
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """How a mesh is split."""
+    """Options of a split: cut, weights, increments."""
 
     # Who owns the leading set: ``annealed``, ``metis``, ``refined``, ``rcb``, ``curve``; or
     # ``file:PARTS``, of that set or another. None takes ``refined`` for slices, ``metis`` for
@@ -243,7 +243,7 @@ class SplitOptions:
         return "metis" if subject.leading_runs.size and has_metis() else "annealed"
 
     def notes_on(self, subject: SplitSubject, *, slices: bool = False) -> list[str]:
-        """What is done in another way since METIS, which files of parts are cut by, is missing."""
+        """Notes on cuts that replace METIS because it is missing."""
         if has_metis() or not subject.leading_runs.size:
             return []
         if self.cut_of(subject, slices=slices) == "refined":
@@ -335,7 +335,7 @@ def loops_that_write(subject: SplitSubject) -> list[Loop]:
 
 
 def increments_of(subject: SplitSubject, costs: Mapping[str, IncrementCost]) -> dict[str, str]:
-    """What is done with the increments of every loop."""
+    """``exec`` or ``reverse`` for the increments of every loop."""
     chosen = {name: cost.increments for name, cost in costs.items()}
     return {spec.loop.name: chosen.get(spec.loop.name, "exec") for spec in subject.specs}
 

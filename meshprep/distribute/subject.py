@@ -1,4 +1,4 @@
-"""What is split: the sets and maps that loops use, in the numbering of the input."""
+"""The sets, maps and loops to split, in the numbering of the input."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -82,7 +82,7 @@ class SplitSubject:
 
 
 def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitSubject:
-    """What these loops use of a mesh.
+    """The sets and maps of a mesh that these loops use.
 
     ``mesh`` is as it was read, ``full`` the same with every map that the loops need.
     """
@@ -103,7 +103,7 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
 
 
 def _places(full: Mesh, subject: SplitSubject) -> dict[str, Any]:
-    """The centroids of all sets; means of those of the leading set wait until they are asked for.
+    """Centroids of all sets; those of the leading set are computed when first asked for.
 
     Those of faces alone would be as large as all maps together.
     """

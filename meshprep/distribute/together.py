@@ -1,4 +1,4 @@
-"""What some parts own as one mesh, and the order of many small parts at once.
+"""Owned elements of several parts as one mesh, and the order of many small parts at once.
 
 A part is small where each class of a set is one block, or blocks are runs of the order. Nothing is
 then searched for a part alone, so that the steps of the serial pipeline order many of them as one
@@ -42,7 +42,7 @@ BlockEnds = dict[str, Int64s]
 
 @dataclass(frozen=True, eq=False)
 class JoinedParts:
-    """What some parts own, one part after the other; foreign points give way to owned ones."""
+    """Owned elements of several parts, concatenated; foreign points replaced by owned ones."""
 
     subject: SplitSubject
     elements: Mapping[str, Int32s]  # by set name: numbers of the input
@@ -74,7 +74,7 @@ class JoinedParts:
         return cls(subject, elements, classes, tuple(maps))
 
     def ends(self, name: str) -> Numbers:
-        """Where each part begins, and the end."""
+        """Begin of each part, and the end."""
         return offsets_of(self.classes[name].sum(axis=1))
 
     def mesh(self) -> Mesh:
@@ -95,7 +95,7 @@ class JoinedParts:
 
 
 def places_of(run: OwnedRuns, parts: Parts) -> Numbers:
-    """Where the elements of some parts stand in a run."""
+    """Positions in a run of the elements of these parts."""
     count = run.offset[parts + 1] - run.offset[parts]
     return ranges(run.offset[parts], count)
 
@@ -133,7 +133,7 @@ def _cuts(subject: SplitSubject, options: Options) -> list[tuple[LoopSpec, Optio
 def small_parts(
     subject: SplitSubject, runs: Mapping[str, OwnedRuns], options: Options
 ) -> NDArray[np.bool_]:
-    """Which parts :func:`order_together` can order; raises MeshprepError as partitioners do."""
+    """Mask of the parts that :func:`order_together` can order; raises as partitioners do."""
     owned = {name: np.diff(run.offset) for name, run in runs.items()}
     small: Bools = np.sum(list(owned.values()), axis=0) <= TOGETHER
     small &= options.method == "gps"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.atomic import together
+from meshprep_runtime.plan.file.atomic import together
 from meshprep_runtime.plan.inputs import check_input, reason
 
 from ..mesh import Dat, Mesh, Tag

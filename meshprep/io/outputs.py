@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.atomic import refuse_device
+from meshprep_runtime.plan.file.atomic import refuse_device
 
 
 def check_targets(paths: Sequence[Path], *, overwrite: bool, inputs: Sequence[Path] = ()) -> None:

@@ -181,8 +181,8 @@ class Options:
     target: str = _option(
         "gpu",
         "--target",
-        "gpu: compact blocks, for a GPU and meshprep's runtime on cores; cpu: a banded order, for an "
-        "unchanged solver that streams through it.",
+        "gpu: compact blocks, for a GPU and meshprep's runtime on cores; cpu: a banded order, for "
+        "an unchanged solver that streams through it.",
         EVERY,
         in_loops=True,
         choices=tuple(TARGETS),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError, printable
-from meshprep_runtime.plan.atomic import together
+from meshprep_runtime.plan.file.atomic import together
 
 from ..io.gmsh.layout import ENTITY_DIM, ENTITY_TAG
 from ..io.outputs import check_targets

@@ -7,6 +7,7 @@ from meshprep_runtime.cuda.strategies import MOST_THREADS, WARP
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.metrics import VariantMetrics
+from meshprep_runtime.plan.tuned import Timing
 
 # Limits: "Compute Capabilities" in NVIDIA's *CUDA C++ Programming Guide*; how registers and shared
 # memory are handed out: the *CUDA Occupancy Calculator*.
@@ -133,6 +134,20 @@ class Assumptions:
         for loop, times in self.measured.items():
             if not all(0 < t < float("inf") for t in times):
                 raise MeshprepError(f"loop '{loop}': milliseconds of a call must be more than 0")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of a call in the order of the input, and in the plan's."""
+
+    before: Timing
+    after: Timing
+
+    @property
+    def saved(self) -> float:
+        """Seconds that a call saves, 0 where noise could have made the difference."""
+        alike = self.after.times_as_fast(self.before) is None
+        return 0.0 if alike else self.before.median - self.after.median
 
 
 @dataclass(frozen=True)

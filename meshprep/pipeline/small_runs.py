@@ -24,19 +24,21 @@ from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics
-from ..partition.blocks.anneal import annealing
 from ..partition.blocks.anneal.centroids import middles
 from ..partition.blocks.mend.reconnect import reconnect_groups
+from ..partition.blocks.tuning import PRESETS
 from ..partition.repair import repair
 from ..reorder import FOLLOW, propagate
 from ..reorder.by_component import by_component
 from .blocks import colour, cut
 from .matrices import build_matrices
+from .measure import measure
 from .numbering import Numbering
 from .order import locality_metrics, order_for_locality
 from .steps import plan_request_maps, prepare
 
 SMALL = 64
+MOVES = [("read", "f8"), ("inc", "f8"), ("read", "f4"), ("inc", "f4")]
 
 
 def run_task(task: str) -> None:
@@ -82,11 +84,13 @@ def _blocks(partitioner: str, target: str) -> None:
 @contextmanager
 def _as_if_large() -> Iterator[None]:
     """Cut as meshes of many elements are: those of few nearly always need repairs, too."""
-    before, annealing.LONE_GROUP = annealing.LONE_GROUP, 0
+    before = dict(PRESETS)
+    for name, tuning in before.items():
+        PRESETS[name] = replace(tuning, lone_group=0, lone_group_of_many=0)
     try:
         yield
     finally:
-        annealing.LONE_GROUP = before
+        PRESETS.update(before)
 
 
 def _repairs() -> None:
@@ -173,6 +177,16 @@ def _chains() -> None:
     with_maps(made.plan.chains["chain"].tiles, made.plan.maps, made.plan.sizes)
 
 
+def _measure() -> None:
+    """The moves of floats and doubles."""
+    mesh, _, options = _small(partition="contiguous", method="none")
+    args = [{"dat": a + t, "map": "edges->cells", "access": a, "dtype": t} for a, t in MOVES]
+    made = prepare(
+        mesh, [LoopRequest("moves", {"over": "edges", "args": args}, "warm-up")], options
+    )
+    measure(made.plan)
+
+
 def _pictures() -> None:
     """Cells of a plane and of space by block."""
     from ..report.draw import draw_views, place
@@ -235,6 +249,7 @@ _STAGES: dict[str, Callable[..., None]] = {
     "split": _split,
     "matrices": _matrices,
     "chains": _chains,
+    "measure": _measure,
     "files": _files,
     "pictures": _pictures,
 }

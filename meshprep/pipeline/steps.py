@@ -17,6 +17,7 @@ from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
+from meshprep_runtime.plan.checks.verify import refuse_wrong
 from meshprep_runtime.plan.metrics import (
     BeforeAfter,
     LoopMetrics,
@@ -26,7 +27,6 @@ from meshprep_runtime.plan.metrics import (
 )
 from meshprep_runtime.plan.ranges import ranges_for
 from meshprep_runtime.plan.records import from_json
-from meshprep_runtime.plan.verify import refuse_wrong
 
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores

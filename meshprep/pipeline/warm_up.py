@@ -72,7 +72,7 @@ def all_tasks() -> list[str]:
     orders = [f"order {name} {target}" for name in _orders() for target in ("gpu", "cpu")]
     files = [f"files {name}" for name in ("gmsh-ascii", *_formats())]
     splits = ["split", "split refined"]
-    others = ["repairs", "colours lists", "rows", *splits, "matrices", "chains"]
+    others = ["repairs", "colours lists", "rows", *splits, "matrices", "chains", "measure"]
     return [*cuts, *others, *orders, *files, "pictures"]
 
 

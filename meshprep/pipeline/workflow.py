@@ -4,7 +4,7 @@ Reading, preparing and writing in one call each, all or nothing on disk.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan import LoopPlan, Plan
-from meshprep_runtime.plan.atomic import together
+from meshprep_runtime.plan.file.atomic import together
 from meshprep_runtime.plan.records import to_json
 
 from .. import io
@@ -27,7 +27,9 @@ from ..loops import LoopRequest, LoopSpec
 from ..loops.chains import ChainRequest, dats_of
 from ..loops.requests import empty_loop
 from ..mesh import Mesh
+from ..metrics.cost import Measured
 from .blocks import check_partitioner
+from .measure import measure
 from .steps import STAGES, Draft, Options, draft, order, plan_request_maps, prove, renumbered
 from .warm_up import job_tasks, warm_up
 
@@ -39,7 +41,8 @@ class Job:
     ``ids`` writes ``original_id`` into the mesh where it can be.
     ``permutation`` and ``blocks`` are files for the first loop: the new number of each point that
     it orders (each vertex of a graph), and the block of each of its elements (of each edge), both
-    from 0 and in the order of the input. ``chains`` are cut into tiles.
+    from 0 and in the order of the input. ``chains`` are cut into tiles. ``measure`` times the loops
+    in both orders (:func:`~.measure.measure`).
     """
 
     source: MeshSource
@@ -54,6 +57,7 @@ class Job:
     permutation: Path | None = None
     blocks: Path | None = None
     chains: tuple[ChainRequest, ...] = ()
+    measure: bool = False
 
     @property
     def vectors(self) -> list[Path]:
@@ -74,6 +78,7 @@ class JobResult:
     written: list[Path]
     notes: list[str]
     dropped: list[str]  # what ``drop`` made the mesh lose
+    measured: Mapping[str, Measured] = field(default_factory=dict)  # by loop
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: files, notes and every figure."""
@@ -81,6 +86,7 @@ class JobResult:
             "written": [str(p) for p in self.written],
             "notes": [*self.notes, *self.dropped],
             "metrics": to_json(self.plan.metrics),
+            "measured": {name: asdict(one) for name, one in self.measured.items()},
         }
 
 
@@ -102,6 +108,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     """
     told = _JobProgress(progress, job)
     tasks = job_tasks(job.options, _refuse(job)) + ["chains"] * bool(job.chains)
+    tasks += ["measure"] * job.measure
     warmed = warm_up(tasks, progress)
     mesh = _read(job, lambda name: told.stage(-1, 0, name))
     keep = job.output is None
@@ -132,7 +139,8 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
         )
         _write_vectors(plan, job, staged, told.writing)
     notes = [*_found(mesh), *_notes(plan), *_runs(job, plan), *warmed.notes, *left_out]
-    return JobResult(plan, job.outputs, notes, dropped)
+    measured = measure(plan) if job.measure else {}
+    return JobResult(plan, job.outputs, notes, dropped, measured)
 
 
 @dataclass(frozen=True)

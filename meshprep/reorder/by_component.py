@@ -1,4 +1,4 @@
-"""What the orders of graphs share: components as ranges of a graph that is local in memory."""
+"""Shared by graph orders: components as ranges of a graph that is local in memory."""
 
 from collections.abc import Callable
 

@@ -40,7 +40,7 @@ def curve_keys(
     turning: bool,
     digits: int = 64,
 ) -> NDArray[np.uint64]:
-    """How far along the curve points lie; the box of all points may be larger than theirs.
+    """Keys of points along the curve; the box of all points may be larger than theirs.
 
     ``where`` (n, d) is finite, ``box`` the lowest and the highest coordinate on each axis, and
     ``method`` and ``turning`` are those of :func:`along_curve`. Keys have at most ``digits`` binary

@@ -1,4 +1,4 @@
-"""What an order of points is worth: to a loop that streams, and to blocks that are staged."""
+"""Figures of a numbering: bandwidth, profile, wavefront, and lines that blocks touch."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ LINE_BYTES = 128
 
 @dataclass(frozen=True)
 class Envelope:
-    """How far apart neighbours are numbered; the diagonal is not counted."""
+    """Bandwidth and profile of a numbering; the diagonal is not counted."""
 
     # Largest difference of two neighbours' numbers: 0 without neighbours, 1 for a chain in order,
     # n - 1 at worst.

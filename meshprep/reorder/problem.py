@@ -1,4 +1,4 @@
-"""What a locality method is given, and what a method is."""
+"""Input and signature of a locality method."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

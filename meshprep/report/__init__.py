@@ -4,6 +4,15 @@ from ..metrics.cost import Assumptions
 from .compare import Comparison, compare, plan_table
 from .describe import describe
 from .table import Table
-from .verdict import verdict
+from .verdict import measured_lines, verdict
 
-__all__ = ["Assumptions", "Comparison", "Table", "compare", "describe", "plan_table", "verdict"]
+__all__ = [
+    "Assumptions",
+    "Comparison",
+    "Table",
+    "compare",
+    "describe",
+    "measured_lines",
+    "plan_table",
+    "verdict",
+]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Arg
 from meshprep_runtime.plan import LoopPlan, Plan
-from meshprep_runtime.plan.seal import is_parts, is_plan
+from meshprep_runtime.plan.file.seal import is_parts, is_plan
 
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh, Tag

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.atomic import together
+from meshprep_runtime.plan.file.atomic import together
 
 from ..io.outputs import check_targets
 from ..mesh import Dat, ElementSet, Mesh, SetMap

@@ -1,11 +1,13 @@
 """What a plan did to a loop, in words."""
 
+from collections.abc import Mapping
+
 from meshprep_runtime.cuda.strategies import COMMITS
-from meshprep_runtime.plan import LoopPlan
+from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.metrics import VariantMetrics
 from meshprep_runtime.plan.tuned import Trial
 
-from ..metrics.cost import Cost
+from ..metrics.cost import Cost, Measured
 from .table import figure, two_digits
 
 # A reuse factor that changes by less than this share has not changed.
@@ -62,6 +64,30 @@ def repayment(cost: Cost) -> str:
         return f"{cost_text}, which no number of calls repays, as measured"
     what = "calls" if cost.loops == 1 else "calls of all its loops"
     return f"{cost_text}, repaid after {_about(cost.calls)} {what}, as measured"
+
+
+def measured_lines(plan: Plan, measured: Mapping[str, Measured]) -> list[str]:
+    """What calls take before and after on this machine, and when the preparation is repaid.
+
+    A line a loop; the repayment ends the line of a single loop, and is one of its own for several.
+    """
+    if not measured:
+        return []
+    lines = [f"loop {name}: moving its data takes {_calls(m)}" for name, m in measured.items()]
+    saved = 1e3 * sum(m.saved for m in measured.values())
+    price = repayment(Cost(sum(plan.metrics.seconds.values()), saved, len(measured)))
+    if any(v.target == "gpu" for p in plan.loops.values() for v in p.variants.values()):
+        price += "; what a GPU takes 'meshprep tune --device gpu' finds where there is one"
+    return [f"{lines[0]}; {price}"] if len(lines) == 1 else [*lines, f"all loops: {price}"]
+
+
+def _calls(found: Measured) -> str:
+    before, after = (f"{1e3 * t.median:.3g} ms" for t in (found.before, found.after))
+    factor = found.after.times_as_fast(found.before)
+    if factor is None:
+        return f"{after} a call on one thread here, with no difference that can be measured"
+    how = f"{factor:.1f} times as fast" if factor >= 1 else f"{1 / factor:.1f} times as long"
+    return f"{before} a call in the input order, {after} in the plan's, on one thread here: {how}"
 
 
 def against_metis(own: VariantMetrics, metis: VariantMetrics) -> str:

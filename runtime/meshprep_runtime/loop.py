@@ -21,7 +21,7 @@ from .kernel.access import check_access
 from .kernel.analysis import check_parameters
 from .kernel.bind import AOS, Binder, Layout, Slot, slots
 from .plan import LoopPlan, Variant
-from .plan.structure import check_loop, check_variant
+from .plan.checks.structure import check_loop, check_variant
 from .tuning.lookup import AUTO, Chooser
 
 if TYPE_CHECKING:
@@ -159,8 +159,8 @@ class ParLoop:
     ``loop(x=x, q=q, res=res)`` runs over the whole set and changes the arrays in place. They are
     NumPy arrays in the plan's numbering, or arrays that NumPy can see through DLPack, C-contiguous,
     of exactly the declared dtype, of shape ``(n, dim)``, or ``(n,)`` where dim is 1. Constants
-    may be given as numbers. Arrays are checked when they are new; they are kept until the next
-    call.
+    may be given as numbers. Arrays are checked when they are new; those of the last two calls are
+    kept.
 
     With CuPy arrays, or others that have ``__cuda_array_interface__`` or DLPack on a GPU, the loop
     is queued on CuPy's current stream, and the call returns at once; arrays of other libraries
@@ -199,7 +199,8 @@ class ParLoop:
         self._slots = slots(plan, layout)
         self._binder = Binder(self.loop, self._slots)
         self._executor: Executor | None = None
-        self._last: _LastCall | None = None
+        # those of two calls: solvers swap arrays from step to step
+        self._last: tuple[_LastCall, ...] = ()
         if isinstance(kernel, DeviceFunction):
             _check_device_strategy(plan, strategy, options.commit)
         else:
@@ -304,10 +305,10 @@ class ParLoop:
         MeshprepError
             When an array does not fit; the message names the argument. Nothing has run then.
         """
-        last = self._last
-        if last is not None and last.fits(arrays):
-            last.run()
-            return
+        for last in self._last:
+            if last.fits(arrays):
+                last.run()
+                return
         if self._tunes:
             self._try(arrays)
             return
@@ -316,14 +317,15 @@ class ParLoop:
                 self._gpu(arrays)
                 return
         given = self._binder(arrays)
-        launch = self._on_cpu().launch(self._way(), given, self._way.form)
-        if launch.form and self._way.always is not None and _LastCall.can_keep(arrays):
-            self._last = _LastCall(arrays, self._slots, launch.bound(given))
-        launch.run(given)
+        code = self._on_cpu().compiled(self._way(), given, self._way.form)
+        if code.form and self._way.always is not None and _LastCall.can_keep(arrays):
+            now = _LastCall(arrays, self._slots, code.bound(given))
+            self._last = (now, *self._last[:1])
+        code.run(given)
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies, whose arrays are others."""
-        return {**self.__dict__, "_last": None}
+        return {**self.__dict__, "_last": ()}
 
     def check_access(self, most: int = 1000, /, **arrays: Any) -> None:
         """Check that the kernel does with its arguments what their accesses say.

@@ -12,8 +12,8 @@ from meshprep import io
 from meshprep.mesh import Mesh
 from meshprep.report import plan_table
 from meshprep_runtime import MeshprepError, Plan
-from meshprep_runtime.plan.seal import check_seal
-from meshprep_runtime.plan.store import VERSIONS
+from meshprep_runtime.plan.file.seal import check_seal
+from meshprep_runtime.plan.file.store import VERSIONS
 
 FORMATS = (".msh", ".vtu", ".vtk", ".su2", ".mesh", ".e", ".xdmf", ".med", ".inp", ".bdf", ".h5")
 

@@ -15,7 +15,7 @@ from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import Prepared, prepare
 from meshprep.topology import derivable, derive
 from meshprep_runtime import LoopPlan, MeshprepError, ParLoop, Plan, Variant
-from meshprep_runtime.plan.verify import compare_maps, verify
+from meshprep_runtime.plan.checks.verify import compare_maps, verify
 
 METHODS = ("none", "gps", "rcm", "sloan", "hilbert", "morton", "rcb")
 PARTITIONERS = (None, None, "blocks", "metis", "contiguous", "structured")

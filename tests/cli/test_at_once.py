@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import Plan
-from meshprep_runtime.plan import atomic
+from meshprep_runtime.plan.file import atomic
 
 WRITE = {
     "reorder": ("reorder", "wing.msh", "-o", "new.msh", "--plan", "new.h5"),

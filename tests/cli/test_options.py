@@ -93,7 +93,7 @@ def test_words_give_the_options_again():
     def run(chosen: Options) -> None:
         seen.append(chosen)
 
-    run.__module__ = "meshprep_cli.reorder"
+    run.__module__ = "meshprep_cli.commands.reorder"
     import typer
 
     app = typer.Typer()

@@ -23,6 +23,7 @@ from meshprep.pipeline.workflow import Job
 from meshprep.pipeline.workflow import run as prepare
 from meshprep_runtime.errors import MeshprepError, PlanError
 from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.file.seal import check_parts_seal, seal_parts
 from meshprep_runtime.plan.parts import kept, load_part, parts_table
 from meshprep_runtime.plan.parts.arrays import arrays_of, part_of
 from meshprep_runtime.plan.parts.batch import PartBatch, batch_of
@@ -34,7 +35,6 @@ from meshprep_runtime.plan.parts.write import (
     copy_slices,
     spill_file,
 )
-from meshprep_runtime.plan.seal import check_parts_seal, seal_parts
 
 
 def test_the_same_mesh_gives_the_same_bytes(mesh_file, made, tmp_path):

@@ -24,10 +24,10 @@ from meshprep.pipeline.steps import plan_request_maps, prepare
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Arg, Loop
 from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan.checks.proof import prove
 from meshprep_runtime.plan.parts.arrays import arrays_of
 from meshprep_runtime.plan.parts.proof import proved
 from meshprep_runtime.plan.parts.structure import check_part
-from meshprep_runtime.plan.proof import prove
 
 MAPS = {
     "edges->cells": 2,

@@ -11,9 +11,9 @@ from sealing import seal
 from meshprep.loops import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import Plan, PlanError
-from meshprep_runtime.plan.seal import check_seal
-from meshprep_runtime.plan.store import VERSIONS
-from meshprep_runtime.plan.verify import verify
+from meshprep_runtime.plan.checks.verify import verify
+from meshprep_runtime.plan.file.seal import check_seal
+from meshprep_runtime.plan.file.store import VERSIONS
 
 
 def with_matrix(plan, **changes):

@@ -24,8 +24,8 @@ from meshprep.io.generate import generate
 from meshprep.pipeline import workflow
 from meshprep.topology import derive
 from meshprep_runtime.plan import ranges
-from meshprep_runtime.plan.seal import check_parts_seal, check_seal, seal_parts
-from meshprep_runtime.plan.store import VERSIONS
+from meshprep_runtime.plan.file.seal import check_parts_seal, check_seal, seal_parts
+from meshprep_runtime.plan.file.store import VERSIONS
 
 # The datasets that the program reads.
 OF_PLANS = re.compile("(?!about|options|metrics)")

@@ -1,4 +1,4 @@
-"""Which elements of borders move: what each would gain, and who of several neighbours may."""
+"""Moves of border elements: proposals by gain, and an independent set of them."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ class PointParts(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """What a copy of a node and of another point costs; points below ``nodes`` are nodes."""
+    """Prices of a copy of a node and of another point; points below ``nodes`` are nodes."""
 
     nodes: int
     node: int

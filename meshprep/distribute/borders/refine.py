@@ -310,7 +310,7 @@ def _anneal(local: BorderElements, prices: Prices, sizes: "_Sizes") -> None:
 
 
 def _allowed(turn: int) -> Int64s:
-    """What a move may cost, by the number drawn; ascending temperatures allow more."""
+    """Largest accepted loss of a move, by the number drawn; it grows with the temperature."""
     cooling = min(1.0, turn / max(1, TURNS - LAST - 1))
     heat = 0.0 if turn >= TURNS - LAST else HOT + (COLD - HOT) * cooling
     draws = ((draw + 0.5) / DRAWS for draw in range(DRAWS))
@@ -344,7 +344,7 @@ class _Sizes:
         return self.count >= self.most
 
     def admitted(self, chosen: Int32s, local: BorderElements, target: Int32s, turn: int) -> Int32s:
-        """Those of some moves that keep all sizes; they count as made.
+        """Subset of the moves that keeps all sizes; it is counted as made.
 
         Where more elements come or leave than may, about half as many as may are drawn. Where
         these are too many, none is taken.

@@ -16,7 +16,7 @@ from ...reorder.radix import stable_argsort
 from ..borders import refined
 from ..metis import UFACTOR
 from ..ranks import Ranks, agreed, of_root
-from ..runs import places, run_ends
+from ..runs import finite_centroids, run_ends
 from ..subject import SplitSubject
 from .homes import Homes, blocks
 
@@ -48,7 +48,7 @@ def _cut_into_parts(
     """The cut for at least two parts and fewer than elements."""
     if cut == "refined" and subject.leading_map is not None and subject.leading_runs.size:
         return refined(subject, cut_of_clusters(subject, weights, ranks), weights, ranks)
-    where = agreed(ranks, lambda: places(subject, cut))
+    where = agreed(ranks, lambda: finite_centroids(subject, cut))
     found = CUTS[cut](where, weights, ranks)
     return refined(subject, found, weights, ranks) if cut == "refined" else found
 
@@ -132,7 +132,7 @@ def _grouped(keys: UInt64s, region: Int64s, at: Int64s) -> UInt64s:
 
 @kernel
 def _not_below(keys: UInt64s, region: Int64s, first: UInt64s, equal: Int64s) -> Bools:
-    """Which keys come behind those of their region below ``first`` and so many equal ones."""
+    """Mask of keys above ``first`` in their region, or equal and after the ``equal`` first ones."""
     out = np.empty(keys.size, np.bool_)
     for i in range(keys.size):
         r = region[i]
@@ -196,7 +196,7 @@ def _insertion_place(
     *,
     behind: bool,
 ) -> Numbers:
-    """Where values stand in their segments: before equal keys, or behind them."""
+    """Insertion points of values in their segments, before or behind equal keys."""
     low, high = segment
     while (low < high).any():
         middle = (low + high) >> 1

@@ -96,7 +96,7 @@ def _two_slots(
 
 
 def _shared(points: NDArray[np.integer], nodes: Homes) -> NDArray[np.bool_]:
-    """Which of these nodes other ranks have, too."""
+    """Mask of these nodes: True if another rank has the node, too."""
     wishes = exchanged(nodes.ranks, nodes.pieces(points, points))
     users = np.zeros(len(nodes.own), np.int32)
     for wish in wishes:

@@ -1,4 +1,4 @@
-"""Where elements are at home before they are owned, and how values of others are fetched."""
+"""Home ranks of elements (by input number, before parts own them), and fetching by home."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Homes:
         return self.run_of(self.ranks.rank)
 
     def cut(self, elements: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Where the elements of each rank begin in elements that ascend."""
+        """First position of each rank's elements in ascending elements."""
         return np.searchsorted(elements, np.arange(self.ranks.size + 1) * self.step)
 
     def pieces(self, elements: NDArray[np.integer], rows: NDArray[Any]) -> list[NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""What is split, of which each rank holds the rows that are at home there."""
+"""The subject of a split in slices: each rank reads and holds the rows at home there."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -118,7 +118,7 @@ class Derived:
 def subject_of_slices(
     mesh: SlicedMesh, requests: Sequence[LoopRequest], ranks: Ranks
 ) -> SplitSubject:
-    """What these loops use of a mesh, as far as it is at home here.
+    """The sets and maps that these loops use, with the rows at home on this rank.
 
     Sizes are those of the mesh; tables and centroids have the rows of this rank. Without
     ``requests`` the loop is the default one. Raises MeshprepError for loops that do not fit, and
@@ -151,8 +151,8 @@ def subject_of_slices(
 def _with_centroids(subject: SplitSubject, slices: "_Slices") -> SplitSubject:
     """The subject with centroids, but of sets whose centroids ranks find from others."""
     through = {name: m for name in subject.sizes if (m := slices.through(name, subject))}
-    places = {name: slices.places(name) for name in subject.sizes if name not in through}
-    centroids = {name: where for name, where in places.items() if where is not None}
+    found = {name: slices.centroids_of(name) for name in subject.sizes if name not in through}
+    centroids = {name: where for name, where in found.items() if where is not None}
     return replace(subject, centroids=centroids, through=through if centroids else {})
 
 
@@ -210,7 +210,7 @@ class _Slices:
                 self._tables[name] = self.stored(name)
         return self._tables[name]
 
-    def places(self, name: str) -> NDArray[np.float64] | None:
+    def centroids_of(self, name: str) -> NDArray[np.float64] | None:
         """The rows of :func:`meshprep.mesh.geometry.centroids`, by the same rules."""
         if name in PLACED:
             return self._nodes() if name == "nodes" else None
@@ -220,7 +220,7 @@ class _Slices:
         if m is None:
             return None
         table = self._tables[m.name] if m.name in self._tables else self.stored(m.name)
-        where = self._nodes() if m.to_set == "nodes" else self.places(m.to_set)
+        where = self._nodes() if m.to_set == "nodes" else self.centroids_of(m.to_set)
         return self._means(m.to_set, where, table[:, : self._corners(name, m)])
 
     def through(self, name: str, subject: SplitSubject) -> str | None:
@@ -252,7 +252,7 @@ class _Slices:
     def _of_union(self, name: str) -> NDArray[np.float64] | None:
         homes, found, begin = self.homes(name), [], 0
         for part in self.full.sets[name].parts:
-            where, own = self.places(part), self.homes(part).own
+            where, own = self.centroids_of(part), self.homes(part).own
             if where is None:
                 return None
             numbers = np.arange(begin + own.start, begin + own.stop)

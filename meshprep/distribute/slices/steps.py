@@ -92,7 +92,7 @@ def slice_owners(
 
 @dataclass(frozen=True, eq=False)
 class _Sliced:
-    """How owners pass from set to set where ranks hold slices; see :class:`..inherit.Heirs`."""
+    """Inheritance of owners between sets held in slices; see :class:`..inherit.Heirs`."""
 
     subject: SplitSubject
     parts: int

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.atomic import together
+from meshprep_runtime.plan.file.atomic import together
 from meshprep_runtime.plan.inputs import check_input
 
 from ..outputs import check_targets
@@ -50,7 +50,7 @@ def move(
     ----------
     source, target : Path
         ``.npy``, ``.npz``, ``.h5`` or a mesh, by the ending of the source. The target
-        is written as it stands: the caller stages it (:mod:`meshprep_runtime.plan.atomic`).
+        is written as it stands: the caller stages it (:mod:`meshprep_runtime.plan.file.atomic`).
     inverse : bool
         From the plan's order back to that of the mesh that it was made from.
     declared : mapping of array to ``SET`` or ``FROM->TO``

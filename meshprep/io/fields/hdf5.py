@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.seal import is_parts, is_plan
+from meshprep_runtime.plan.file.seal import is_parts, is_plan
 
 from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded

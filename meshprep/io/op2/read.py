@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.seal import is_parts, is_plan
+from meshprep_runtime.plan.file.seal import is_parts, is_plan
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES, NO_MAPS, NO_SET, check_names, rows_of

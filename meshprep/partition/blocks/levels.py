@@ -16,13 +16,12 @@ from ...kernels.parallel import each, pieces, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .bisect.pivots import pivot_coordinates, smoothed
+from .tuning import SearchTuning
 
-# The largest clusters are so much smaller than blocks, each level's so much smaller than the next
-# one's; clusters of fewer elements are not worth a level.
-BELOW_BLOCKS, BELOW_NEXT, LEAST_SIZE = 6.4, 3.3, 2.8
-# Of members without places, the first clusters have so many at most; they grow until there are few
-# or hardly fewer than before. How often places are smoothed on each level.
-STAND_INS, FEW_CLUSTERS, LEAST_FALL, SMOOTHING = 4.0, 600, 0.9, 4
+# Of members without places, the first clusters have so many at most, and each level so many times
+# as many; they grow until there are few or hardly fewer than before. How often places are smoothed
+# on each level.
+STAND_INS, GROWTH, FEW_CLUSTERS, LEAST_FALL, SMOOTHING = 4.0, 3.3, 600, 0.9, 4
 # How often labels are propagated.
 ROUNDS = 2
 # Clusters grow inside runs of at most so many members, each on any thread; fewer than the second
@@ -52,12 +51,12 @@ class Level(NamedTuple):
     example: Int32s
 
 
-def cluster_sizes(cap: int) -> list[int]:
+def cluster_sizes(cap: int, tuning: SearchTuning) -> list[int]:
     """The most elements that the clusters of each level may have, ascending."""
-    sizes, size = [], cap / BELOW_BLOCKS
-    while size >= LEAST_SIZE:
+    sizes, size = [], cap / tuning.block_to_cluster
+    while size >= tuning.least_cluster:
         sizes.append(round(size))
-        size /= BELOW_NEXT
+        size /= tuning.level_ratio
     return sizes[::-1]
 
 
@@ -124,7 +123,7 @@ def places_of_clusters(level: Level) -> Float64s:
         larger, label = coarsen(levels[-1], 0, round(most))
         if larger.weight.size > LEAST_FALL * levels[-1].weight.size:
             break
-        most *= BELOW_NEXT
+        most *= GROWTH
         levels.append(larger)
         labels.append(label)
     top = Csr(levels[-1].offset, levels[-1].neighbours)

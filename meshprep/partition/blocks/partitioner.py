@@ -35,9 +35,8 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
-from .anneal.annealing import FOREVER, LONG_SEARCH
+from .anneal.annealing import FOREVER
 from .anneal.corners import Corners, corners_of
-from .anneal.phases import GRIDS, MENDED, OTHER
 from .bisect.geometry import Geometry, block_count
 from .grids.bricks import brick_blocks
 from .grids.places import GridPlaces, distinct_places, grid_places
@@ -47,29 +46,16 @@ from .mend.apart import components, more_pieces
 from .mend.caps import room_for_bytes, split_for_bytes
 from .mend.reconnect import count_components, near_blocks, reconnect_groups
 from .search import Search
-
-# How long to search, as a multiple of the sweeps of the default.
-EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 8.0}
-# How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
-REUNIONS = 3
-FEW = 200
-# By what share bricks of a grid, or bisection, must load less than the other for that to be left
-# out: annealing gains so much at most.
-FAR_AHEAD = 0.015
-# Blocks are annealed again where the cap and the fragments cost more than this, in times the loads;
-# they stay in pieces where it costs more to make them connected.
-WORTH_HEALING = 1.003
-# Of more blocks bisection alone has never given better ones than annealing.
-FEW_BLOCKS = 32
+from .tuning import PRESETS
 
 OPTIONS: Mapping[str, Option] = {
     "effort": Option(
         float,
-        EFFORTS["default"],
+        PRESETS["default"].effort,
         "how long to search: fast, default, strong, or times the default",
         low=0.01,
         high=1000.0,
-        names=EFFORTS,
+        names={name: tuning.effort for name, tuning in PRESETS.items()},
     ),
     "time_limit": Option(
         float, FOREVER, "seconds to use, whatever the effort", low=0.0, high=FOREVER
@@ -114,7 +100,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     )  # fmt: skip
     lines = _along_lines(search, start, grid.steps) if start.grid else []
     del grid
-    counted = start.grid or (search.small and n_blocks <= FEW_BLOCKS)
+    counted = start.grid or (search.small and n_blocks <= search.tuning.few_blocks)
     best, least, candidates = (search, np.empty(0, np.int32)), np.inf, 0
     for one, block in _candidates(search, start, lines):
         # of equal ones the first is kept
@@ -131,17 +117,17 @@ def _candidates(
 ) -> Iterator[tuple[Search, Int32s]]:
     """Blocks annealed on levels, of grids from those along the lines; of few also bisection's."""
     if start.grid:
-        phase = GRIDS[search.geometry.coordinates.shape[1] > 2]
+        phase = search.tuning.along_lines[search.geometry.coordinates.shape[1] > 2]
         for k, lines in enumerate(along_lines):
             found = _in_share(search, len(along_lines) - k)
             yield found, _mended(found, found.improve(lines, phase))
             # a long search at the same temperature can dissolve blocks that follow the lines
-            if search.effort >= LONG_SEARCH:
+            if search.tuning.also_short:
                 short = replace(search, effort=1.0)
                 yield short, _mended(short, short.improve(lines, phase))
     else:
         yield search, _mended(search, search.multilevel(start.rotation))
-        if search.small and search.n_blocks <= FEW_BLOCKS:
+        if search.small and search.n_blocks <= search.tuning.few_blocks:
             cut = search.geometry.cut(start.rotation, search.n_blocks)
             yield search, _mended(search, cut)
             search.loads_at_start = search.loads(cut)
@@ -162,7 +148,7 @@ def _in_share(search: Search, count: int) -> Search:
 
 def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int32s]:
     """Blocks of a grid to begin with: bisection's, bricks, or both where neither is far ahead."""
-    g, n_blocks = search.geometry, search.n_blocks
+    g, n_blocks, far = search.geometry, search.n_blocks, search.tuning.far_ahead
     if steps is None:
         return [g.cut(start.rotation, n_blocks)]
     cut, bricks = at_once(
@@ -170,7 +156,7 @@ def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int
         lambda: brick_blocks(g, steps, n_blocks, search.cap),
     )
     ahead = g.loads(cut, n_blocks) / g.loads(bricks, n_blocks)
-    return [bricks] * (ahead > 1 - FAR_AHEAD) + [cut] * (ahead < 1 + FAR_AHEAD)
+    return [bricks] * (ahead > 1 - far) + [cut] * (ahead < 1 + far)
 
 
 def _finished(search: Search, block: Int32s, start: Start, limit: int, *, counted: bool) -> Blocks:
@@ -196,14 +182,14 @@ def _mended(search: Search, block: Int32s) -> Int32s:
     pieces = _pieces(search, block, search.n_blocks)
     fragments = int((pieces > 1).sum())
     within = np.bincount(block, minlength=search.n_blocks).max() <= search.cap
-    if within and fragments * FEW <= search.n_blocks:
+    if within and fragments * search.tuning.blocks_per_fragmented <= search.n_blocks:
         search.fragmented = fragments
         return block
     before, start = search.loads(block), search.loads_at_start
     loads = _mend(search, block, pieces, before)
-    if loads > WORTH_HEALING * before:
+    if loads > search.tuning.worth_healing * before:
         fragmented = search.fragmented
-        healed = search.improve(block, MENDED)
+        healed = search.improve(block, search.tuning.mended)
         pieces = _pieces(search, healed, search.n_blocks)
         healed_loads = _mend(search, healed, pieces, search.loads(healed))
         search.loads_at_start = start
@@ -219,28 +205,29 @@ def _mend(search: Search, block: Int32s, pieces: Int64s, loads: int) -> int:
     They stay in pieces where these load less, as in trees and rubble. ``pieces`` of each block
     and their ``loads`` are those of before; returns the loads.
     """
-    g, n_blocks = search.geometry, search.n_blocks
+    g, n_blocks, t = search.geometry, search.n_blocks, search.tuning
+    few = n_blocks // t.blocks_per_fragmented
     if search.within_cap(block):
         pieces, loads = _pieces(search, block, n_blocks), search.loads(block)
     kept, fragmented = block.copy(), pieces > 1
     before, count = n_blocks, int(fragmented.sum())
     search.fragmented = count
-    if count * FEW > n_blocks:
+    if count > few:
         # those with more pieces than there are components of the mesh in them
         graph = search.graph
         fragmented &= more_pieces(pieces, components(graph.offset, graph.index), block)
         count = int(fragmented.sum())
-    if count * FEW <= n_blocks:
+    if count <= few:
         return loads
-    for k in range(REUNIONS):
-        if count * FEW <= n_blocks or count >= before:
+    for k in range(t.reunions):
+        if count <= few or count >= before:
             break
         near = near_blocks(search.graph, block, fragmented)
         groups = search.groups(block, k, near)
         reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
         before, count = count, int(fragmented.sum())
     mended = search.loads(block)
-    if mended > WORTH_HEALING * loads:
+    if mended > t.worth_healing * loads:
         block[:] = kept
         return loads
     search.fragmented = int((_pieces(search, block, n_blocks) > 1).sum())
@@ -269,7 +256,7 @@ def improved(problem: BlockProblem, graph: Csr, block: Int32s, n_blocks: int) ->
     search = Search(
         _geometry(known, table, graph), graph, n_blocks, problem.block_size, problem.seed, 1.0
     )
-    return search.improve(block, OTHER)
+    return search.improve(block, search.tuning.from_others)
 
 
 def _numbers(block: Int32s) -> Float64s:

@@ -10,10 +10,11 @@ from ...kernels import Float64s, Int32s, clock
 from ...kernels.memory import give_back
 from ...kernels.parallel import each, take
 from .anneal.annealing import Annealing
-from .anneal.groups import AnnealingSchedule, Grouping, anneal_groups
-from .anneal.phases import ELEMENTS, Phase, phases
+from .anneal.groups import AnnealingSchedule, anneal_groups
+from .anneal.phases import phases
 from .bisect.bisection import bisect, bisect_places
 from .bisect.geometry import Geometry, Sample, frames
+from .grouping import Grouping
 from .levels import (
     Level,
     cluster_sizes,
@@ -28,14 +29,7 @@ from .levels import (
     smoothed_places,
 )
 from .mend.apart import ComponentRow, apart_first, moved_together, of_several, reunited, torn_share
-
-# Several starts are annealed on levels of at most so many clusters, then the best alone.
-START_CLUSTERS = 3000
-# A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
-# where the start that they give has less than this share of its loads.
-TORN, WORTH_GUESSING = 0.2, 0.99
-# A plane that needs graph distances has so many times as many sweeps: finding these takes the rest.
-AFTER_DISTANCES = 0.75
+from .tuning import Phase, SearchTuning
 
 
 @dataclass(eq=False)
@@ -53,7 +47,7 @@ class Search(Annealing):
         """Blocks from the bisection of the largest clusters, annealed on every level."""
         todo, labels, blocks = self._begin(rotation)
         component = self._row.component
-        few = sum(level.weight.size <= START_CLUSTERS for level, _ in todo)
+        few = sum(level.weight.size <= self.tuning.start_clusters for level, _ in todo)
         pressure = np.zeros((len(blocks), self.n_blocks))
         start = blocks[0].copy()
         for k in range(len(todo)):
@@ -73,7 +67,7 @@ class Search(Annealing):
                 self._bring_back(todo, k + 1, labels)
             if k + 1 == few and len(blocks) > 1:
                 level, _ = todo[min(few, len(labels))]
-                prices = self.geometry.weight, ELEMENTS.facet * self._unit
+                prices = self.geometry.weight, self.tuning.elements.facet * self._unit
                 costs = [cost_of_clusters(level, block, *prices) for block in blocks]
                 del level
                 best = int(np.argmin(costs))
@@ -104,9 +98,9 @@ class Search(Annealing):
             self._let_go()
         elif component is not None:
             levels = moved_together(levels, labels, blocks[0], component)
-        todo = phases(levels, d, self.effort, self.n_blocks)
+        todo = phases(levels, d, self.tuning, self.n_blocks)
         if d == 2 and guessed is not None:
-            todo = [(level, phase.longer(AFTER_DISTANCES)) for level, phase in todo]
+            todo = [(level, phase.longer(self.tuning.after_distances)) for level, phase in todo]
         todo[-1:] = self._of_elements(*todo[-1])
         del levels
         self._tidy()
@@ -114,7 +108,7 @@ class Search(Annealing):
 
     def _starts(self, levels: list[Level], labels: list[Int32s], rotation: float) -> list[Int32s]:
         """The blocks of the largest clusters to start from."""
-        few = sum(level.weight.size <= START_CLUSTERS for level in levels)
+        few = sum(level.weight.size <= self.tuning.start_clusters for level in levels)
         d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
         self._row = ComponentRow.of(levels[-1], self._sizes, self.sizes is None)
         blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
@@ -129,7 +123,7 @@ class Search(Annealing):
             self._let_go()
             self._looked_at = Sample(self.geometry)
         examples = [self._examples(self._elements)]
-        for size in cluster_sizes(int(self._sizes.cap.mean() / one)):
+        for size in cluster_sizes(int(self._sizes.cap.mean() / one), self.tuning):
             level, label = coarsen(levels[-1], self.geometry.weight.size, round(size * one))
             if self.lean and labels:
                 # the smallest clusters take the most memory, and come back in time
@@ -180,12 +174,12 @@ class Search(Annealing):
         top, g = levels[-1], self.geometry
         if self.lean or not g.known:
             return None
-        if torn_share(top, cut, self.n_blocks, self._row.component) < TORN:
+        if torn_share(top, cut, self.n_blocks, self._row.component) < self.tuning.torn:
             return None
         place = places_of_clusters(top)
         block = bisect_places(place, self.n_blocks, top.weight, self._sizes.share)
         of_elements = refined(block, labels)
-        if g.loads(of_elements, self.n_blocks) >= WORTH_GUESSING * self.loads_at_start:
+        if g.loads(of_elements, self.n_blocks) >= self.tuning.worth_guessing * self.loads_at_start:
             return None
         self._start_from(of_elements)
         place = smoothed_places(levels, labels, place)
@@ -200,23 +194,20 @@ class Search(Annealing):
         In a plane whose places are known they do; of few blocks, or parts, none are tried.
         """
         plane = self.geometry.known and self.geometry.coordinates.shape[1] < 3
-        few = self.n_blocks < 3 * TRIAL_BLOCKS or not labels
+        t = self.tuning
+        few = self.n_blocks < 3 * t.trial_blocks or not labels
         if plane or self.sizes or self.lean or few:
             return False
         (level, phase), finer = todo[0], take(block, labels[-1])
-        sweeps = min(TRIAL_SWEEPS, self._budget.sweeps(todo, 0.0))
-        groups = self._groups(level, finer, 0, self.n_blocks // TRIAL_BLOCKS)
+        sweeps = min(t.trial_sweeps, self._budget.sweeps(todo, 0.0))
+        groups = self._groups(level, finer, 0, self.n_blocks // t.trial_blocks)
         schedule = self._schedule(phase, sweeps, len(todo) == 1)._replace(seed=self.seed)
         weight, metric = self.geometry.weight, self._metric(level, phase, finer)
-        return misled(level, weight, metric, finer, groups, schedule, pressure)
+        return misled(level, weight, metric, finer, groups, schedule, pressure, t)
 
 
-# Blocks of a group of the trial, the sweeps of it at most, and where its two groups are.
-TRIAL_BLOCKS, TRIAL_SWEEPS, TRIED = 32, 20, (0.25, 0.75)
 # Where layers lie over a bent surface or graph distances fold, a block's centroid is no place that
 # its elements should be near. No measure of places told these meshes, so both ways are tried.
-# What is gained where nothing pulls, over what is gained otherwise, is chance up to this.
-BY_CHANCE = 1.1
 
 
 def misled(
@@ -227,6 +218,7 @@ def misled(
     group_of_block: Int32s,
     schedule: AnnealingSchedule,
     pressure: Float64s,
+    tuning: SearchTuning,
 ) -> bool:
     """Whether two groups of blocks gain more where nothing pulls.
 
@@ -235,10 +227,10 @@ def misled(
     # rising pressure holds back what centroids carry astray, more or less by chance
     schedule = schedule._replace(rate=0.0)
     grouping = Grouping.of(block, group_of_block)
-    chosen = np.unique([int(share * grouping.groups) for share in TRIED])
+    chosen = np.unique([int(share * grouping.groups) for share in tuning.trial_groups])
     tasks = [
         (level, point_weight, metric, block.copy(), grouping, chosen, one, pressure.copy())
         for one in (schedule, schedule._replace(pull=(0.0, 0.0)))
     ]
     guided, free = each(anneal_groups, tasks)
-    return bool(free > BY_CHANCE * guided)
+    return bool(free > tuning.trial_chance * guided)

@@ -112,18 +112,18 @@ class Executor:
         self.loop = plan.loop
         self.slots = slots
         self.options = options
-        self._ready: dict[StrategyAndVariant, Launch] = {}
+        self._ready: dict[StrategyAndVariant, CompiledLoop] = {}
         self._schedules: dict[StrategyAndVariant, Schedule] = {}
 
     def run(
         self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], turns: Turns | None = None
     ) -> None:
         """Run the loop, or some turns of its schedule, on arrays that a Binder has checked."""
-        self.launch(way, arrays).run(arrays, turns)
+        self.compiled(way, arrays).run(arrays, turns)
 
-    def launch(
+    def compiled(
         self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], form: str = ""
-    ) -> "Launch":
+    ) -> "CompiledLoop":
         """What runs the loop by a strategy; ``form`` is that of its code, where it is known."""
         ready = self._ready.get(way)
         if ready is None:
@@ -144,7 +144,7 @@ class Executor:
 
     def _prepare(
         self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], form: str
-    ) -> "Launch":
+    ) -> "CompiledLoop":
         schedule = self.schedule(way)
         rows = rows_of(self.loop, self.slots)
         tables = self.plan.tables
@@ -173,7 +173,7 @@ class Executor:
         # Threads cannot hand on the place of an exception, so bounds are checked on one.
         team = Team(1 if self.options.boundscheck or not schedule.parallel else None)
         whole = bool(globals_ or any(a.conflicts for a in self.loop.args))
-        return Launch(schedule, calls, fixed, parts, then, team, whole)
+        return CompiledLoop(schedule, calls, fixed, parts, then, team, whole)
 
     def _text(
         self,
@@ -213,7 +213,7 @@ class Executor:
         return call
 
 
-class Launch:
+class CompiledLoop:
     """Compiled code of one loop and strategy, in the forms that may be the fastest.
 
     The first calls try the forms on one turn after another; then the fastest stays, on as many

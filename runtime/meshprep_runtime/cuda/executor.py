@@ -18,10 +18,10 @@ from ..tuning.lookup import AUTO
 from .arrays import BoundArray, DeviceBinder
 from .device import Device, Kernel, Memory, current
 from .function import DeviceFunction, name_of
-from .parameters import Parameter
 from .programs import Call, CudaProgram, Launch, program
-from .reductions import JOIN_NAME, JOIN_THREADS, join_text
-from .shape import C_TYPES
+from .source.parameters import Parameter
+from .source.reductions import JOIN_NAME, JOIN_THREADS, join_text
+from .source.shape import C_TYPES
 from .strategies import STRATEGIES
 
 # Sets of arrays whose launches are kept: solvers that swap two arrays have two.

@@ -15,12 +15,12 @@ from ..kernel.rows import Row, rows_of
 from ..loops import Loop
 from ..maps import INDEX_LIMIT, offsets_of
 from ..plan import LoopPlan, Variant
-from ..plan.structure import check_loop, check_variant
-from . import text
-from .element import PythonKernel
+from ..plan.checks.structure import check_loop, check_variant
 from .function import DeviceFunction
-from .parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
-from .shape import LoopShape
+from .source import text
+from .source.element import PythonKernel
+from .source.parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
+from .source.shape import LoopShape
 from .strategies import COMMITS, MOST_THREADS, STRATEGIES, WARP, refusal
 
 # Threads of a thread block, for strategies without blocks of the plan.

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cuda.parameters import Parameter
 from ..cuda.programs import CudaProgram, Launch
-from ..cuda.rows import Lines
-from ..cuda.shape import C_TYPES
+from ..cuda.source.parameters import Parameter
+from ..cuda.source.rows import Lines
+from ..cuda.source.shape import C_TYPES
 from ..cuda.strategies import MOST_THREADS, WARP
 from ..errors import MeshprepError
 from ..kernel.bind import Slot

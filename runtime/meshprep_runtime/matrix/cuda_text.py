@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..cuda.rows import Lines, indent
+from ..cuda.source.rows import Lines, indent
 from ..cuda.strategies import WARP
 from ..errors import MeshprepError, check_integer
 

@@ -14,10 +14,10 @@ from ..loops import Loop, among, cut_by_shell
 from ..maps import SetMap, rows_of_entries
 from ..ordering import Ordering
 from .chains.tiles import ChainPlan
+from .file.tree import Tree
 from .matrices import MatrixPlan
 from .metrics import Metrics
 from .named import UnknownNameError, name_entries
-from .tree import Tree
 from .tuned import Tuned
 
 

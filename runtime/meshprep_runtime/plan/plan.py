@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..maps import distinct
-from . import store
+from .checks.verify import verify
+from .file import store
 from .model import PlanContent
 from .named import UnknownNameError
-from .verify import verify
 
 # Tags that are no groups of a solver: numbers of a file, and parts of Gmsh's geometry.
 _NUMBERING, _ENTITY = "label", "entity"

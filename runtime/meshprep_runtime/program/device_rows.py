@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..cuda.device import current
 from ..cuda.function import DeviceFunction
-from ..cuda.shape import C_TYPES
+from ..cuda.source.shape import C_TYPES
 from ..loop import ParLoop
 from ..loops import Access, Arg, Loop
 from ..maps import SetMap

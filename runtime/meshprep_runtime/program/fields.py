@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError
-from ..plan.atomic import new_file
+from ..plan.file.atomic import new_file
 from .dat import ProgramDat
 from .exchange import matrix
 from .vote import from_root, together
@@ -136,7 +136,7 @@ def _create(path: Path, fields: Mapping[str, OwnedRows]) -> dict[str, Dataset]:
     """The file with room for all values, and where that is."""
     import h5py
 
-    from ..plan.hdf5 import new_hdf5
+    from ..plan.file.hdf5 import new_hdf5
 
     creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     creation.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)

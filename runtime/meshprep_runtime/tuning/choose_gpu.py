@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..cuda.shape import shared_row
+from ..cuda.source.shape import shared_row
 from ..cuda.strategies import MOST_THREADS, STRATEGIES, refusal
 from ..kernel.bind import Slot
 from ..loops import Access

@@ -13,7 +13,7 @@ from ..cpu.cores import thread_count
 from ..cpu.executor import StrategyAndVariant
 from ..errors import PlanError
 from ..plan import LoopPlan, Variant
-from ..plan.structure import check_variant
+from ..plan.checks.structure import check_variant
 from ..plan.tuned import CPU, GPU, Machine, Trial, Tuned
 
 # The strategy that stands for what was tuned, else a rule.

@@ -21,12 +21,7 @@ from meshprep.partition.blocks.anneal.centroids import (
     squared_radius,
     update_centroids,
 )
-from meshprep.partition.blocks.anneal.groups import (
-    AnnealingSchedule,
-    Grouping,
-    _extract,
-    anneal_groups,
-)
+from meshprep.partition.blocks.anneal.groups import AnnealingSchedule, _extract, anneal_groups
 from meshprep.partition.blocks.anneal.sweep import acceptance_thresholds
 from meshprep.partition.blocks.counts import (
     COUNT_BITS,
@@ -39,6 +34,7 @@ from meshprep.partition.blocks.counts import (
     move,
     no_block,
 )
+from meshprep.partition.blocks.grouping import Grouping
 from meshprep.partition.blocks.levels import coarsen, element_level
 from meshprep.partition.blocks_of import sort_by
 from meshprep.partition.connectivity import distinct_rows

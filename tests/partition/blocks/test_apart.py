@@ -8,6 +8,7 @@ from meshprep.io.generate import generate
 from meshprep.mesh.incidence import Csr
 from meshprep.partition import BlockProblem, partition
 from meshprep.partition.blocks.bisect.bisection import bisect
+from meshprep.partition.blocks.bisect.geometry import Sizes
 from meshprep.partition.blocks.levels import coarsen, element_level
 from meshprep.partition.blocks.mend.apart import (
     ComponentRow,
@@ -20,7 +21,6 @@ from meshprep.partition.blocks.mend.apart import (
     reunited,
     torn_share,
 )
-from meshprep.partition.blocks.sizes import Sizes
 from meshprep.partition.neighbourhood import facet_graph
 
 

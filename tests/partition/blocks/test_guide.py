@@ -10,6 +10,7 @@ from scipy.spatial import ConvexHull, Delaunay
 from meshprep.partition import BlockProblem, partition
 from meshprep.partition.blocks.partitioner import geometry_of
 from meshprep.partition.blocks.search import Search, misled
+from meshprep.partition.blocks.tuning import SearchTuning
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.maps import read_only
@@ -66,7 +67,9 @@ def trial(table, n_points, where, folded):
         block.copy(),
     )
     schedule = search._schedule(phase, 20, False)
-    found = misled(level, geometry.weight, metric, block, groups, schedule, pressure)
+    found = misled(
+        level, geometry.weight, metric, block, groups, schedule, pressure, SearchTuning()
+    )
     assert (block == before).all()
     assert not pressure.any()
     return found

@@ -18,6 +18,7 @@ from meshprep.partition.blocks.levels import (
     places_of_clusters,
     smoothed_places,
 )
+from meshprep.partition.blocks.tuning import SearchTuning
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.maps import read_only
@@ -90,7 +91,7 @@ def test_clusters_keep_their_bound(data, tables):
 
 @pytest.mark.parametrize("cap", [1, 16, 17, 64, 256, 1024, 100_000])
 def test_the_largest_clusters_are_a_sixth_of_a_block(cap):
-    sizes = cluster_sizes(cap)
+    sizes = cluster_sizes(cap, SearchTuning())
     assert sizes == sorted(set(sizes))
     assert all(size >= 3 for size in sizes)
     assert not sizes or abs(sizes[-1] - cap / 6.4) <= 0.5

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from meshprep.mesh.incidence import Csr
 from meshprep.partition import BlockProblem, partition
+from meshprep.partition.blocks.bisect.geometry import Sizes
 from meshprep.partition.blocks.levels import element_level
 from meshprep.partition.blocks.mend.apart import ComponentRow, _best_fit, packed
-from meshprep.partition.blocks.sizes import Sizes
 
 
 @given(sizes=st.lists(st.integers(1, 12), max_size=40), cap=st.integers(12, 20))

@@ -9,11 +9,11 @@ from numba import get_num_threads, set_num_threads
 from meshprep.io.generate import generate
 from meshprep.mesh.incidence import stack
 from meshprep.partition import BlockProblem, blocks_of, loads, partition
-from meshprep.partition.blocks import partitioner
 from meshprep.partition.blocks.bisect.geometry import Geometry, block_count
 from meshprep.partition.blocks.grids.start import JITTER
 from meshprep.partition.blocks.mend.reconnect import count_components
-from meshprep.partition.blocks.search import AFTER_DISTANCES, Search
+from meshprep.partition.blocks.search import Search
+from meshprep.partition.blocks.tuning import PRESETS, SearchTuning
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.errors import MeshprepError
@@ -93,7 +93,7 @@ def test_places_that_tell_little_give_way_to_distances(check_blocks):
     even, bent = (reuse(table, len(points), found) for found in (flat, round_))
     assert bent > 0.98 * even
     # distances have three coordinates, but the mesh is a plane and is annealed as one
-    assert round_.notes["sweeps"] == AFTER_DISTANCES * flat.notes["sweeps"]
+    assert round_.notes["sweeps"] == SearchTuning().after_distances * flat.notes["sweeps"]
 
 
 def test_tetrahedra_without_coordinates_are_ahead_of_metis(check_blocks):
@@ -112,7 +112,7 @@ def test_blocks_of_a_tree_stay_in_pieces_where_these_load_less(check_blocks, mon
     blocks = partition(BlockProblem(table, 8_000, 64, seed=seed), "blocks")
     check_blocks(blocks, len(table), 64)
     # pieces are joined to other blocks, whatever it costs
-    monkeypatch.setattr(partitioner, "WORTH_HEALING", np.inf)
+    monkeypatch.setitem(PRESETS, "default", SearchTuning(worth_healing=np.inf))
     joined = partition(BlockProblem(table, 8_000, 64, seed=seed), "blocks")
     assert blocks.notes["loads"] < joined.notes["loads"]
 

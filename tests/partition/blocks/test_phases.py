@@ -1,18 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from meshprep.io.generate import generate
-from meshprep.partition.blocks.anneal.phases import (
-    CLUSTERS,
-    ELEMENTS,
-    GROUP_ELEMENTS,
-    PLANE_EDGES,
-    PLANE_ELEMENTS,
-    Phase,
-    in_two,
-    phases,
-)
+from meshprep.partition.blocks.anneal.phases import in_two, phases
 from meshprep.partition.blocks.levels import element_level
+from meshprep.partition.blocks.tuning import GROUP_SIZE, PRESETS, Phase, SearchTuning
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.topology import derive
 
@@ -29,14 +23,14 @@ def elements_of(kind, loop):
 @pytest.mark.parametrize(
     ("kind", "loop", "d", "wanted"),
     [
-        ("delaunay2d", "edges->cells", 2, PLANE_EDGES),
-        ("delaunay2d", "edges->nodes", 2, PLANE_ELEMENTS),
-        ("delaunay2d", "cells->nodes", 2, PLANE_ELEMENTS),
-        ("delaunay3d", "faces->cells", 3, ELEMENTS),
+        ("delaunay2d", "edges->cells", 2, SearchTuning().plane_edges),
+        ("delaunay2d", "edges->nodes", 2, SearchTuning().plane_elements),
+        ("delaunay2d", "cells->nodes", 2, SearchTuning().plane_elements),
+        ("delaunay3d", "faces->cells", 3, SearchTuning().elements),
     ],
 )
 def test_only_edges_between_cells_of_a_plane_are_annealed_cooler(kind, loop, d, wanted):
-    ((_, phase),) = phases([elements_of(kind, loop)], d, 1.0, 100)
+    ((_, phase),) = phases([elements_of(kind, loop)], d, SearchTuning(), 100)
     assert phase == wanted
 
 
@@ -47,7 +41,8 @@ def test_only_edges_between_cells_of_a_plane_are_annealed_cooler(kind, loop, d, 
 def test_many_blocks_of_a_plane_get_more_sweeps_up_to_a_limit(d, n_blocks, times):
     level = elements_of("delaunay2d", "cells->nodes")
     usual, more = (
-        [phase.sweeps for _, phase in phases([level] * 4, d, 1.0, n)] for n in (400, n_blocks)
+        [phase.sweeps for _, phase in phases([level] * 4, d, SearchTuning(), n)]
+        for n in (400, n_blocks)
     )
     assert more == pytest.approx([times * sweeps for sweeps in usual])
 
@@ -55,15 +50,19 @@ def test_many_blocks_of_a_plane_get_more_sweeps_up_to_a_limit(d, n_blocks, times
 @pytest.mark.parametrize(("count", "cooler"), [(1, 0.75**2), (2, 0.75), (3, 1.0)])
 def test_fewer_levels_of_clusters_are_annealed_cooler(count, cooler):
     level = elements_of("delaunay3d", "cells->nodes")
-    found = [phase.temperature for _, phase in phases([level] * (count + 1), 3, 1.0, 100)][:-1]
-    wanted = [phase.temperature for phase in CLUSTERS[:count]]
+    found = [
+        phase.temperature for _, phase in phases([level] * (count + 1), 3, SearchTuning(), 100)
+    ][:-1]
+    wanted = [phase.temperature for phase in SearchTuning().clusters[:count]]
     assert np.array(found) == pytest.approx(cooler * np.array(wanted))
 
 
 def of_long_search(level, d, n_blocks):
     """The power of the effort by which each phase of a long search has more sweeps."""
     usual, long = (
-        np.array([phase.sweeps for _, phase in phases([level] * 4, d, effort, n_blocks)])
+        np.array(
+            [phase.sweeps for _, phase in phases([level] * 4, d, SearchTuning.of(effort), n_blocks)]
+        )
         for effort in (1.0, 8.0)
     )
     return 1.0 + np.log(long / usual) / np.log(8.0)
@@ -89,7 +88,7 @@ def test_a_long_search_in_space_sweeps_more_where_that_gains_and_is_cheap(n_bloc
 def test_the_end_of_a_phase_begins_where_the_first_part_of_it_would_have_come_to():
     level = elements_of("delaunay2d", "cells->nodes")
     phase = Phase(40, 2, 0.9, (1.0, 0.5), 0.3, (0.1, 0.0), (0.4, 0.0), (1.0, 3.0), 0.4)
-    first, last = in_two(level, phase, level)
+    first, last = in_two(level, phase, level, SearchTuning())
     assert first == (level, Phase(24, 2, *list(vars(phase).values())[2:]))
     begun = [last[1].sweeps, *last[1].temperature, *last[1].excess, *last[1].pull, *last[1].over]
     assert begun == pytest.approx([12, 0.65, 0.5, 0.03, 0.0, 0.12, 0.0, 2.4, 3.0])
@@ -116,5 +115,14 @@ def test_a_long_search_sweeps_large_blocks_less(d, size, powers):
 def test_only_short_searches_in_space_have_larger_groups():
     level = elements_of("delaunay3d", "cells->nodes")
     for d, effort, larger in [(3, 0.3, True), (3, 1.0, False), (2, 0.3, False)]:
-        found = {phase.group for _, phase in phases([level] * 4, d, effort, 100)}
-        assert all((group > GROUP_ELEMENTS) == larger for group in found)
+        found = {phase.group for _, phase in phases([level] * 4, d, SearchTuning.of(effort), 100)}
+        assert all((group > GROUP_SIZE) == larger for group in found)
+
+
+@pytest.mark.parametrize(
+    ("effort", "preset"),
+    [(0.01, "fast"), (0.3, "fast"), (1.0, "default"), (3.9, "default"), (4.0, "strong")],
+)
+def test_any_effort_is_searched_like_the_preset_of_its_range(effort, preset):
+    assert SearchTuning.of(effort) == replace(PRESETS[preset], effort=effort)
+    assert SearchTuning.of(PRESETS[preset].effort) == PRESETS[preset]

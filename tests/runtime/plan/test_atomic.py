@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.plan import atomic
-from meshprep_runtime.plan.atomic import together
+from meshprep_runtime.plan.file import atomic
+from meshprep_runtime.plan.file.atomic import together
 
 
 def test_all_outputs_appear_together(tmp_path):
@@ -160,7 +160,7 @@ def test_files_that_are_read_keep_their_names(tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from meshprep_runtime.plan.atomic import together
+from meshprep_runtime.plan.file.atomic import together
 with together([Path(sys.argv[1])], overwrite=False) as (staged,):
     staged.write_text("half")
     print("ready", flush=True)
@@ -224,7 +224,7 @@ def test_a_folder_that_takes_no_files_is_named(tmp_path, monkeypatch):
     def refuse(**_):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr("meshprep_runtime.plan.atomic.tempfile.mkdtemp", refuse)
+    monkeypatch.setattr("meshprep_runtime.plan.file.atomic.tempfile.mkdtemp", refuse)
     with (
         pytest.raises(MeshprepError, match=r"a: its folder takes no new files"),
         together([tmp_path / "a"], overwrite=False),

@@ -9,7 +9,7 @@ from plan_files import one_line
 from sealing import seal
 
 from meshprep_runtime import Plan, PlanError
-from meshprep_runtime.plan.tree import Tree
+from meshprep_runtime.plan.file.tree import Tree
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from plan_files import at, one_line, random_plans
 
 from meshprep_runtime import Plan, PlanError
 from meshprep_runtime.plan import ranges as builder
-from meshprep_runtime.plan.structure import check_plan
+from meshprep_runtime.plan.checks.structure import check_plan
+from meshprep_runtime.plan.checks.verify import verify
 from meshprep_runtime.plan.tuned import Machine, Trial, Tuned
-from meshprep_runtime.plan.verify import verify
 
 NAMES = ("offset", "order", "wait_offset", "waits")
 

@@ -13,8 +13,8 @@ from plan_files import one_line
 
 from meshprep_runtime import Loop, MeshprepError, Plan, PlanError
 from meshprep_runtime.loops import Access, Arg
+from meshprep_runtime.plan.file.schema import to_tree
 from meshprep_runtime.plan.metrics import Metrics
-from meshprep_runtime.plan.schema import to_tree
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ import meshprep_runtime
 heavy = {"scipy", "meshio", "pymetis", "numba", "h5py", "cupy"} & set(sys.modules)
 assert not heavy, heavy
 from meshprep_runtime import ParLoop, Plan
-from meshprep_runtime.plan.verify import verify
+from meshprep_runtime.plan.checks.verify import verify
 heavy = {"scipy", "meshio", "pymetis", "numba", "h5py", "cupy"} & set(sys.modules)
 assert not heavy, heavy
 """

@@ -10,7 +10,7 @@ from plan_files import at, one_line
 from sealing import seal
 
 from meshprep_runtime import MeshprepError, Plan, PlanError
-from meshprep_runtime.plan.store import save
+from meshprep_runtime.plan.file.store import save
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def test_unsafe_plans_are_neither_saved_nor_loaded(airfoil, path, monkeypatch, c
     one_line(error, part)
     assert bad.verify() == [str(error.value)]
     # A file with a right checksum all the same, from another writer.
-    monkeypatch.setattr("meshprep_runtime.plan.store.check_plan", lambda plan: None)
+    monkeypatch.setattr("meshprep_runtime.plan.file.store.check_plan", lambda plan: None)
     try:
         save(bad, path)
     except KeyError:

@@ -7,7 +7,7 @@ import pytest
 from plan_files import at, with_variant
 
 from meshprep_runtime import Access, Arg, Loop, PlanError, SetMap
-from meshprep_runtime.plan.structure import check_loop, check_plan
+from meshprep_runtime.plan.checks.structure import check_loop, check_plan
 
 LOOP, V = "loop 'res_calc'", "loop 'res_calc', variant 's8'"
 E2C = "edges->cells"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from plan_files import at, random_plans, with_variant
 
 from meshprep_runtime import LoopPlan, Variant
-from meshprep_runtime.plan.verify import verify
+from meshprep_runtime.plan.checks.verify import verify
 
 
 def slow_is_right(loop_plan: LoopPlan, v: Variant) -> bool:

@@ -9,8 +9,8 @@ import pytest
 from flux_loop import FLUX, A, B, entry, flux, trial, with_tuned
 
 from meshprep_runtime import Loop, ParLoop, Plan, PlanError
+from meshprep_runtime.plan.file.schema import from_tree, to_tree
 from meshprep_runtime.plan.records import to_json
-from meshprep_runtime.plan.schema import from_tree, to_tree
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
 from meshprep_runtime.tuning.lookup import choose, fastest_soa, processor, with_entry
 from meshprep_runtime.tuning.tune import synthetic

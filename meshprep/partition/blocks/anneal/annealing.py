@@ -14,15 +14,15 @@ from ....kernels.arithmetic import random_frame
 from ....kernels.parallel import each
 from ....mesh.incidence import Csr
 from ..bisect.bisection import bisect_places
-from ..bisect.geometry import Geometry, Sample
+from ..bisect.geometry import Geometry, Sample, Sizes
+from ..grouping import Grouping
 from ..levels import Level, element_level, in_space
 from ..mend.caps import within_cap
-from ..sizes import Sizes
+from ..tuning import GROUP_SIZE, Phase, SearchTuning
 from .centroids import block_metrics, middles, squared_radius
 from .corners import Corners
-from .groups import AnnealingSchedule, Grouping, anneal_groups, unit_of
-from .phases import GROUP_ELEMENTS, Phase, in_two
-from .sweep import EVEN_GAIN
+from .groups import AnnealingSchedule, anneal_groups, unit_of
+from .phases import in_two
 
 FOREVER = 1e9
 
@@ -63,32 +63,6 @@ class Budget:
 
 def _work(level: Level) -> float:
     return float(level.points.size + level.neighbours.size)
-
-
-LONE_GROUP = 40_000
-# In a long search fewer elements are one group, so that two threads take half of the time. What
-# lies between is grouped more often, for the blocks at rims.
-LONG_SEARCH, LONG_LONE_GROUP, MORE_GROUPINGS = 4.0, 8_000, 2
-# Blocks of a group at least: of fewer, most would be at its rim.
-GROUP_BLOCKS = 16
-# So many sweeps of elements are worth a second level, of their corners.
-WORTH_CORNERS = 16
-# Clusters of a block that tell where it is and how wide its elements are.
-SAMPLED = 24
-# Sweeps over a lone group after which progress is told.
-LONG = 100
-# Groupings of a level, at least, where there is a time limit.
-HURRIED = 4
-# Sweeps at the end that only gain.
-COLD_SWEEPS = 4
-# Places that stand in for real ones draw clusters less: they are right on the whole, not in detail.
-PULL_GUESSED = 0.4
-# Pressure at which elements are drawn to centroids by half: a few times what chance adds up to.
-HALVED = 0.3
-# Temperatures are in points, or in so many of those that an element loads where these are more.
-HEAT_PRICE = 1.2
-# What an element over the cap costs is in points that one loads, or in temperatures where less.
-MOST_OVER = 0.5
 
 
 @dataclass(eq=False)
@@ -133,10 +107,16 @@ class Annealing:
         self._looked_at = Sample(replace(g, table=self.corners.table) if self.corners else g)
 
     @property
+    def tuning(self) -> SearchTuning:
+        """The parameters of a search of this effort."""
+        return SearchTuning.of(self.effort)
+
+    @property
     def small(self) -> bool:
         """Whether all elements are annealed as one group."""
-        shared = self.effort >= LONG_SEARCH and self.n_blocks >= 2 * GROUP_BLOCKS
-        return self._elements.weight.size <= (LONG_LONE_GROUP if shared else LONE_GROUP)
+        t = self.tuning
+        many = self.n_blocks >= 2 * t.group_blocks
+        return self._elements.weight.size <= (t.lone_group_of_many if many else t.lone_group)
 
     def _start_from(self, block: Int32s) -> None:
         """Count what blocks of elements load."""
@@ -153,8 +133,8 @@ class Annealing:
     def _of_elements(self, first: Level, phase: Phase) -> list[tuple[Level, Phase]]:
         """A phase of elements: a long one with their corners first, where these are known."""
         elements = self._elements._replace(place=first.place)
-        if self.corners and phase.sweeps >= WORTH_CORNERS:
-            return in_two(first, phase, elements)
+        if self.corners and phase.sweeps >= self.tuning.worth_corners:
+            return in_two(first, phase, elements, self.tuning)
         return [(elements, phase)]
 
     def improve(self, block: Int32s, phase: Phase) -> Int32s:
@@ -199,7 +179,7 @@ class Annealing:
         metrics = [self._metric(level, phase, block) for block in blocks]
         for part in range(parts):
             end = begin + round((total - begin) / (parts - part))
-            cold = COLD_SWEEPS if last and part == parts - 1 else 0
+            cold = self.tuning.cold_sweeps if last and part == parts - 1 else 0
             number = 100 * len(todo) + part
             schedule = self._schedule(phase, total, last)._replace(begin=begin, end=end + cold)
             tasks: list[tuple[Any, ...]] = []
@@ -229,36 +209,37 @@ class Annealing:
 
     def _sweeps(self, todo: list[tuple[Level, Phase]], done: float) -> int:
         """Sweeps that the first level to do still gets; with a time limit, less the cold ones."""
-        cold = COLD_SWEEPS if self.until < FOREVER and len(todo) == 1 else 0
+        cold = self.tuning.cold_sweeps if self.until < FOREVER and len(todo) == 1 else 0
         return max(1, self._budget.sweeps(todo, done) - cold)
 
     def _parts(self, phase: Phase, total: int) -> int:
         """How often a level is grouped for so many sweeps."""
-        often = MORE_GROUPINGS if self._elements.weight.size <= LONE_GROUP else 1
+        t = self.tuning
+        often = t.more_groupings if self._elements.weight.size <= t.lone_group else 1
         parts = min(total, max(1, round(often * phase.groupings * math.sqrt(self.effort))))
-        parts = 1 + total // LONG if self.small else parts
+        parts = 1 + total // t.report_sweeps if self.small else parts
         # what fits into the time is found out on the way
-        return min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
+        return min(total, max(parts, t.least_groupings)) if self.until < FOREVER else parts
 
     def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
         """The whole schedule of a level."""
-        unit, n = self._unit, max(1, self._elements.weight.size)
+        t, unit, n = self.tuning, self._unit, max(1, self._elements.weight.size)
         loaded = self.loads_at_start / unit / n
         if self.corners and not last:
             unit, loaded = self.corners.unit, self._loaded_corners
-        heat = max(1.0, HEAT_PRICE * loaded)
+        heat = max(1.0, t.heat * loaded)
         (first, final), one = phase.temperature, self._sizes.mean_weight
-        drawn = self._guided * (1.0 if self.geometry.known or self.sizes else PULL_GUESSED)
+        drawn = self._guided * (1.0 if self.geometry.known or self.sizes else t.pull_guessed)
         # parts of unlike sizes have shares to keep to instead
         rate = 0.0 if self.sizes else phase.rate / math.sqrt(self.effort)
         # in a long search, whole regions would fill
-        over = min(loaded, MOST_OVER * heat) * min(2.0, max(1.0, math.sqrt(self.effort))) / one
+        over = min(loaded, t.most_over * heat) * min(2.0, max(1.0, math.sqrt(self.effort))) / one
         return AnnealingSchedule(
             0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
             (heat * first, heat * final), phase.excess,
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
-            (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one,
-            rate, HALVED, 1.0 / unit, 0,
+            (phase.over[0] * over, phase.over[1] * over), t.even / one,
+            rate, t.halved, 1.0 / unit, 0,
         )  # fmt: skip
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
@@ -276,21 +257,21 @@ class Annealing:
 
     def _sample(self, level: Level) -> int:
         """Every so manyth cluster tells where blocks are and how wide their elements."""
-        return max(1, level.weight.size // (SAMPLED * self.n_blocks))
+        return max(1, level.weight.size // (self.tuning.sampled * self.n_blocks))
 
     def _examples(self, level: Level) -> Int32s:
         return level.example[:: self._sample(level)].copy()
 
     def groups(self, block: Int32s, number: int, near: Bools) -> Int32s:
         """Groups of neighbouring blocks, one where the elements of those ``near`` are few."""
-        if np.count_nonzero(near) * self.cap <= LONE_GROUP:
+        if np.count_nonzero(near) * self.cap <= self.tuning.lone_group:
             return np.zeros(self.n_blocks, np.int32)
-        return self._groups(self._elements, block, number, self._group_count(GROUP_ELEMENTS))
+        return self._groups(self._elements, block, number, self._group_count(GROUP_SIZE))
 
     def _group_count(self, most: int) -> int:
         """The number of groups of at ``most`` so many elements, or more of few blocks."""
         pairs = -(-self._elements.weight.size // (2 * most))
-        return 0 if self.small else 2 * min(pairs, self.n_blocks // (2 * GROUP_BLOCKS))
+        return 0 if self.small else 2 * min(pairs, self.n_blocks // (2 * self.tuning.group_blocks))
 
     def _groups(self, level: Level, block: Int32s, number: int, count: int) -> Int32s:
         """Groups of neighbouring blocks, cut in directions that differ from time to time."""

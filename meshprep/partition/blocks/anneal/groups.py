@@ -7,17 +7,14 @@ next phase.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.cpu.cores import thread_count
-
 from ....kernels import Float64s, Int32s, Int64s, helper, kernel
-from ...blocks_of import sort_by
 from ..counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
-from ..levels import MAX_WORKERS, Level
+from ..grouping import Group, Grouping
+from ..levels import Level
 from .centroids import Centroids, find_centroids
 from .flows import balancing, borders_of
 from .moves import Sweep, exchange, forget_scores, new_memory
@@ -59,52 +56,6 @@ class AnnealingSchedule(NamedTuple):
     halved: float
     per_unit: float
     seed: int
-
-
-class Group(NamedTuple):
-    """One group: its clusters and blocks.
-
-    ``rank_of_block`` and ``rank_of_cluster`` tell the place of each in its own group.
-    """
-
-    clusters: Int32s
-    blocks: Int32s
-    rank_of_block: Int32s
-    rank_of_cluster: Int32s
-
-
-class Grouping(NamedTuple):
-    """Clusters and blocks by group, and the place of each in its group."""
-
-    groups: int
-    cluster_offset: Int64s
-    clusters: Int32s
-    block_offset: Int64s
-    blocks: Int32s
-    rank_of_block: Int32s
-    rank_of_cluster: Int32s
-
-    @classmethod
-    def of(cls, block: Int32s, group_of_block: Int32s) -> Grouping:
-        """Group the clusters by the group of their block. Linear."""
-        count = int(group_of_block.max(initial=-1)) + 1
-        if count == 1:
-            of_blocks, of_clusters = _all(group_of_block.size), _all(block.size)
-            return cls(1, *of_clusters, *of_blocks, of_blocks[1], of_clusters[1])
-        of_blocks = sort_by(group_of_block, count)
-        of_clusters = sort_by(group_of_block[block], count)
-        return cls(count, *of_clusters, *of_blocks, _ranks(*of_blocks), _ranks(*of_clusters))
-
-    def group(self, g: int) -> Group:
-        """One of them."""
-        clusters = self.clusters[self.cluster_offset[g] : self.cluster_offset[g + 1]]
-        blocks = self.blocks[self.block_offset[g] : self.block_offset[g + 1]]
-        return Group(clusters, blocks, self.rank_of_block, self.rank_of_cluster)
-
-    def shares(self) -> list[Int64s]:
-        """The groups dealt out to workers, each of which has an array over all points."""
-        workers = min(MAX_WORKERS, thread_count(), self.groups) if self.clusters.size else 0
-        return [np.arange(worker, self.groups, workers) for worker in range(workers)]
 
 
 # the same for kernels
@@ -205,19 +156,6 @@ def unit_of(weight: Int32s) -> float:
     """Weight of a typical point."""
     used = weight[weight > 0]
     return float(used.mean()) if used.size else 1.0
-
-
-def _all(n: int) -> tuple[Int64s, Int32s]:
-    """The offsets and the members of a lone group; each member is at its own place."""
-    return np.array([0, n]), np.arange(n, dtype=np.int32)
-
-
-def _ranks(offset: Int64s, members: Int32s) -> Int32s:
-    """The place of every member in its own row."""
-    rank = np.empty(members.size, np.int32)
-    for begin, end in pairwise(offset):
-        rank[members[begin:end]] = np.arange(end - begin, dtype=np.int32)
-    return rank
 
 
 @helper

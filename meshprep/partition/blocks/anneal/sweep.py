@@ -141,9 +141,6 @@ def _draw(looks: Looks, k: int, random: np.uint64) -> np.uint64:
     return random
 
 
-# What it gains to move from the fullest block to an empty one. Less lets graded meshes fill some
-# regions to the cap, and more costs reuse elsewhere.
-EVEN_GAIN = 0.7
 # What an element costs that a block lacks, by the price of one over the cap. A small block would
 # dissolve at the price of one: its border costs more than it has inside.
 LACK = 4

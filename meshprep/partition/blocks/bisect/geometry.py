@@ -161,3 +161,33 @@ def _differs(values: NDArray[np.float64]) -> bool:
     """Whether not all are equal; the first ones tell as a rule."""
     first = values[:FIRST] != values[0]
     return bool(first.any() or (values[FIRST:] != values[0]).any())
+
+
+# What a block that must not dissolve should have, by what it may have.
+HELD = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """What elements count, and how much each block may have."""
+
+    weight: NDArray[np.int32]  # (n,): at least 1; below 2^31 together
+    # (n_blocks,): the most that a block may have, at least the largest weight.
+    cap: NDArray[np.int64]
+    least: NDArray[np.int64]  # (n_blocks,): what a block should have
+    share: NDArray[np.int64]  # (n_blocks,): sizes in proportion, at least 1; below 2^31 together
+
+    @classmethod
+    def equal(cls, n: int, n_blocks: int, cap: int) -> Sizes:
+        """Blocks of at most ``cap`` elements that count the same."""
+        cap_of_block, nothing = np.full(n_blocks, cap), np.zeros(n_blocks, np.int64)
+        return cls(np.ones(n, np.int32), cap_of_block, nothing, np.ones(n_blocks, np.int64))
+
+    def held(self, some: NDArray[np.bool_]) -> Sizes:
+        """The same, where some blocks must not dissolve."""
+        return replace(self, least=np.where(some, HELD * self.cap, 0).astype(np.int64))
+
+    @cached_property
+    def mean_weight(self) -> float:
+        """What an element counts on the mean."""
+        return float(self.weight.mean()) if self.weight.size else 1.0

@@ -9,8 +9,8 @@ import numpy as np
 from meshprep_runtime.maps import distinct, ranges, read_only
 
 from ....kernels import Bools, Float64s, Int32s, Int64s, kernel
+from ..bisect.geometry import Sizes
 from ..levels import Level
-from ..sizes import Sizes
 
 # How long a component is along the axis of components, by what it is along the longest other one.
 WITHIN = 1e-3

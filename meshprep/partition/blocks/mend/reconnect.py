@@ -18,7 +18,7 @@ from ...blocks_of import sort_by
 from ...connectivity import Connectivity, best_target, connect
 from ...repair import enforce_cap
 from ...shift import Members, gather, move_listed, new_members
-from ..anneal.groups import Grouping
+from ..grouping import Grouping
 
 # Passes over the blocks of a group; moves may leave new fragments behind.
 ROUNDS = 4

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...errors import PlanError
 from ...loops import Loop
 from ...maps import offsets_of
-from ..tree import Tree, loop_of
+from ..file.tree import Tree, loop_of
 from .tiles import ChainPlan, Kept, LocalSelection, LocalSet, TilePlan
 
 ROOT = "/chains"

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import PlanError
 from ...loops import Loop
 from ...maps import SetMap
-from ..tree import check_array, check_below, check_offset
+from ..file.tree import check_array, check_below, check_offset
 from .tiles import ChainPlan, LocalSelection, LocalSet, TilePlan
 
 

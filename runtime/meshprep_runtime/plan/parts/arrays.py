@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from ...errors import PlanError
 from ...loops import Loop
 from ...maps import SetMap
+from ..file.schema import BLOCK_ARRAYS, RANGE_ARRAYS, RANGES, get_blocks, get_ranges, staging_arrays
+from ..file.tree import Tree, loop_of
 from ..model import LoopPlan, Variant
 from ..ranges import ranges_for
-from ..schema import BLOCK_ARRAYS, RANGE_ARRAYS, RANGES, get_blocks, get_ranges, staging_arrays
-from ..tree import Tree, loop_of
 from .model import ClassColours, LoopPart, MapPart, Messages, PartPlan, SetPart
 
 Arrays = dict[str, NDArray[Any]]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ...loops import Loop
 from ...maps import SetMap, offsets_of, ranges
+from ..file.schema import RANGES
+from ..file.tree import Tree, loop_of
 from ..model import LoopPlan, Ranges, Staging, Variant
-from ..schema import RANGES
-from ..tree import Tree, loop_of
 from .arrays import COUNTS, WORDS, Arrays, arrays_of, describe_parts
 from .model import PartPlan
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...loops import Access
-from ..proof import prove
-from ..range_proof import prove_ranges
-from ..schema import RANGES
+from ..checks.proof import prove
+from ..checks.range_proof import prove_ranges
+from ..file.schema import RANGES
 from .batch import Numbers, PartBatch, SetBatch, begins
 
 

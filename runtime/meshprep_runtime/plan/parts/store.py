@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import MeshprepError, PlanError, listed
-from .. import store
-from ..seal import check_parts_seal
+from ..file import store
+from ..file.seal import check_parts_seal
 from .arrays import part_of
 from .batch import PartBatch
 from .model import PartPlan

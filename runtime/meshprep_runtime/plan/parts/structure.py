@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError
-from ..schema import RANGES
-from ..structure import check_loop, check_variant
+from ..checks.structure import check_loop, check_variant
+from ..file.schema import RANGES
 from .arrays import COUNTS
 from .batch import Numbers, PartBatch, batch_of, begins
 from .model import PartPlan

@@ -14,8 +14,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from ..hdf5 import create, fill
-from ..tree import Tree
+from ..file.hdf5 import create, fill
+from ..file.tree import Tree
 from .batch import PartBatch
 from .slices import PartsTable, SlicedDataset, digests, one_by_one, read_all
 from .store import parts_table

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError
-from ...plan.atomic import new_file
+from ...plan.file.atomic import new_file
 from ..vote import from_root, together
 
 SIZE, FORMAT, VERSION = 512, "meshprep-checkpoint", 3
@@ -48,7 +48,7 @@ class Checkpoint:
 
 def write(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
     """Write a checkpoint and seal it; raises OSError when the disk refuses."""
-    from ...plan.hdf5 import new_hdf5
+    from ...plan.file.hdf5 import new_hdf5
 
     names = sorted(set(checkpoint.calls))
     number = {name: i for i, name in enumerate(names)}

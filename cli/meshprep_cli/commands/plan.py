@@ -1,0 +1,49 @@
+"""``meshprep plan``: a plan for a mesh that keeps its order."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from meshprep.loops.options import Options
+
+from .. import console, options, process
+from .reorder import Blocks, show
+
+
+def run(
+    mesh: options.MeshFile,
+    loops: options.LoopChoice,
+    chosen: Options,
+    inputs: options.InputOptions,
+    how: options.RunOptions,
+    shown: options.Shown,
+    plan: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", "--plan", help="Plan to write; default: MESH.plan.h5."),
+    ] = None,
+    blocks: Blocks = None,
+) -> None:
+    """Plan the loops of a mesh that keeps its order.
+
+    Writes the plan only; nodes and cells keep their numbers.
+    """
+    from meshprep.pipeline import workflow
+
+    options.set_threads(how.threads)
+    process.keep_freed()
+    watch = console.Stopwatch()
+    job = workflow.Job(
+        source=inputs.of(mesh, loops.loops),
+        output=None,
+        plan=plan or options.default_plan(mesh),
+        requests=loops.requests,
+        chains=loops.chains,
+        options=replace(chosen, method="none"),
+        overwrite=how.force,
+        blocks=blocks,
+    )
+    with console.progress(shown.quiet) as report:
+        done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
+    show(done, shown, watch)

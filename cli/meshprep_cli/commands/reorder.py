@@ -1,0 +1,116 @@
+"""``meshprep reorder``: a renumbered mesh and a plan from a mesh."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from meshprep.loops.options import Options
+from meshprep_runtime.errors import listed
+
+from .. import console, options, process
+
+if TYPE_CHECKING:
+    from meshprep.pipeline.workflow import JobResult
+
+Blocks = Annotated[
+    Path | None,
+    typer.Option("--blocks", help="File for the block of each element (edge): .part .txt or .npy."),
+]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What is written, and how."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Mesh to write; default: MESH-reordered."),
+    ] = None
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="Plan to write; default: MESH.plan.h5.")
+    ] = None
+    permutation: Annotated[
+        Path | None,
+        typer.Option(
+            "--permutation",
+            help="File for the new number of each point (vertex): .perm .txt or .npy.",
+        ),
+    ] = None
+    blocks: Blocks = None
+    output_format: Annotated[
+        str | None,
+        typer.Option("--to", help="Format to write, such as vtu, where its name does not tell."),
+    ] = None
+    drop: options.Drop = False
+    no_ids: Annotated[
+        bool,
+        typer.Option(
+            "--no-ids", help="Do not write original_id, the number in the input, into the mesh."
+        ),
+    ] = False
+    no_measure: Annotated[
+        bool, typer.Option("--no-measure", help="Do not time the loops before and after.")
+    ] = False
+
+
+def run(
+    mesh: options.MeshFile,
+    outputs: Outputs,
+    loops: options.LoopChoice,
+    chosen: Options,
+    inputs: options.InputOptions,
+    how: options.RunOptions,
+    shown: options.Shown,
+) -> None:
+    """Renumber a mesh and cut its loops into blocks.
+
+    Writes the mesh in its new order and the plan.
+    """
+    from meshprep.pipeline import workflow
+
+    options.set_threads(how.threads)
+    process.keep_freed()
+    watch = console.Stopwatch()
+    job = workflow.Job(
+        source=inputs.of(mesh, loops.loops),
+        output=outputs.output or options.default_output(mesh),
+        plan=outputs.plan or options.default_plan(mesh),
+        requests=loops.requests,
+        chains=loops.chains,
+        options=chosen,
+        output_format=outputs.output_format,
+        drop=outputs.drop,
+        overwrite=how.force,
+        ids=not outputs.no_ids,
+        permutation=outputs.permutation,
+        blocks=outputs.blocks,
+        measure=not outputs.no_measure and (shown.as_json or not shown.quiet),
+    )
+    with console.progress(shown.quiet) as report:
+        done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
+    show(done, shown, watch)
+
+
+def show(
+    done: "JobResult | dict[str, Any]", shown: options.Shown, watch: console.Stopwatch
+) -> None:
+    """Print what a job did, or, of a dry run, what it would do."""
+    from meshprep.report import measured_lines, plan_table
+
+    if isinstance(done, dict):
+        console.show_json(done) if shown.as_json else console.show("\n".join(done["text"]))
+        return
+    for text in done.notes:
+        console.note(text, shown.quiet)
+    # accepted unseen, and nowhere else to be found
+    for text in done.dropped:
+        console.note(text)
+    if shown.as_json:
+        console.show_json(done.to_dict())
+        return
+    console.show_tables(plan_table(done.plan, full=shown.full))
+    for line in measured_lines(done.plan, done.measured):
+        console.show(line)
+    console.show(f"wrote {listed(done.written)} in {watch}")

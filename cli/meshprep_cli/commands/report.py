@@ -1,0 +1,98 @@
+"""``meshprep report``: the figures of one plan or several, side by side, and pictures of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from meshprep_runtime.errors import MeshprepError, listed
+
+from .. import console, options
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The files to write, and of what."""
+
+    html: options.Html = None
+    figures: options.Figures = None
+    png: Annotated[
+        Path | None,
+        typer.Option("--png", help="Write a picture of the first plan's mesh, by block."),
+    ] = None
+    vtu: Annotated[
+        Path | None,
+        typer.Option("--vtu", help="Write the first plan's mesh with its blocks, for ParaView."),
+    ] = None
+    mesh: Annotated[
+        list[Path] | None,
+        typer.Option("--mesh", help="Mesh of a plan, as read or reordered. Repeatable."),
+    ] = None
+    loop: Annotated[
+        str | None, typer.Option("--loop", help="Loop that --png and --vtu show; default: first.")
+    ] = None
+    force: options.Force = False
+
+
+def run(
+    plans: Annotated[
+        list[Path], typer.Argument(help="Plan files, or files of parts.", show_default=False)
+    ],
+    pictures: Pictures,
+    prediction: options.Prediction,
+    shown: options.ComparisonShown,
+) -> None:
+    """Compare plans, or one plan with the input order.
+
+    Of files of parts it shows neighbours, halos and messages.
+    """
+    from meshprep.distribute.job import kind_of
+    from meshprep.io.source import MeshSource
+    from meshprep.pipeline.warm_up import read_tasks
+    from meshprep.report import compare
+    from meshprep.report.files import ReportFiles, write_files
+
+    assumptions = prediction.assumptions
+    wanted = pictures
+    if any(kind_of(path) == "parts" for path in plans):
+        _show_parts(plans, pictures, shown)
+        return
+    if wanted.loop is not None and not (wanted.png or wanted.vtu):
+        raise MeshprepError("--loop says what --png and --vtu show: name one of these")
+    meshes = tuple(wanted.mesh or ())
+    files = ReportFiles(
+        wanted.html, wanted.png, wanted.vtu, wanted.figures, meshes, wanted.loop, wanted.force
+    )
+    files.check(plans)
+    watch = console.Stopwatch()
+    comparison = compare(plans, assumptions)
+    silent = shown.quiet or not (files.outputs or files.meshes)
+    drawn = files.meshes and (pictures.html or pictures.png or pictures.figures)
+    tasks = [*read_tasks(map(MeshSource, files.meshes)), *["pictures"] * bool(drawn)]
+    with console.compiled_ahead(tasks, silent) as report:
+        written = write_files(comparison, files, report)
+    console.show_comparison(comparison, shown)
+    if written:
+        console.note(f"wrote {listed(written)} in {watch}", shown.quiet)
+
+
+def _show_parts(paths: list[Path], pictures: Pictures, shown: options.ComparisonShown) -> None:
+    """The halo tables of files of parts."""
+    from meshprep.distribute.job import kind_of
+    from meshprep.report.parts import halo_csv, halo_tables, kept_splits
+
+    other = next((path for path in paths if kind_of(path) != "parts"), None)
+    if other is not None:
+        raise MeshprepError(f"{other} is no file of parts as the others are: report it alone")
+    if pictures != Pictures():
+        raise MeshprepError(
+            "--html, --figures, --png and --vtu are for plans: leave them out for parts"
+        )
+    splits = [split for path in paths for split in kept_splits(path)]
+    if shown.as_json:
+        console.show_json({"splits": splits})
+    elif shown.as_csv:
+        console.show(halo_csv(splits))
+    else:
+        console.show_tables(halo_tables(splits, full=shown.full))

@@ -1,0 +1,124 @@
+"""``meshprep sweep``: many plans of one mesh, and one comparison."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from meshprep.loops.options import Options
+from meshprep_runtime.errors import listed as all_of
+
+from .. import console, options, process
+from ..groups import listed, words
+
+if TYPE_CHECKING:
+    from meshprep.report.sweep import SweepJob, SweepPoint
+
+
+# What the command that makes a plan says, be it the default or not.
+SHOWN = ("method", "partition", "block_size")
+
+
+@dataclass(frozen=True)
+class SweepAxes:
+    """What a sweep varies."""
+
+    block_sizes: Annotated[
+        str,
+        typer.Option(
+            "--block-sizes",
+            help="64:1024 doubles, 128:512:64 steps by 64, 256,448 lists; commas join them.",
+        ),
+    ] = "64:1024"
+    partitioners: Annotated[
+        str,
+        typer.Option(
+            "--partitioners", help="NAME or NAME:OPTION=VALUE:..., with commas between them."
+        ),
+    ] = "blocks,metis,contiguous"
+    orders: Annotated[
+        str, typer.Option("--orders", help="Locality orders, with commas between them.")
+    ] = "gps"
+
+    @property
+    def points(self) -> tuple[SweepPoint, ...]:
+        """Every combination; raises MeshprepError for what cannot be read."""
+        from meshprep.report.sweep import block_sizes, sweep_points
+
+        sizes = block_sizes(self.block_sizes)
+        return tuple(sweep_points(listed(self.orders), listed(self.partitioners), sizes))
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """How the sweep runs, and the page that it writes."""
+
+    html: options.Html = None
+    figures: options.Figures = None
+    threads: options.Threads = None
+    force: options.Force = False
+
+
+def run(
+    mesh: options.MeshFile,
+    axes: SweepAxes,
+    loops: options.LoopChoice,
+    chosen: Options,
+    inputs: options.InputOptions,
+    prediction: options.Prediction,
+    how: SweepRun,
+    shown: options.ComparisonShown,
+) -> None:
+    """Make and compare plans of many block sizes and partitioners."""
+    from meshprep.pipeline.warm_up import sweep_tasks
+    from meshprep.report.files import ReportFiles
+    from meshprep.report.sweep import SweepJob, run_sweep
+
+    options.set_threads(how.threads)
+    process.keep_freed()
+    job = SweepJob(
+        source=inputs.of(mesh, loops.loops),
+        sweep_points=axes.points,
+        requests=loops.requests,
+        options=chosen,
+        assumptions=prediction.assumptions,
+        files=ReportFiles(html=how.html, figures=how.figures, overwrite=how.force),
+    )
+    job.files.check([mesh])
+    jobs = [point.over(chosen) for point in job.sweep_points]
+    watch = console.Stopwatch()
+    tasks = sweep_tasks(jobs, job.source)
+    with console.compiled_ahead(tasks, shown.quiet) as report:
+        result = run_sweep(job, report)
+    reasons = dict.fromkeys(reason for _, reason in result.failures)
+    for reason in reasons:
+        without = all_of([name for name, why in result.failures if why == reason])
+        console.note(f"no plan {without}: {reason}", shown.quiet)
+    if shown.as_json:
+        console.show_json(result.to_dict())
+        return
+    console.show_comparison(result.comparison, shown, only=result.best.name)
+    if not shown.as_csv:
+        console.show(f"best by {result.criterion}: {result.best.name}")
+        console.show(f"to make it: {_command(job, result.best, loops, inputs)}")
+    done = f"{len(result.comparison.plans)} plans in {watch}"
+    written = " and ".join(map(str, job.files.outputs))
+    console.note(f"{done}, wrote {written}" if written else done, shown.quiet)
+
+
+def _command(
+    job: SweepJob, best: SweepPoint, loops: options.LoopChoice, inputs: options.InputOptions
+) -> str:
+    """What makes a plan, and the mesh in its order, as a shell takes it.
+
+    A file of loops goes before the command's options, so what was varied must leave it.
+    """
+    from meshprep.report.sweep import VARIED
+
+    groups = (*words(loops), *words(inputs), *words(best.over(job.options), SHOWN))
+    own = [word for word in VARIED if any(word in request.values for request in job.requests)]
+    without = f" (with {' and '.join(own)} taken out of {loops.loops})" if own else ""
+    return shlex.join(["meshprep", "reorder", str(job.source.path), *groups]) + without

@@ -1,0 +1,1 @@
+"""The text of a GPU program: arguments, blocks, rows and what a thread does, in CUDA C."""

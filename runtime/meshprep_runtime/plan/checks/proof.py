@@ -1,0 +1,342 @@
+"""The proof of one variant: blocks, staging lists, local maps, and no race between any two writers.
+
+Independent of the code that builds plans: gathers, scatters and counting only, so that the proof
+costs little beside the planning and every plan is proved before it is saved. Every check assumes
+what :mod:`structure` has checked, so that indices are safe.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...maps import distinct, rows_of_entries
+from ..model import LoopPlan, Variant
+
+# A colour with an entry for so many places has its places counted.
+LARGE = 16
+# Up to so many colours their entries are looked for one colour after the other.
+FEW = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A variant under proof."""
+
+    loop_plan: LoopPlan
+    variant: Variant
+
+    @property
+    def where(self) -> str:
+        """How findings begin."""
+        return f"loop '{self.loop_plan.loop.name}', variant '{self.variant.name}'"
+
+    @cached_property
+    def block(self) -> NDArray[np.int32]:
+        """The block of every place."""
+        return self.variant.block_of_place()
+
+    @cached_property
+    def element(self) -> NDArray[np.int32]:
+        """The element at every place."""
+        found = self.variant.elements
+        return np.arange(self.block.size, dtype=np.int32) if found is None else found
+
+    @cached_property
+    def block_colour(self) -> NDArray[np.integer]:
+        """The colour of every block."""
+        colour = self.variant.colour_of_block()
+        return colour.astype(np.uint16) if self.variant.n_block_colours < 1 << 16 else colour
+
+    def staged_block(self, to_set: str) -> NDArray[np.int32]:
+        """The block of every staged point of a set."""
+        return rows_of_entries(self.variant.staging[to_set].point_offset)
+
+
+@dataclass(frozen=True, eq=False)
+class StagedColumn:
+    """A column of a map, place by place: the point, and where it stands among all staged points."""
+
+    map: str
+    index: int
+    points: NDArray[np.int32]
+    slot: NDArray[np.int64]
+    written: bool
+
+
+def prove(loop_plan: LoopPlan, variant: Variant) -> list[str]:
+    """Findings about one variant, empty when it is right.
+
+    A line for each broken property, naming the first place and how many more there are. Races are
+    looked for where staging lists and local maps are right. ``variant`` has passed
+    :func:`structure.check_variant`. O(a) for ``a`` accesses of the loop; some 40 bytes of memory an
+    access of one to-set.
+    """
+    case = Case(loop_plan, variant)
+    lengths = np.diff(variant.block_offset)
+    findings = [*_elements(case), *_blocks(case, lengths), *_block_order(case)]
+    if not findings:
+        findings += _thread_colours(case, lengths)
+    # What follows needs dense blocks and colours.
+    if findings:
+        return findings
+    for to_set in dict.fromkeys(loop_plan.maps[m].to_set for m in loop_plan.loop.maps):
+        columns = _columns(case, to_set)
+        findings += [*_staging(case, to_set, columns)] or [
+            *_thread_races(case, to_set, columns),
+            *_block_races(case, to_set, columns),
+        ]
+    return findings
+
+
+def _columns(case: Case, to_set: str) -> list[StagedColumn]:
+    """Every column of the loop's maps into a set."""
+    lengths = np.diff(case.variant.block_offset)
+    start = np.repeat(case.variant.staging[to_set].point_offset[:-1], lengths)
+    loop, found = case.loop_plan.loop, []
+    for name in loop.maps:
+        m, local = case.loop_plan.maps[name], case.variant.local[name]
+        written = loop.conflict_columns.get(name, ())
+        if m.to_set == to_set:
+            table = case.variant.by_place(m.table)
+            found += [
+                StagedColumn(name, k, table[:, k], start + local[k], k in written)
+                for k in range(m.arity)
+            ]
+    return found
+
+
+def _elements(case: Case) -> Iterator[str]:
+    if case.variant.elements is None:
+        return
+    count = np.bincount(case.element, minlength=case.element.size)
+    if (count != 1).any():
+        e = int(np.argmax(count != 1))
+        yield (
+            f"{case.where}: elements is no permutation: element {e} stands {count[e]} times"
+            f"{more(count != 1)}"
+        )
+
+
+def _blocks(case: Case, lengths: NDArray[np.int64]) -> Iterator[str]:
+    cap = case.variant.block_size
+    large, empty = lengths > cap, lengths == 0
+    if large.any():
+        b = int(np.argmax(large))
+        yield f"{case.where}: block {b} has {lengths[b]} elements, more than {cap}{more(large)}"
+    if empty.any():
+        yield f"{case.where}: block {int(np.argmax(empty))} is empty{more(empty)}"
+
+
+def _block_order(case: Case) -> Iterator[str]:
+    order, offset = case.variant.block_order, case.variant.block_colour_offset
+    count = np.bincount(order, minlength=case.variant.n_blocks)
+    if (count != 1).any():
+        b = int(np.argmax(count != 1))
+        yield f"{case.where}: block_order names block {b} {count[b]} times, not once"
+        return
+    falls = np.diff(order) < 0
+    falls[offset[(offset > 0) & (offset < order.size)] - 1] = False
+    if falls.any():
+        at = int(np.argmax(falls)) + 1
+        yield (
+            f"{case.where}: block {order[at]} follows block {order[at - 1]} in its colour: "
+            "blocks must ascend"
+        )
+
+
+def _thread_colours(case: Case, lengths: NDArray[np.int64]) -> Iterator[str]:
+    colour, offset = case.variant.thread_colour, case.variant.block_offset
+    if not colour.size:
+        return
+    needed = np.maximum.reduceat(colour, offset[:-1]).astype(np.int64) + 1
+    wrong = case.variant.thread_colours != needed
+    if wrong.any():
+        b = int(np.argmax(wrong))
+        yield (
+            f"{case.where}: block {b} has thread colours 0..{needed[b] - 1}, but thread_colours "
+            f"says {case.variant.thread_colours[b]}{more(wrong)}"
+        )
+    many = needed > lengths
+    if many.any():
+        b = int(np.argmax(many))
+        yield (
+            f"{case.where}: block {b} has {needed[b]} thread colours for {lengths[b]} elements"
+            f"{more(many)}"
+        )
+    if case.variant.sorted_by_colour:
+        falls = (colour[1:] < colour[:-1]) & (case.block[1:] == case.block[:-1])
+        if falls.any():
+            e = int(np.argmax(falls)) + 1
+            yield (
+                f"{case.where}: block {case.block[e]} is not sorted by thread colour at element "
+                f"{case.element[e]}{more(falls)}"
+            )
+
+
+def _staging(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[str]:
+    """The staging list is what the block touches, ascending, each point once.
+
+    Where lists ascend, every local index leads to the point of the map, and every staged point has
+    a local index that leads to it, the lists are exactly the points that the blocks touch.
+    """
+    staging, block = case.variant.staging[to_set], case.staged_block(to_set)
+    where = f"{case.where}, set '{to_set}'"
+    falls = (np.diff(staging.points) <= 0) & (block[1:] == block[:-1])
+    if falls.any():
+        b = block[int(np.argmax(falls)) + 1]
+        yield f"{where}: the staging list of block {b} does not ascend{more(falls)}"
+        return
+    used = np.zeros(staging.points.size, dtype=np.bool_)
+    wrong = []
+    for column in columns:
+        used[column.slot] = True
+        wrong.append(staging.points[column.slot] != column.points)
+    if not used.all() or any(w.any() for w in wrong):
+        yield from _unlike_lists(case, to_set, columns, wrong)
+        yield from _unlike_maps(case, columns, wrong)
+        return
+    alone = np.bincount(staging.points)[staging.points] == 1
+    unlike = alone != staging.exclusive
+    if unlike.any():
+        at = int(np.argmax(unlike))
+        word = "exclusive" if staging.exclusive[at] else "not exclusive"
+        yield (
+            f"{where}: point {staging.points[at]} is marked {word} in block {block[at]}, "
+            f"which is wrong{more(unlike)}"
+        )
+
+
+def _unlike_lists(
+    case: Case, to_set: str, columns: list[StagedColumn], wrong: list[NDArray[np.bool_]]
+) -> Iterator[str]:
+    """Points that a block touches and does not stage, and the other way round."""
+    unused = np.ones(case.variant.staging[to_set].points.size, dtype=np.bool_)
+    for column, w in zip(columns, wrong, strict=True):
+        unused[column.slot[~w]] = False
+    n_to, staged = case.loop_plan.rows_of(to_set), case.staged_block(to_set).astype(np.int64)
+    staged = staged * n_to + case.variant.staging[to_set].points
+    keys = [
+        case.block[w].astype(np.int64) * n_to + column.points[w]
+        for column, w in zip(columns, wrong, strict=True)
+    ]
+    touched = distinct(np.concatenate(keys))
+    missing = np.setdiff1d(touched, staged, assume_unique=True)
+    beyond = np.setdiff1d(staged[unused], touched, assume_unique=True)
+    for found, what in ((missing, "lacks"), (beyond, "has superfluous")):
+        if found.size:
+            b, point = divmod(int(found[0]), n_to)
+            more = f" ({found.size - 1} more)" if found.size > 1 else ""
+            where = f"{case.where}, set '{to_set}'"
+            yield f"{where}: the staging list of block {b} {what} point {point}{more}"
+
+
+def _unlike_maps(
+    case: Case, columns: list[StagedColumn], wrong: list[NDArray[np.bool_]]
+) -> Iterator[str]:
+    """Local maps that do not lead to the point of the map."""
+    for column, unlike in zip(columns, wrong, strict=True):
+        if unlike.any():
+            e = int(np.argmax(unlike))
+            to_set = case.loop_plan.maps[column.map].to_set
+            found = case.variant.staging[to_set].points[column.slot[e]]
+            yield (
+                f"{case.where}: local map '{column.map}' takes element {case.element[e]} of block "
+                f"{case.block[e]}, column {column.index} to point {found}, the map to "
+                f"{column.points[e]}{more(unlike)}"
+            )
+
+
+def _thread_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[str]:
+    """No two elements of one thread colour in a block write one point."""
+    written = [c for c in columns if c.written]
+    if not written:
+        return
+    staging = case.variant.staging[to_set]
+    place = np.arange(case.block.size, dtype=np.int32)
+    slots = [c.slot for c in written]
+    races = _races(slots, place, case.variant.thread_colour, staging.points.size)
+    if races.size:
+        at, p1, p2 = min(races.tolist(), key=lambda race: race[1:])
+        more = f" ({len(races) - 1} more)" if len(races) > 1 else ""
+        yield (
+            f"{case.where}, set '{to_set}': elements {case.element[p1]} and {case.element[p2]} of "
+            f"block {case.block[p1]} have thread colour {case.variant.thread_colour[p1]} and both "
+            f"write point {staging.points[at]}{more}"
+        )
+
+
+def _block_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[str]:
+    """No two blocks of one colour write one point."""
+    staging = case.variant.staging[to_set]
+    block, points = case.staged_block(to_set), staging.points
+    # some column leads to every staged point, as was proved
+    if not all(column.written for column in columns):
+        written = np.zeros(points.size, dtype=np.bool_)
+        for column in columns:
+            if column.written:
+                written[column.slot] = True
+        block, points = block[written], points[written]
+    colour = case.block_colour[block]
+    races = _races([points], block, colour, case.loop_plan.rows_of(to_set))
+    if races.size:
+        point, b1, b2 = min(races.tolist(), key=lambda race: race[1:])
+        more = f" ({len(races) - 1} more)" if len(races) > 1 else ""
+        yield (
+            f"{case.where}, set '{to_set}': blocks {b1} and {b2} have block colour "
+            f"{case.block_colour[b1]} and both write point {point}{more}"
+        )
+
+
+def _races(
+    columns: list[NDArray[Any]], writer: NDArray[np.int32], colour: NDArray[Any], n_places: int
+) -> NDArray[np.int64]:
+    """Rows ``place, writer, other writer`` (ascending) of those of one colour that share a place.
+
+    Where a colour has as many places as entries no place has two writers. Elsewhere, and in small
+    colours, the writers sign the places that they write, and none may lose a signature. A writer
+    that names a place twice signs it twice.
+    """
+    signature = np.empty(n_places, dtype=np.int32)
+    found = [np.empty((0, 3), dtype=np.int64)]
+    for entries in _by_colour(colour):
+        places = [column[entries] for column in columns]
+        if LARGE * entries.size > n_places and _are_distinct(places, n_places):
+            continue
+        writers = writer[entries]
+        for written in places:
+            signature[written] = writers
+        for written in places:
+            lost = signature[written] != writers
+            if lost.any():
+                pair = np.stack([writers[lost], signature[written[lost]]], axis=1)
+                found.append(np.column_stack([written[lost], np.sort(pair, axis=1)]))
+    return np.concatenate(found)
+
+
+def _by_colour(colour: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+    """The entries of each colour."""
+    count = int(colour.max(initial=0)) + 1
+    if count <= FEW:
+        yield from (np.flatnonzero(colour == c) for c in range(count))
+        return
+    # NumPy sorts integers of 8 and 16 bits in linear time
+    order = np.argsort(colour, kind="stable")
+    yield from np.split(order, np.cumsum(np.bincount(colour))[:-1])
+
+
+def _are_distinct(places: list[NDArray[Any]], n_places: int) -> bool:
+    """Whether all these differ. O(n_places): a byte each, where a signature takes four."""
+    taken = np.zeros(n_places, dtype=np.bool_)
+    for written in places:
+        taken[written] = True
+    return np.count_nonzero(taken) == sum(written.size for written in places)
+
+
+def more(wrong: NDArray[np.bool_]) -> str:
+    """How many are wrong besides the first, for a message."""
+    count = int(np.count_nonzero(wrong)) - 1
+    return f" ({count} more)" if count else ""

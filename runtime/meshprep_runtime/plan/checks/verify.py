@@ -1,0 +1,172 @@
+"""The proof of a plan, and its comparison with a mesh."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import PlanError, ProofError
+from ...maps import SetMap, chunks
+from ...ordering import Ordering
+from ..chains.proof import prove_chain
+from ..model import LoopPlan, PlanContent
+from .matrix_proof import prove_matrix
+from .proof import prove
+from .range_proof import prove_ranges
+from .structure import check_loop, check_shared, check_variant
+
+
+def verify(plan: PlanContent) -> list[str]:
+    """Prove that a plan is right; returns what is not, one line each.
+
+    Checked: permutations are bijective and inverse of each other; every index is in range; blocks
+    are not empty and at most the block size; staging lists hold exactly the points that a block
+    touches, ascending; exclusive flags; local maps reproduce the maps; no two elements of one
+    thread colour in a block, and no two blocks of one colour, write one point; ranges that write
+    one wait for each other; counts and sizes agree; matrices have the rows, columns and places that
+    their maps ask for; tiles of chains own every element once, and compute all that these need.
+
+    Returns
+    -------
+    list of str
+        Empty when the plan is right. A property broken in many places gives one line, with the
+        first place and the number of the others.
+
+    By gathers, scatters and counting, independent of the code that makes plans. O(a) for ``a``
+    accesses.
+    """
+    findings = [line for name, o in plan.ordering.items() for line in _ordering(name, o)]
+    for loop_plan in plan.loops.values():
+        findings += _loop(loop_plan)
+    if not findings:
+        # What is left: sizes, tags, and maps that differ between the plan and its loops.
+        findings += _raised(lambda: check_shared(plan))
+    if not findings:
+        for matrix in plan.matrices.values():
+            findings += prove_matrix(matrix, plan.loops)
+        for chain in plan.chains.values():
+            findings += prove_chain(chain, plan.sizes, plan.maps)
+    return findings
+
+
+def _in_turn(*checks: Callable[[], list[str]]) -> list[list[str]]:
+    return [check() for check in checks]
+
+
+def refuse_wrong(
+    plan: PlanContent,
+    maps: Mapping[str, SetMap] | None = None,
+    together: Callable[..., Sequence[list[str]]] = _in_turn,
+) -> None:
+    """Raise ProofError with the findings of :func:`verify` and, given maps, :func:`compare_maps`.
+
+    For those who make plans: a finding is their fault, not their user's. ``together`` gives the
+    results of functions, and may call them at the same time.
+    """
+    compared = [] if maps is None else [lambda: compare_maps(plan, maps)]
+    findings = next(filter(None, together(lambda: verify(plan), *compared)), None)
+    if findings:
+        raise ProofError(f"the plan is wrong in {len(findings)} places: {'; '.join(findings[:3])}")
+
+
+def compare_maps(plan: PlanContent, maps: Mapping[str, SetMap]) -> list[str]:
+    """Where the plan's maps differ from these of its input mesh; empty when nowhere.
+
+    ``maps`` has at least every map of the plan, in the numbering of the input; others are not
+    looked at. Where :func:`verify` finds that orderings are no permutations, or indices out of
+    range, what this finds says nothing. A line for each map. O(map entries).
+    """
+    findings = []
+    for name, own in plan.maps.items():
+        line = _unlike(name, own, maps.get(name)) or _first_difference(plan, own, maps[name])
+        if line:
+            findings.append(line)
+    return findings
+
+
+def _ordering(name: str, ordering: Ordering) -> Iterator[str]:
+    where, n = f"ordering of '{name}'", ordering.new_to_old.size
+    if _are_inverse(ordering.new_to_old, ordering.old_to_new):
+        return
+    for label in ("new_to_old", "old_to_new"):
+        values = getattr(ordering, label)
+        inside = (values >= 0) & (values < n)
+        count = np.bincount(values[inside], minlength=n)
+        if not inside.all():
+            at = int(np.argmin(inside))
+            yield f"{where}: {label}[{at}] is {values[at]}, outside 0..{n - 1}"
+            return
+        if (count != 1).any():
+            at = int(np.argmax(count != 1))
+            yield f"{where}: {label} is no permutation: element {at} stands {count[at]} times"
+            return
+    back = ordering.old_to_new[ordering.new_to_old]
+    wrong = back != np.arange(n)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        yield f"{where}: old_to_new is not the inverse of new_to_old at element {at}"
+
+
+def _are_inverse(forward: NDArray[np.int32], back: NDArray[np.int32]) -> bool:
+    """True for two permutations that undo each other: then neither has a number twice."""
+    n = forward.size
+    inside = n == 0 or (forward.min() >= 0 and forward.max() < n)
+    return bool(inside and back.size == n) and all(
+        (back.take(forward[some], mode="clip") == np.arange(some.start, some.stop)).all()
+        for some in chunks(n)
+    )
+
+
+def _loop(loop_plan: LoopPlan) -> list[str]:
+    findings = _raised(lambda: check_loop(loop_plan))
+    if findings:
+        return findings
+    for variant in loop_plan.variants.values():
+        wrong = _raised(partial(check_variant, loop_plan, variant))
+        findings += wrong or prove(loop_plan, variant)
+    if loop_plan.ranges is not None and not findings:
+        findings += prove_ranges(loop_plan, loop_plan.ranges)
+    return findings
+
+
+def _raised(check: Callable[[], None]) -> list[str]:
+    try:
+        check()
+    except PlanError as error:
+        return [str(error)]
+    return []
+
+
+def _unlike(name: str, own: SetMap, other: SetMap | None) -> str | None:
+    if other is None:
+        return f"map '{name}' of the plan is not in the mesh"
+    if (own.from_set, own.to_set) != (other.from_set, other.to_set):
+        return f"map '{name}' goes from '{other.from_set}' to '{other.to_set}' in the mesh"
+    if own.table.shape != other.table.shape:
+        return (
+            f"map '{name}' has {own.size} rows of {own.arity} in the plan, "
+            f"{other.size} of {other.arity} in the mesh"
+        )
+    return None
+
+
+def _first_difference(plan: PlanContent, own: SetMap, other: SetMap) -> str | None:
+    rows, points = plan.ordering[own.from_set], plan.ordering[own.to_set]
+    if all(
+        # clipped, which is fast: indices out of range are for verify to find
+        np.array_equal(
+            points.new_to_old.take(own.table[some], mode="clip"),
+            other.table.take(rows.new_to_old[some], axis=0, mode="clip"),
+        )
+        for some in chunks(own.size)
+    ):
+        return None
+    table = other.table.take(rows.new_to_old, axis=0, mode="clip")
+    table = points.old_to_new.take(table, mode="clip")
+    wrong = own.table != table
+    row, column = (int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+    return (
+        f"map '{own.name}': element {row}, column {column} is {own.table[row, column]} in the "
+        f"plan, {table[row, column]} in the mesh ({np.count_nonzero(wrong)} differ)"
+    )

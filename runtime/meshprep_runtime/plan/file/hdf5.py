@@ -1,0 +1,233 @@
+"""Trees in HDF5 files: a strict subset of the format, read with mistrust.
+
+Written: groups, contiguous datasets without filters, scalar attributes, fixed-length text, behind
+room for the seal, in the format of HDF5 1.8; the same tree always gives the same bytes. On reading,
+anything else is refused before memory is asked for.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from ...errors import PlanError
+from . import seal
+from .tree import DTYPES, Scalar, Tree
+
+MAX_DEPTH = 8
+MAX_ATTRIBUTE = 1 << 20
+
+
+def write_tree(tree: Tree, path: Path, version: int) -> None:
+    """Write a new sealed file; raises OSError when the disk refuses. O(bytes)."""
+    with new_hdf5(path) as made:
+        fill(made, tree)
+    with open(path, "r+b", buffering=0) as file:
+        seal.write_seal(file, version)
+
+
+@contextmanager
+def new_hdf5(path: Path, userblock: int = seal.SIZE) -> Iterator[Any]:
+    """A new HDF5 file to write into; raises OSError when the disk refuses.
+
+    ``userblock`` are the bytes before the part that is HDF5's: 0, or a power of 2 from 512.
+    """
+    with open(path, "w+b", buffering=0) as file:
+        target = _Target(file)
+        with h5py.File(create(target, userblock)) as made:
+            yield made
+        if target.error is not None:
+            raise target.error
+
+
+class _Target:
+    """A new file as HDF5 writes it; where the disk refuses, the error waits here.
+
+    HDF5 crashes the process when it cannot write on closing a file, as on a full disk.
+    """
+
+    closed = False
+
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.flush = file.seek, file.tell, file.flush
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write all of these bytes, unless the disk refused some before."""
+        left = memoryview(data)
+        try:
+            while left.nbytes and self.error is None:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            self.error = error
+        return len(data)
+
+    def readinto(self, buffer: Any) -> int:
+        """What was written here before; zeros where the disk refused it."""
+        found = self._file.read(len(buffer))
+        buffer[:] = found.ljust(len(buffer), b"\0")
+        return len(buffer)
+
+    def truncate(self, size: int) -> int:
+        """Set the size."""
+        try:
+            return self._file.truncate(size)
+        except OSError as error:
+            self.error = error
+            return size
+
+
+def fill(file: Any, tree: Tree) -> dict[str, Any]:
+    """Write a tree into a new file; the groups by path."""
+    made: dict[str, Any] = {"/": file["/"]}
+    for name, attributes in sorted(tree.groups.items()):
+        group = made[name] if name in made else _make_group(made, name)
+        for key, value in attributes.items():
+            group.attrs.create(key, _stored(value))
+    for name, content in tree.datasets.items():
+        parent, _, leaf = name.rpartition("/")
+        data = _stored(content) if isinstance(content, str) else content
+        made[parent or "/"].create_dataset(leaf, data=data, track_times=False)
+    return made
+
+
+def create(buffer: Any, userblock: int = seal.SIZE) -> Any:
+    """A new file in something that reads and writes as files do."""
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
+    access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V18)
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, buffer)
+    creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    creation.set_obj_track_times(False)
+    creation.set_userblock(userblock)
+    name = b"plan"
+    return h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, creation, access)
+
+
+def _make_group(made: dict[str, Any], path: str) -> Any:
+    parent, _, leaf = path.rpartition("/")
+    creation = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
+    creation.set_obj_track_times(False)
+    made[path] = h5py.Group(h5py.h5g.create(made[parent or "/"].id, leaf.encode(), gcpl=creation))
+    return made[path]
+
+
+def _stored(value: Scalar) -> np.ndarray:
+    if isinstance(value, int):
+        return np.array(value, dtype="<i8")
+    data = value.encode()
+    if b"\0" in data:
+        raise PlanError(f"a plan file cannot hold the text {value[:40]!r}, which has a zero byte")
+    return np.array(data, dtype=h5py.string_dtype("utf-8", max(1, len(data))))
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """The open file; raises OSError when it is not HDF5. The lock is left out: files are renamed
+    into place whole, and network file systems often refuse locks."""
+    try:
+        file = h5py.File(path, "r", locking=False)
+    except OSError:
+        # a file that this process has open with its lock is opened as before, or not at all
+        file = h5py.File(path, "r")
+    with file:
+        yield file
+
+
+def read_attribute(group: Any, name: str) -> Scalar:
+    """A scalar attribute, whole number or text; raises PlanError for anything else."""
+    attribute = group.attrs.get_id(name)
+    where = f"attribute '{name}' of {group.name}"
+    if attribute.get_space().get_simple_extent_type() != h5py.h5s.SCALAR:
+        raise PlanError(f"{where} is no scalar")
+    kind = attribute.get_type()
+    if _is_text(kind) and kind.get_size() <= MAX_ATTRIBUTE:
+        return _decoded(attribute, kind)
+    if not _is_type(kind, "<i8"):
+        raise PlanError(f"{where} is neither short text nor int64")
+    value = np.empty((), dtype="<i8")
+    attribute.read(value)
+    return int(value)
+
+
+def read_tree(file: Any, size: int) -> Tree:
+    """Everything in an open file of ``size`` bytes.
+
+    Raises PlanError for objects, links, types and layouts that :func:`write_tree` does not write,
+    and for datasets that claim more bytes than the file has. h5py's own exceptions pass through.
+    """
+    reader = _TreeReader(size)
+    reader.read_group(file["/"], "/", 0)
+    return reader.tree
+
+
+class _TreeReader:
+    """Walks a file; counts the bytes that datasets claim."""
+
+    def __init__(self, size: int) -> None:
+        self.tree = Tree()
+        self.budget = size
+        self.size = size
+        self.seen: set[int] = set()
+
+    def read_group(self, group: Any, path: str, depth: int) -> None:
+        # A file made in bad faith can link a group into itself.
+        address = h5py.h5o.get_info(group.id).addr
+        if depth > MAX_DEPTH or address in self.seen:
+            raise PlanError(f"{path} is nested too deep or linked twice")
+        self.seen.add(address)
+        self.tree.group(path, **{name: read_attribute(group, name) for name in group.attrs})
+        for name in group:
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise PlanError(f"{path.rstrip('/')}/{name} is a link, which no plan has")
+            self.read_object(group[name], f"{path.rstrip('/')}/{name}", depth + 1)
+
+    def read_object(self, found: Any, path: str, depth: int) -> None:
+        if isinstance(found, h5py.Group):
+            self.read_group(found, path, depth)
+        elif isinstance(found, h5py.Dataset) and not len(found.attrs):
+            self.tree.datasets[path] = self.read_dataset(found.id, path)
+        else:
+            raise PlanError(f"{path} is no group and no plain dataset")
+
+    def read_dataset(self, dataset: Any, path: str) -> np.ndarray | str:
+        creation, kind = dataset.get_create_plist(), dataset.get_type()
+        if creation.get_layout() != h5py.h5d.CONTIGUOUS or creation.get_external_count():
+            raise PlanError(f"{path} is not stored in one piece")
+        # Every byte that is asked for must be in the file, and no byte twice.
+        claimed = prod(dataset.shape) * kind.get_size()
+        start = dataset.get_offset()
+        self.budget -= claimed
+        if claimed and (start is None or start + claimed > self.size or self.budget < 0):
+            raise PlanError(f"{path} claims {claimed} bytes, more than the file has")
+        if _is_text(kind) and dataset.shape == ():
+            return _decoded(dataset, kind)
+        if not any(_is_type(kind, dtype) for dtype in DTYPES):
+            raise PlanError(f"{path} has a type that no plan has")
+        values = np.empty(dataset.shape, dtype=dataset.dtype)
+        if values.size:
+            dataset.read(h5py.h5s.ALL, h5py.h5s.ALL, values)
+        return values
+
+
+def _is_type(kind: Any, dtype: str) -> bool:
+    return bool(kind.equal(h5py.h5t.py_create(np.dtype(dtype))))
+
+
+def _is_text(kind: Any) -> bool:
+    return isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str()
+
+
+def _decoded(source: Any, kind: Any) -> str:
+    value = np.empty((), dtype=kind.dtype)
+    if isinstance(source, h5py.h5d.DatasetID):
+        source.read(h5py.h5s.ALL, h5py.h5s.ALL, value)
+    else:
+        source.read(value)
+    return bytes(value[()]).decode()
