@@ -38,9 +38,9 @@ import numpy as np
 from common import mesh_file, mesh_of, peak_memory, report, run_on_ranks, run_process, timed
 from mesher import mesher_file
 
+from meshprep.distribute.assign.inherit import inherit
 from meshprep.distribute.copies import all_copies
 from meshprep.distribute.halos import executed_copies, owned_runs
-from meshprep.distribute.inherit import inherit
 from meshprep.distribute.numbers import numbers_here
 from meshprep.distribute.steps import CUTS, CutProblem, owners_of_leading_set, written_columns
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh

@@ -14,7 +14,7 @@ from meshprep_runtime.maps import distinct, offsets_of, read_only
 
 from ..kernels import kernel
 from ..kernels.parallel import each, pieces
-from .inherit import Owners
+from .assign.inherit import Owners
 from .subject import SplitSubject
 
 

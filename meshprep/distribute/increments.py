@@ -11,8 +11,8 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Access, Arg, Loop
 from meshprep_runtime.maps import SetMap, distinct
 
+from .assign.inherit import Owners
 from .halos import mark_foreign
-from .inherit import Owners
 from .ranks import ALONE, Ranks
 from .subject import SplitSubject
 

@@ -37,9 +37,9 @@ from ..loops import LoopRequest, default_request
 from ..loops.options import Options
 from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
+from .assign.given import FILE
 from .check import proof_of_split
 from .figures import batch_figures, split_figures
-from .given import FILE
 from .joined import joined_subject
 from .order import with_kept_blocks
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts

@@ -18,18 +18,18 @@ from ..mesh.incidence import Csr, point_graph, transpose
 from ..partition.metis import has_metis, pymetis
 from ..reorder.curve import curve_keys
 from ..reorder.radix import stable_argsort
+from .assign.given import FILE, owners_from_file
+from .assign.inherit import Owners, inherit
+from .assign.kway import kway
+from .assign.metis import UFACTOR, FileSection, KwayProcesses, sections
+from .assign.owners import part_of_element
 from .borders.refine import MOST_ROWS
 from .build import PartBuilder
 from .copies import all_copies
-from .given import FILE, owners_from_file
 from .halos import executed_copies, owned_runs
 from .increments import WAYS, IncrementCost, increment_cost
-from .inherit import Owners, inherit
-from .kway import kway
-from .metis import UFACTOR, FileSection, KwayProcesses, sections
 from .numbers import numbers_here
 from .order import order_parts, refuse_lists
-from .owners import part_of_element
 from .ranks import ALONE, Ranks, agreed, of_root
 from .runs import finite_centroids, runs
 from .slices.cuts import leading_owners

@@ -7,7 +7,7 @@ import pytest
 from scipy.io import mmwrite
 from scipy.sparse import coo_array, random_array
 
-from meshprep.pipeline.product_tuning import read_csr
+from meshprep.pipeline.tune.products import read_csr
 from meshprep_runtime import Plan
 from meshprep_runtime.matrix.products import Product
 

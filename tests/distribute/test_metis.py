@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numba import get_num_threads, set_num_threads
 
-from meshprep.distribute import metis
-from meshprep.distribute.kway import kway
-from meshprep.distribute.metis import KwayProcesses, sections
+from meshprep.distribute.assign import metis
+from meshprep.distribute.assign.kway import kway
+from meshprep.distribute.assign.metis import KwayProcesses, sections
 from meshprep.distribute.steps import CutProblem, _graph_of, owners_of_leading_set
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io.generate import generate

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
-from meshprep.distribute import owners as own_cut
 from meshprep.distribute import steps
-from meshprep.distribute.owners import _renumbered, part_of_element, part_sizes, within_caps
+from meshprep.distribute.assign import owners as own_cut
+from meshprep.distribute.assign.owners import _renumbered, part_of_element, part_sizes, within_caps
 from meshprep.distribute.steps import CutProblem, _rows_at, owners_of_leading_set
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate

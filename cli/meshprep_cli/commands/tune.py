@@ -22,7 +22,7 @@ from ..groups import listed, words
 from . import tune_product
 
 if TYPE_CHECKING:
-    from meshprep.pipeline.tuning import Tuning
+    from meshprep.pipeline.tune.loops import Tuning
     from meshprep_runtime.plan.tuned import Trial
 
 SHOWN = 12
@@ -100,7 +100,7 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Find the fastest way to run a loop, and write it into the plan."""
-    from meshprep.pipeline.tuning import loop_of, tune_plan
+    from meshprep.pipeline.tune.loops import loop_of, tune_plan
     from meshprep_runtime.plan import Plan
 
     options.set_threads(threads)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .. import console
 
 if TYPE_CHECKING:
-    from meshprep.pipeline.product_tuning import ProductTrial, ProductTuning, StoreTrial
+    from meshprep.pipeline.tune.products import ProductTrial, ProductTuning, StoreTrial
     from meshprep_runtime.plan.tuned import Timing
 
 SHOWN = 8
@@ -17,7 +17,7 @@ SHOWN = 8
 
 def run(path: Path, loop: str | None, runs: int, as_json: bool, quiet: bool) -> None:
     """Time products and print what came out."""
-    from meshprep.pipeline.product_tuning import read_matrix, tune_product
+    from meshprep.pipeline.tune.products import read_matrix, tune_product
 
     with console.progress(quiet) as progress:
         matrix, plan = read_matrix(path, loop)

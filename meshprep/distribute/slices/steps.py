@@ -12,11 +12,11 @@ from meshprep_runtime.maps import SetMap, distinct, offsets_of, read_only
 
 from ...loops.options import Options
 from ...mesh.geometry import Means
+from ..assign.inherit import Owners, inherit, most_in_rows
 from ..build import PartBuilder
 from ..copies import all_copies
 from ..halos import OwnedRuns, executed_copies, owned_runs
 from ..increments import check_way, increment_cost
-from ..inherit import Owners, inherit, most_in_rows
 from ..numbers import SplitNumbers
 from ..order import order_parts, refuse_lists
 from ..places import Places

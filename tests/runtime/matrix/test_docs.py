@@ -9,6 +9,7 @@ from matrices import ITERATIONS
 from pages import DOCS, blocks
 
 import meshprep
+from meshprep.io.generate import generate
 from meshprep_runtime import MeshprepError
 from meshprep_runtime.matrix import Assembly, BatchSums
 
@@ -43,6 +44,17 @@ def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch):
     wanted = laplace.assemble(basis)[free][:, free]
     assert abs(made - wanted).max() < 1e-12
     assert sorted(node[matrix.row_of < 0]) == sorted(basis.get_dofs().flatten())
+
+
+def test_the_bandwidths_of_the_page(tmp_path):
+    (tmp_path / "loops.toml").write_text(*blocks(PAGE, "toml"))
+    requests = meshprep.read_requests(tmp_path / "loops.toml")
+    mesh = generate("delaunay2d", cells=20_000)
+    text = (DOCS / PAGE).read_text(encoding="utf-8")
+    said = re.search(r"`dofs1` is ([\d,]+)\s+after the default order and (\d+)", text)
+    for target, figure in zip(("gpu", "cpu"), said.groups(), strict=True):
+        table = meshprep.prepare(mesh, requests, target=target).plan.maps["cells->dofs1"].table
+        assert np.ptp(table, axis=1).max() == int(figure.replace(",", ""))
 
 
 def test_the_form_of_the_page_is_that_of_scikit_fem():

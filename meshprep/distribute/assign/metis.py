@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..kernels.arithmetic import power
-from ..mesh.incidence import Csr
+from ...kernels.arithmetic import power
+from ...mesh.incidence import Csr
 from . import kway
 
 # Thousandths by which METIS may overfill a part. Twice its 10 passes on each level take a quarter

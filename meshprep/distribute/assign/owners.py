@@ -15,17 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import offsets_of, read_only, rows_of_entries
 
-from ..kernels import Int32s, Int64s, kernel
-from ..kernels.parallel import each, pieces
-from ..mesh.incidence import Csr
-from ..partition.blocks.bisect.bisection import bisect
-from ..partition.blocks.bisect.geometry import Geometry, Sizes, rotated
-from ..partition.blocks.grids.start import choose_start
-from ..partition.blocks.partitioner import geometry_of
-from ..partition.blocks.search import Search
-from ..partition.connectivity import distinct_rows
-from ..partition.problem import check_coordinates
-from ..reorder import METHODS, LocalityProblem, gps
+from ...kernels import Int32s, Int64s, kernel
+from ...kernels.parallel import each, pieces
+from ...mesh.incidence import Csr
+from ...partition.blocks.bisect.bisection import bisect
+from ...partition.blocks.bisect.geometry import Geometry, Sizes, rotated
+from ...partition.blocks.grids.start import choose_start
+from ...partition.blocks.partitioner import geometry_of
+from ...partition.blocks.search import Search
+from ...partition.connectivity import distinct_rows
+from ...partition.problem import check_coordinates
+from ...reorder import METHODS, LocalityProblem, gps
 
 # A part may hold so many times its share.
 TOLERANCE = 1.03

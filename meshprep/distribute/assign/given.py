@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..io.vectors import read_vector
-from .subject import SplitSubject
+from ...io.vectors import read_vector
+from ..subject import SplitSubject
 
 # How a cut begins that names a file.
 FILE = "file:"

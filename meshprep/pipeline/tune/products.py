@@ -22,9 +22,9 @@ from meshprep_runtime.plan.tuned import Machine, Timing
 from meshprep_runtime.tuning.machines import this_cpu
 from meshprep_runtime.tuning.tune import SAMPLE_SECONDS
 
-from ..io import read
-from ..io.graphs.common import MATRIX_MARKET, WEIGHT, pairs_of, symmetry_of
-from ..metrics.product_traffic import CsrBytes, csr_bytes, lines_of_x, store_bytes
+from ...io import read
+from ...io.graphs.common import MATRIX_MARKET, WEIGHT, pairs_of, symmetry_of
+from ...metrics.product_traffic import CsrBytes, csr_bytes, lines_of_x, store_bytes
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import SetMap, offsets_of, read_only
 
-from ..kernels import kernel
-from ..kernels.arrays import sort
-from ..kernels.parallel import each, pieces
-from ..mesh.incidence import transpose
-from .runs import runs
-from .subject import SplitSubject
+from ...kernels import kernel
+from ...kernels.arrays import sort
+from ...kernels.parallel import each, pieces
+from ...mesh.incidence import transpose
+from ..runs import runs
+from ..subject import SplitSubject
 
 Owners = dict[str, NDArray[np.int32]]
 

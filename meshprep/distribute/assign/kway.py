@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from ..mesh.incidence import Csr
+    from ...mesh.incidence import Csr
 
 
 def kway(graph: "Csr", shares: NDArray[np.float64], overfill: int, seed: int) -> NDArray[np.int32]:

@@ -1,0 +1,1 @@
+"""How loops and products run fastest on this machine, written into their plan."""
