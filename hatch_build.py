@@ -1,4 +1,4 @@
-"""A wheel with the headers for C and C++, and with machine code, if ``make wheel`` compiled some."""
+"""A wheel with the headers for C and C++, and with machine code where ``make wheel`` made some."""
 
 import os
 from importlib.metadata import version as version_of
