@@ -37,7 +37,7 @@ from meshprep.partition.blocks.tuning import SearchTuning
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.pipeline.steps import Options, plan_request_maps, prepare
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 RECORD = Path(__file__).with_name("recorded_plans.json")
 

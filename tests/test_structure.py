@@ -213,3 +213,65 @@ def test_what_is_not_loaded_before_it_is_needed(code, absent):
     asked = f"{code}; import sys; print(*({{*{absent.split()!r}}} & {{*sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+# Lines of every room, with its blank lines and docstrings. A feature makes room first, or changes
+# its number in a commit of its own that says why.
+BUDGETS: dict[str, int] = {}
+HEADERS = ROOT / "include"
+MOST_MODULES = 16
+
+
+def lines_of_rooms() -> dict[str, int]:
+    """By folder of each package, and of the headers for C and C++."""
+    found: dict[str, int] = defaultdict(int)
+    for top, folder in FOLDERS.items():
+        for path in sorted([*(folder / top).rglob("*.py"), *(folder / top).rglob("*.hpp")]):
+            inside = path.relative_to(folder).parts[:-1]
+            found["/".join(inside[:2])] += len(path.read_text(encoding="utf-8").splitlines())
+    for path in sorted(HEADERS.rglob("*.h*")):
+        found["C and C++"] += len(path.read_text(encoding="utf-8").splitlines())
+    return dict(found)
+
+
+def test_rooms_keep_to_their_budgets():
+    assert {r: n for r, n in lines_of_rooms().items() if n > BUDGETS.get(r, 0)} == {}
+
+
+def test_folders_hold_what_can_be_looked_over():
+    crowded = {}
+    for top, folder in FOLDERS.items():
+        for inside in (p for p in (folder / top).rglob("*") if p.is_dir()):
+            modules = [
+                p for p in inside.glob("*.py") if p.name not in ("__init__.py", "__main__.py")
+            ]
+            if len(modules) > MOST_MODULES:
+                crowded[str(inside.relative_to(folder))] = len(modules)
+    assert crowded == {}
+
+
+def test_every_module_has_a_caller():
+    used = {other for name in sources() for other in imported(name)}
+    modules = {name for name, (package, _) in sources().items() if not package}
+    assert modules - used == FOR_USERS
+
+
+# A program, and what solvers and tests of kernels import themselves.
+FOR_USERS = {
+    "meshprep_cli.__main__",
+    "meshprep_cuda_check.emulated",
+    "meshprep_runtime.matrix.cuda_products",
+}
+
+
+def test_what_a_solver_loads():
+    """Modules of the runtime, before the first call."""
+    code = (
+        "import sys; from meshprep_runtime import ParLoop, Plan; "
+        "print(sum(m.startswith('meshprep_runtime') for m in sys.modules))"
+    )
+    loaded = int(subprocess.check_output([sys.executable, "-c", code], text=True))
+    assert loaded <= MOST_LOADED
+
+
+MOST_LOADED = 42

@@ -16,8 +16,7 @@ import typer
 
 from meshprep_runtime.errors import printable
 
-from .messages import LONGEST_WORD, one_line, shortened, tell
-from .stopping import stop_if_asked
+from .process import LONGEST_WORD, one_line, shortened, stop_if_asked, tell
 
 if TYPE_CHECKING:
     from meshprep.report import Comparison, Table

@@ -11,9 +11,7 @@ from contextlib import contextmanager
 from meshprep_runtime.errors import MeshprepError
 
 from . import mpi
-from .messages import one_line, tell
-from .process import own_process, streams
-from .stopping import asked, stoppable
+from .process import asked, one_line, own_process, stoppable, streams, tell
 
 FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
 

@@ -1,18 +1,48 @@
-"""The process that runs a command: the program's own, or that of a caller of :func:`main`."""
+"""The process that runs a command: its messages, streams and signals.
+
+The process is the program's own, or that of a caller of :func:`main`. Ctrl-C and SIGTERM end a run
+between two stages at the latest, and leave nothing behind.
+"""
 
 import atexit
 import gc
 import os
+import signal
 import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
-from meshprep_runtime.errors import MeshprepWarning
+from meshprep_runtime.errors import MeshprepWarning, printable
 
-from .messages import one_line, tell
+# Letters of a word of a message, and of a message.
+LONGEST_WORD, LONGEST_MESSAGE = 300, 3000
+
+
+def shortened(text: str, most: int) -> str:
+    """Printable text of at most so many letters: of longer text the middle is left out."""
+    text = printable(text)
+    if len(text) <= most:
+        return text
+    left = f"...({len(text):,} letters)..."
+    head = (most - len(left) + 1) // 2
+    return f"{text[:head]}{left}{text[len(text) - (most - len(left) - head) :]}"
+
+
+def one_line(text: str) -> str:
+    """A message as one line, long names shortened."""
+    line = " ".join(shortened(word, LONGEST_WORD) for word in text.split())
+    return shortened(line, LONGEST_MESSAGE)
+
+
+def tell(line: str) -> None:
+    """Print a line on standard error, where that takes any: a full disk there stops no work."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)  # noqa: T201
+
 
 _own = threading.Event()
 
@@ -76,3 +106,42 @@ def keep_freed() -> None:
         from meshprep.kernels.memory import keep_freed
 
         keep_freed()
+
+
+_asked = threading.Event()
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Both signals raise KeyboardInterrupt, so that temporary files are removed."""
+    _asked.clear()
+    if threading.current_thread() is not threading.main_thread():
+        # the caller deals with signals
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, _stop) for number in numbers]
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda it: None if it.exc_type is KeyboardInterrupt else hook(it)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def asked() -> bool:
+    """Whether one of the signals has come."""
+    return _asked.is_set()
+
+
+def stop_if_asked() -> None:
+    """Raise KeyboardInterrupt once more where a callback of a library has swallowed it."""
+    if asked():
+        raise KeyboardInterrupt
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    _asked.set()
+    raise KeyboardInterrupt

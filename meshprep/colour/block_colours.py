@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import offsets_of, read_only
+from meshprep_runtime.types.maps import offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, UInt64s, helper, kernel
 from ..kernels.arrays import smallest

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.cpu.cores import thread_count
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Int32s, Int64s, UInt8s, helper, kernel
 from ..kernels.arrays import largest, numbers, scan_offsets, smallest

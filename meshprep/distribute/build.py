@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap, ranges
 from meshprep_runtime.plan.parts import ClassColours, PartPlan
 from meshprep_runtime.plan.parts.arrays import Arrays, part_of, range_arrays
 from meshprep_runtime.plan.parts.batch import (
@@ -26,6 +24,8 @@ from meshprep_runtime.plan.parts.batch import (
 )
 from meshprep_runtime.plan.parts.slices import in_runs
 from meshprep_runtime.plan.ranges import ranges_for
+from meshprep_runtime.types.loops import Loop
+from meshprep_runtime.types.maps import SetMap, ranges
 
 from ..colour import colour_threads
 from ..colour.block_colours import colour_blocks

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct, distinct_without, ranges
+from meshprep_runtime.types.maps import distinct, distinct_without, ranges
 
 from .halos import OwnedRuns, PartRows, offsets
 from .numbers import SplitNumbers

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct
 from meshprep_runtime.plan.parts.batch import Numbers, PartBatch
 from meshprep_runtime.program.dat import EXEC, HALO
 from meshprep_runtime.program.part_loop import wanted_lists
+from meshprep_runtime.types.maps import distinct
 
 Figures = dict[str, Any]
 RUNS = ("owned", "core", "exec", "halo")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct, offsets_of, read_only
+from meshprep_runtime.types.maps import distinct, offsets_of, read_only
 
 from ..kernels import kernel
 from ..kernels.parallel import each, pieces

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import Access, Arg, Loop
-from meshprep_runtime.maps import SetMap, distinct
+from meshprep_runtime.types.loops import Access, Arg, Loop
+from meshprep_runtime.types.maps import SetMap, distinct
 
 from .assign.inherit import Owners
 from .halos import mark_foreign

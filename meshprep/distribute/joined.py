@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import SetMap, ranges
 from meshprep_runtime.plan.parts import kept, parts_table
 from meshprep_runtime.plan.parts.arrays import loops_of
 from meshprep_runtime.plan.parts.batch import PartBatch, SetBatch
 from meshprep_runtime.plan.parts.slices import PartsTable
 from meshprep_runtime.plan.parts.store import about, read_batch
+from meshprep_runtime.types.maps import SetMap, ranges
 
 from ..kernels.memory import give_back
 from ..loops import LoopSpec

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, check_choice
-from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.types.loops import Loop
+from meshprep_runtime.types.maps import SetMap
 
 from ..kernels import Int32s, kernel
 from ..kernels.parallel import at_once, each

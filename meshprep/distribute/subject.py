@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap, read_only
 from meshprep_runtime.plan.model import PlanContent
+from meshprep_runtime.types.loops import Loop
+from meshprep_runtime.types.maps import SetMap, read_only
 
 from ..loops import LoopSpec
 from ..mesh import Mesh

@@ -12,10 +12,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap, offsets_of, ranges
-from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan.parts.batch import Numbers, begins
+from meshprep_runtime.types.loops import Loop
+from meshprep_runtime.types.maps import SetMap, offsets_of, ranges
+from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Bools, Int32s, Int64s, kernel
 from ..loops import LoopSpec

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import cut_by_shell, with_arrow
+from meshprep_runtime.types.loops import cut_by_shell, with_arrow
 
 from ..loops.toml_files import read_toml
 

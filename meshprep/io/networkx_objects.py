@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, check_choice, import_package
-from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
+from meshprep_runtime.types.maps import SetMap
 
 from ..loops import LoopRequest, as_requests, resolve
 from ..loops.reach import written_table

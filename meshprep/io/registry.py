@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, check_choice
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 from ..mesh import Mesh
 

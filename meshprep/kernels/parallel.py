@@ -17,7 +17,7 @@ from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from meshprep_runtime.cpu.cores import core_count, thread_count
-from meshprep_runtime.maps import chunks
+from meshprep_runtime.types.maps import chunks
 
 from .memory import give_back
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, check_integer
-from meshprep_runtime.loops import Loop, with_arrow
 from meshprep_runtime.program.chains.numbers import MOST
+from meshprep_runtime.types.loops import Loop, with_arrow
 
 from .options import REMOVED
 from .toml_files import read_toml

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.types.loops import Loop
+from meshprep_runtime.types.maps import SetMap
 
 from ..mesh.incidence import stack
 

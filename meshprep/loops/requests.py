@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import Access, Arg, Loop, cut_by_shell, loop_from_dict, with_arrow
+from meshprep_runtime.types.loops import Access, Arg, Loop, cut_by_shell, loop_from_dict, with_arrow
 
 from ..mesh import Mesh
 from ..mesh.cells import shape_of

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import offsets_of
+from meshprep_runtime.types.maps import offsets_of
 
 from .cells import check_node_count, shape_of
 from .model import Dat, ElementSet, IndexList, Mesh, SetMap, Tag

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import SetMap, read_only
+from meshprep_runtime.types.maps import SetMap, read_only
 
 from ..kernels import Float64s, Int32s, kernel
 from ..kernels.parallel import each, pieces

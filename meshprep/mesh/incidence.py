@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT, offsets_of, read_only
+from meshprep_runtime.types.maps import INDEX_LIMIT, offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, kernel
 from ..kernels.arrays import scan_offsets, sort

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import (
+from meshprep_runtime.plan.named import Named
+from meshprep_runtime.types.maps import (
     INDEX_LIMIT,
     SetMap,
     as_indices,
@@ -19,7 +20,6 @@ from meshprep_runtime.maps import (
     read_only,
     refuse_masked,
 )
-from meshprep_runtime.plan.named import Named
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import read_only
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.maps import read_only
+from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s, kernel
 from ..kernels.parallel import each, pieces

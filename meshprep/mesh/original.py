@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan import Plan
+from meshprep_runtime.types.ordering import Ordering
 
 from .model import Mesh, moved
 

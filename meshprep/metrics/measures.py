@@ -7,8 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.cuda.strategies import WARP
-from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap, ranges
 from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import (
@@ -25,6 +23,8 @@ from meshprep_runtime.plan.metrics import (
     WarpEfficiency,
 )
 from meshprep_runtime.program.timings import useful_bytes
+from meshprep_runtime.types.loops import Loop
+from meshprep_runtime.types.maps import SetMap, ranges
 
 from ..colour.thread_colours import thread_bound
 from ..kernels.parallel import at_once

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.cuda.strategies import WARP
 from meshprep_runtime.errors import MeshprepError, check_choice
-from meshprep_runtime.loops import CONFLICTING, Access, Arg, Loop
-from meshprep_runtime.maps import SetMap, offsets_of, read_only, run_offset
 from meshprep_runtime.plan import Staging, Variant
 from meshprep_runtime.plan.matrices import plain_args
+from meshprep_runtime.types.loops import CONFLICTING, Access, Arg, Loop
+from meshprep_runtime.types.maps import SetMap, offsets_of, read_only, run_offset
 
 from ..colour.greedy import colour_whole_set
 from ..kernels import Int32s, Int64s, kernel

@@ -1,4 +1,4 @@
-"""How many elements of each block touch each point: what a move would gain, and the move itself.
+"""Counts of the elements of each block at each point: the gain of a move, and the move.
 
 A point keeps a short list of (block, count) in a slice as long as its number of elements, so a
 gain costs the blocks around an element, not the elements.
@@ -11,7 +11,7 @@ import numpy as np
 from ..kernels import Int32s, Int64s, helper, inlined, kernel
 from ..kernels.arrays import scan_offsets
 
-# More neighbouring blocks than this are not looked at: points of high degree aside.
+# Most neighbouring blocks that are evaluated; only points of high degree have more.
 MAX_CANDIDATES = 24
 
 
@@ -126,7 +126,7 @@ def _leave(state: Connectivity, point: int, block: int) -> None:
 
 @inlined
 def move(state: Connectivity, element: int, target: int) -> None:
-    """Give an element to another block. O(arity * blocks at its points)."""
+    """Move an element to another block. O(arity * blocks at its points)."""
     source = state.block[element]
     for j in range(state.table.shape[1]):
         point = state.table[element, j]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import read_only, run_offset
+from meshprep_runtime.types.maps import read_only, run_offset
 
 from ..kernels import Int32s, Int64s, helper, kernel
 from .blocks_of import Blocks

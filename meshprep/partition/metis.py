@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, import_package
-from meshprep_runtime.maps import INDEX_LIMIT, read_only
+from meshprep_runtime.types.maps import INDEX_LIMIT, read_only
 
 from ..mesh.incidence import Csr, element_graph
 from .blocks import improved

@@ -1,4 +1,4 @@
-"""The facet graph of the elements: which share so many points that they lie side by side.
+"""The facet graph: elements are adjacent if they share the points of a facet.
 
 The conflict graph of tetrahedra has 70 neighbours an element, that of cells with a facet in common
 four. Nothing is known here of cells and facets: elements are neighbours when they share at least
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Float64s, Int32s, Int64s, helper, kernel
 from ..kernels.arrays import first_not_below
@@ -31,7 +31,7 @@ LEAST_SHARED = 1 << 14
 
 
 def facet_graph(table: Int32s, n_points: int) -> Csr:
-    """Each element's neighbours: those that share most points with it.
+    """The neighbours of each element, which share most points with it.
 
     ``table`` has -1 where a row names a point again. The graph is symmetric, without loops or
     repeats. An element with no neighbour that shares enough has those that share most; one that
@@ -45,7 +45,7 @@ def facet_graph(table: Int32s, n_points: int) -> Csr:
     least, window = _choose(mean)
     need = np.full(n, least, np.int32)
     pairs = _all_pairs(table, entries, need, window)
-    # as large as the table, and seldom asked for again
+    # as large as the table, and seldom needed again
     del entries
     graph = _graph(n, pairs)
     if (graph.offset[1:] == graph.offset[:-1]).any():
@@ -74,7 +74,7 @@ def _choose(mean: Float64s) -> tuple[int, int]:
 def _all_pairs(
     table: Int32s, entries: tuple[Int64s, Int32s], need: Int32s, window: int
 ) -> list[tuple[Int32s, Int32s]]:
-    """The pairs of neighbours, in shares of the elements that stand before."""
+    """Pairs of neighbours, one list for each share of the first elements."""
     shares = pieces(len(table), LEAST_SHARED)
     return each(_pairs, [(table, *entries, need, window, *share) for share in shares])
 
@@ -162,7 +162,7 @@ def _count_shared(
     count: NDArray[np.int16],
     met: Int32s,
 ) -> int:
-    """List the elements at the points of one, and count the points that they share with it.
+    """List the elements at the points of an element, and count the points they share with it.
 
     ``count`` is 0 for all before; the element itself is listed, too.
     """

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT, read_only
+from meshprep_runtime.types.maps import INDEX_LIMIT, read_only
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Makes the block size a hard cap: what is over moves to neighbours, in chains or into new blocks.
+"""Blocks within a hard cap: elements over it move to neighbours, along chains or to new blocks.
 
 A partitioner that only balances leaves blocks over the cap, empty ones and slivers. Here elements
 leave an overfull block for neighbours with room, best connectivity gain first; where these are
@@ -33,7 +33,7 @@ class Repaired:
 def repair(
     table: Int32s, n_points: int, block_of_element: Int32s, n_asked: int, block_size: int
 ) -> Repaired:
-    """Move as few elements as needed so that no block has more than ``block_size``.
+    """Blocks of at most ``block_size`` elements, with as few elements moved as possible.
 
     The partitioner was asked for ``n_asked`` blocks, and ``n_asked * block_size`` is at least n. At
     most ``n_asked + max(1, n_asked // 100)`` blocks are in use then. ``notes`` counts what was
@@ -86,7 +86,7 @@ def enforce_cap(
 def _divide(
     state: Connectivity, members: Members, source: int, cap: int, cursor: Int64s, order: Int32s
 ) -> int:
-    """Split a block evenly into unused ones; what is left over goes wherever there is room.
+    """Split a block evenly into unused ones; the rest goes wherever there is room.
 
     Returns the number of moves. ``source`` is within the cap afterwards, and no other block is over
     it, since all blocks together have room for every element.

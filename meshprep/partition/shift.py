@@ -68,7 +68,7 @@ def _link(members: Members, element: int, block: int) -> None:
 
 @helper
 def move_listed(state: Connectivity, members: Members, element: int, target: int) -> None:
-    """Move an element, and keep the lists. O(arity * blocks at its points)."""
+    """Move an element and update the lists. O(arity * blocks at its points)."""
     previous, following = members.before[element], members.after[element]
     if previous >= 0:
         members.after[previous] = following
@@ -151,7 +151,7 @@ def _refresh(
 def move_along_chain(
     state: Connectivity, members: Members, source: int, cap: int, journal: Int32s
 ) -> tuple[int, int]:
-    """Pass elements on from block to block up to the nearest one with room.
+    """Shift elements from block to block along a chain to the nearest one with room.
 
     Returns how many elements ``donor`` has lost, and how many moves that took; (0, 0) when no
     block with room is within reach.
@@ -171,7 +171,7 @@ def move_along_chain(
 
 @helper
 def _nearest_room(state: Connectivity, members: Members, source: int, cap: int) -> int:
-    """Breadth-first over neighbouring blocks; ``parent`` leads back from the block returned."""
+    """The nearest block with room, breadth-first; ``parent`` leads back from it; -1 for none."""
     queue = np.empty(REACH, np.int32)
     members.tick[0] += 1
     tick = members.tick[0]
@@ -246,13 +246,13 @@ def _breadth_first(
 # A heap of pairs, the least first, as of heapq, whose numba version compiles for 1.5 seconds.
 @helper
 def new_heap(room: int) -> NDArray[np.int64]:
-    """Room for so many pairs; how many there are, the caller knows."""
+    """An empty heap with room for pairs; the caller keeps their number."""
     return np.empty((room, 2), np.int64)
 
 
 @helper
 def with_room(heap: NDArray[np.int64], n: int, more: int) -> NDArray[np.int64]:
-    """The heap, or a copy of its ``n`` pairs that has room for so many more."""
+    """The heap, or a copy of its ``n`` pairs with room for ``more``."""
     if n + more <= heap.shape[0]:
         return heap
     larger = new_heap(2 * heap.shape[0] + more)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import distinct, offsets_of
+from meshprep_runtime.types.maps import distinct, offsets_of
 
 from .blocks_of import Blocks, blocks_of
 from .options import Option

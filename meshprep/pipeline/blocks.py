@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import rows_of_entries
 from meshprep_runtime.plan import Variant
+from meshprep_runtime.types.loops import Loop
+from meshprep_runtime.types.maps import rows_of_entries
 
 from ..colour import ThreadColours, colour_threads, sort_by_colour
 from ..kernels.parallel import take

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from meshprep_runtime.errors import PlanError, Progress
-from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.checks.verify import compare_maps
 from meshprep_runtime.plan.metrics import BeforeAfter, OrderFigures, OrderMetrics
 from meshprep_runtime.plan.records import Record
+from meshprep_runtime.types.maps import SetMap
 
 from ..io.source import MeshSource
 from ..mesh import Mesh

@@ -1,9 +1,9 @@
 """The maps and matrices of a plan in the numbering of the input mesh, which it is compared with."""
 
-from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, MatrixPlan
 from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.model import PlanContent
+from meshprep_runtime.types.maps import SetMap
 
 from .matrices import numbered, pattern_and_places
 

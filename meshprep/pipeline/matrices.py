@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import Arg
-from meshprep_runtime.maps import INDEX_LIMIT, SetMap, offsets_of, read_only
 from meshprep_runtime.plan import MatrixPlan
+from meshprep_runtime.types.loops import Arg
+from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap, offsets_of, read_only
 
 from ..kernels import kernel
 from ..kernels.arrays import first_not_below

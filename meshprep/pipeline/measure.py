@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.loops import Access, Arg
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.tuned import Timing
+from meshprep_runtime.types.loops import Access, Arg
 
 from ..kernels import Float64s, Int32s, Int64s, clock, kernel
 from ..metrics.cost import Measured

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import SetMap
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.maps import SetMap
+from meshprep_runtime.types.ordering import Ordering
 
 from ..mesh import Mesh
 from ..mesh.model import renumber_map

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from meshprep_runtime.loops import Loop
 from meshprep_runtime.plan.metrics import OrderMetrics, TriedOrder
+from meshprep_runtime.types.loops import Loop
 
 from ..kernels import Int32s
 from ..loops.options import Options

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import SetMap
 from meshprep_runtime.matrix import BatchSums
 from meshprep_runtime.plan import Plan
+from meshprep_runtime.types.maps import SetMap
 
 from ..loops import LoopRequest
 from ..loops.options import Options

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from meshprep_runtime.loops import Access, Arg
 from meshprep_runtime.program.chains.inspect import with_maps
+from meshprep_runtime.types.loops import Access, Arg
 
 from .. import io
 from ..io.generate import generate

@@ -13,9 +13,6 @@ from functools import partial
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, Progress
-from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap
-from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 from meshprep_runtime.plan.checks.verify import refuse_wrong
 from meshprep_runtime.plan.metrics import (
@@ -27,6 +24,9 @@ from meshprep_runtime.plan.metrics import (
 )
 from meshprep_runtime.plan.ranges import ranges_for
 from meshprep_runtime.plan.records import from_json
+from meshprep_runtime.types.loops import Loop
+from meshprep_runtime.types.maps import SetMap
+from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores

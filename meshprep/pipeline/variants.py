@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap, offsets_of, ranges, read_only, run_offset
 from meshprep_runtime.plan import LoopPlan, Plan, Staging, Variant
 from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import BeforeAfter, LoopMetrics, PartitionMetrics, VariantMetrics
+from meshprep_runtime.types.loops import Loop
+from meshprep_runtime.types.maps import SetMap, offsets_of, ranges, read_only, run_offset
 
 from ..colour.block_colours import colour_blocks
 from ..colour.thread_colours import ThreadColours, colour_threads

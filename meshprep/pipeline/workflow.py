@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, Progress
-from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.file.atomic import together
 from meshprep_runtime.plan.records import to_json
+from meshprep_runtime.types.ordering import Ordering
 
 from .. import io
 from ..io.front import named

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from meshprep_runtime.errors import check_choice
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s, clock
 from ..kernels.parallel import at_once

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only, rows_of_entries
 from meshprep_runtime.plan.metrics import OrderFigures as Figures
+from meshprep_runtime.types.maps import read_only, rows_of_entries
 
 from ..kernels import Int32s, Int64s, kernel
 from ..kernels.arrays import numbers

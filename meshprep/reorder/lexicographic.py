@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Int32s, Int64s, helper, kernel
 from ..kernels.arrays import first_places, sort

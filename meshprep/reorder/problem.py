@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 from ..mesh.incidence import Csr, point_graph
 from .lexicographic import from_set_order, order_by_ends

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, check_choice
-from meshprep_runtime.loops import among
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.metrics import OrderMetrics, TriedOrder
 from meshprep_runtime.plan.records import to_json
+from meshprep_runtime.types.loops import among
 
 from ..metrics.cost import Assumptions
 from ..metrics.printable import check_printable

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.loops import Arg
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.file.seal import is_parts, is_plan
+from meshprep_runtime.types.loops import Arg
 
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh, Tag

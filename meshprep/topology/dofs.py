@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT
+from meshprep_runtime.types.maps import INDEX_LIMIT
 
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.cells import CellShape

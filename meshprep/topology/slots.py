@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT, offsets_of, read_only
+from meshprep_runtime.types.maps import INDEX_LIMIT, offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, helper, kernel
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import offsets_of
+from meshprep_runtime.types.maps import offsets_of
 
 from ..kernels import Bools, Int32s, inlined, kernel
 from ..kernels.parallel import each, pieces

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
         UntestedVersionWarning,
     )
     from .loop import ParLoop
-    from .loops import Access, Arg, Loop
-    from .maps import SetMap
-    from .ordering import Ordering
     from .plan import LoopPlan, MatrixPlan, Plan, Staging, Variant
     from .program.chains.chain import Chain
     from .program.chains.records import ReducedGlobal
@@ -27,6 +24,9 @@ if TYPE_CHECKING:
     from .program.distributed import DistributedPlan
     from .program.loopback import run_ranks
     from .program.program import Program
+    from .types.loops import Access, Arg, Loop
+    from .types.maps import SetMap
+    from .types.ordering import Ordering
 
 __version__ = "0.2.0"
 

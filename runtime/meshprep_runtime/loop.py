@@ -17,7 +17,6 @@ from .cuda.strategies import COMMITS
 from .cuda.strategies import STRATEGIES as GPU_STRATEGIES
 from .cuda.strategies import refusal as gpu_refusal
 from .errors import MeshprepError, check_choice, check_integer
-from .kernel.access import check_access
 from .kernel.analysis import check_parameters
 from .kernel.bind import AOS, Binder, Layout, Slot, slots
 from .plan import LoopPlan, Variant
@@ -350,6 +349,8 @@ class ParLoop:
         old values must not matter: some 100 microseconds an element. It sees what the kernel does
         with these values: branches that none of them takes are not checked.
         """
+        from .kernel.access import check_access
+
         check_integer("the number of elements to look at", most, 0)
         if isinstance(self.kernel, DeviceFunction):
             raise self._not_on_cpu()

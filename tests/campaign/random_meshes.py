@@ -7,7 +7,7 @@ import numpy as np
 from meshprep.io.generate import generate
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.mesh.assemble import Block, assemble
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 BOX_TYPES = ("triangle", "quad", "tetra", "hexahedron", "wedge", "pyramid")
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from meshprep_cli.main import main
-from meshprep_cli.messages import shortened
+from meshprep_cli.process import shortened
 from meshprep_runtime import Plan
 from meshprep_runtime.plan.records import to_json
 

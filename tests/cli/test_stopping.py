@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from meshprep_cli import console
-from meshprep_cli.stopping import stop_if_asked, stoppable
+from meshprep_cli.process import stop_if_asked, stoppable
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

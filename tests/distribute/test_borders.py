@@ -14,8 +14,8 @@ from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
 from meshprep.loops import LoopSpec, simple_request
 from meshprep.pipeline.steps import plan_request_maps
-from meshprep_runtime.loops import Arg, Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.types.loops import Arg, Loop
+from meshprep_runtime.types.maps import SetMap
 
 
 def subject_of(kind, loops, **values):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from meshprep.distribute.increments import IncrementCost, increment_cost
 from meshprep.distribute.subject import SplitSubject
 from meshprep.loops import LoopSpec
-from meshprep_runtime.loops import Access, Arg, Loop
-from meshprep_runtime.maps import SetMap, read_only
+from meshprep_runtime.types.loops import Access, Arg, Loop
+from meshprep_runtime.types.maps import SetMap, read_only
 
 MAPS = {"edges->cells": ("cells", 2), "edges->far": ("cells", 1), "edges->nodes": ("nodes", 3)}
 # By dat: the maps that lead to it, its components and their type.

@@ -23,8 +23,8 @@ from meshprep.partition.blocks.search import Search
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import Arg, Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.types.loops import Arg, Loop
+from meshprep_runtime.types.maps import SetMap
 
 
 def cells_of(kind, **options):

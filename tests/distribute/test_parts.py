@@ -22,12 +22,12 @@ from meshprep.loops.options import Options
 from meshprep.mesh.geometry import Means, centroids
 from meshprep.pipeline.steps import plan_request_maps, prepare
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import Arg, Loop
-from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan.checks.proof import prove
 from meshprep_runtime.plan.parts.arrays import arrays_of
 from meshprep_runtime.plan.parts.proof import proved
 from meshprep_runtime.plan.parts.structure import check_part
+from meshprep_runtime.types.loops import Arg, Loop
+from meshprep_runtime.types.maps import SetMap
 
 MAPS = {
     "edges->cells": 2,

@@ -8,12 +8,12 @@ import pytest
 from parts_files import all_parts
 
 from meshprep_runtime.errors import PlanError
-from meshprep_runtime.loops import Access
 from meshprep_runtime.plan.model import Ranges
 from meshprep_runtime.plan.parts import parts_table
 from meshprep_runtime.plan.parts.proof import PartsProof, proved
 from meshprep_runtime.plan.parts.store import read_batch
 from meshprep_runtime.plan.parts.structure import check_batch
+from meshprep_runtime.types.loops import Access
 
 
 def changed_set(part, name, **values):

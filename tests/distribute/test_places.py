@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from meshprep.distribute.places import Places
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.types.maps import distinct
 
 TOP = 2**31 - 1
 FEW, MANY, FAR = st.integers(0, 5), st.integers(0, 200), st.sampled_from([0, 1, 2, TOP - 1, TOP])

@@ -34,11 +34,11 @@ from meshprep.mesh import Dat, ElementSet, Mesh
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import Arg, Loop
-from meshprep_runtime.maps import SetMap
-from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan.parts.arrays import arrays_of
 from meshprep_runtime.plan.parts.store import read_batch
+from meshprep_runtime.types.loops import Arg, Loop
+from meshprep_runtime.types.maps import SetMap
+from meshprep_runtime.types.ordering import Ordering
 
 MAPS = {"edges->cells": 2, "edges->nodes": 2, "rims->cells": 1, "cells->nodes": 3}
 CURVE = SplitOptions("curve")

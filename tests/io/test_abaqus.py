@@ -13,7 +13,7 @@ from meshprep.mesh import Dat
 from meshprep_cli.main import main
 from meshprep_runtime import Plan
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 DECK = """** a comment
 *HEADING

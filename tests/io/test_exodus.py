@@ -14,7 +14,7 @@ from meshprep.mesh.assemble import Block, assemble
 from meshprep_cli.main import main
 from meshprep_runtime import Plan
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 POINTS = np.array([[i & 1, i >> 1 & 1, i >> 2] for i in range(8)], float)
 POINTS = np.vstack([POINTS, POINTS[4:] + np.array([0, 0, 1]), [[0.5, 0.5, 3]]])

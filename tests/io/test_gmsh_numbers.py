@@ -19,7 +19,7 @@ from meshprep.io.gmsh.raw import RawCells
 from meshprep.io.text.decimal import parse_double, put_double
 from meshprep.io.text.tokens import ASCII, BIG, LITTLE, next_int, put_int, take_doubles, take_ints
 from meshprep.kernels.compiled import from_python
-from meshprep_runtime.maps import CHUNK
+from meshprep_runtime.types.maps import CHUNK
 
 # Python cannot call helpers as they are.
 parse_double, put_double = from_python(parse_double), from_python(put_double)

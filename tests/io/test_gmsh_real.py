@@ -11,7 +11,7 @@ from gmsh_meshes import KINDS, groups
 
 from meshprep.io.compare import difference
 from meshprep.io.gmsh import losses, read, write
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "data" / "meshes"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the real meshes are not here")

@@ -15,7 +15,7 @@ from meshprep.io.text import writer
 from meshprep.mesh import Dat, Mesh, Tag
 from meshprep.mesh.assemble import Block, GroupTable, assemble
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 both = pytest.mark.parametrize("binary", [False, True])
 every = pytest.mark.parametrize(("version", "binary"), KINDS)

@@ -11,7 +11,7 @@ from texts import refusal
 from meshprep import io
 from meshprep.mesh import Dat, Mesh, Tag
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 NAMES = np.bytes_("".join(name.ljust(16) for name in ("VX", "VY", "VZ")))
 

@@ -18,7 +18,7 @@ from meshprep import io
 from meshprep.io.compare import difference
 from meshprep.io.meshio_adapter import xdmf
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 
 def grid(n):

@@ -7,7 +7,7 @@ import pytest
 
 from meshprep import io
 from meshprep.io.compare import difference
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "data" / "meshes"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the real meshes are not here")

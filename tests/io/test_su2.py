@@ -8,7 +8,7 @@ from texts import read, refused
 from meshprep import io
 from meshprep.mesh import Mesh, Tag
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 SQUARE = """% a comment with = in it
 NDIME= 2

@@ -11,7 +11,7 @@ from meshprep.io.validate import first_duplicate, first_equal, validate
 from meshprep.mesh import Mesh
 from meshprep.mesh.assemble import Block, assemble
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 
 def mesh_of(points, *cells) -> Mesh:

@@ -5,7 +5,7 @@ import pytest
 
 from meshprep.mesh.orderings import ordering_of
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 LONG = 1 << 17
 

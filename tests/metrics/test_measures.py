@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from meshprep.loops.reach import indirect_dats, maps_by_place
 from meshprep.metrics.measures import measure, variant_metrics
 from meshprep.pipeline.variants import baseline, build_variant
-from meshprep_runtime.loops import Access, Arg, Loop
-from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.metrics import (
     SetReuse,
@@ -22,6 +20,8 @@ from meshprep_runtime.plan.metrics import (
 )
 from meshprep_runtime.plan.records import from_json, to_json
 from meshprep_runtime.program.timings import useful_bytes
+from meshprep_runtime.types.loops import Access, Arg, Loop
+from meshprep_runtime.types.maps import SetMap
 
 EDGES = SetMap("edges->cells", "edges", "cells", np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]))
 ENDS = SetMap("edges->nodes", "edges", "nodes", np.array([[0, 9], [1, 8], [2, 7], [3, 6], [4, 5]]))

@@ -9,8 +9,8 @@ from meshprep.colour import ThreadColours
 from meshprep.loops.reach import maps_by_set, written_table
 from meshprep.pipeline.variants import build_staging, build_variant
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import Access, Arg, Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.types.loops import Access, Arg, Loop
+from meshprep_runtime.types.maps import SetMap
 
 
 def _slow_lists(tables: list[np.ndarray], block_offset: np.ndarray) -> list[list[int]]:

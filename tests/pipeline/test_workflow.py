@@ -18,7 +18,7 @@ from meshprep.pipeline.check_file import check
 from meshprep.pipeline.workflow import Job, run
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError, ProofError
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pages import DOCS, blocks
 
 from meshprep_runtime import ParLoop, Plan
 from meshprep_runtime.cuda import device, gpu
-from meshprep_runtime.loops import loop_from_dict
+from meshprep_runtime.types.loops import loop_from_dict
 
 tomllib = pytest.importorskip("tomllib")
 

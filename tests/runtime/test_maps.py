@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshprep_runtime.maps import distinct, distinct_without
+from meshprep_runtime.types.maps import distinct, distinct_without
 
 NUMBERS = st.lists(st.integers(-5, 20), max_size=30)
 

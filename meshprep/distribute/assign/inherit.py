@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import SetMap, offsets_of, read_only
+from meshprep_runtime.types.maps import SetMap, offsets_of, read_only
 
 from ...kernels import kernel
 from ...kernels.arrays import sort

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import offsets_of, read_only, rows_of_entries
+from meshprep_runtime.types.maps import offsets_of, read_only, rows_of_entries
 
 from ...kernels import Int32s, Int64s, kernel
 from ...kernels.parallel import each, pieces

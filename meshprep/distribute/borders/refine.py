@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import INDEX_LIMIT, SetMap, distinct, offsets_of
+from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap, distinct, offsets_of
 
 from ...kernels import Bools, Int32s, Int64s, kernel
 from ...kernels.arithmetic import log

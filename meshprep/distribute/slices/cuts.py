@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import offsets_of
+from meshprep_runtime.types.maps import offsets_of
 
 from ...kernels import Bools, Int64s, UInt64s, kernel
 from ...partition.metis import has_metis

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct, offsets_of
+from meshprep_runtime.types.maps import distinct, offsets_of
 
 from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
 from ...mesh.blockwise import SPREAD

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.types.maps import distinct
 
 from ..places import Places
 from ..ranks import Ranks, exchanged

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT, SetMap
+from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap
 
 from ...io.front import named
 from ...io.sliced import SlicedMesh

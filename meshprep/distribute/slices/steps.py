@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import SetMap, distinct, offsets_of, read_only
+from meshprep_runtime.types.maps import SetMap, distinct, offsets_of, read_only
 
 from ...loops.options import Options
 from ...mesh.geometry import Means

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan import Plan
+from meshprep_runtime.types.ordering import Ordering
 
 from ..declared import ANY, BASE, COORDINATES, NO_SET, rows_of, values_of
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.maps import INDEX_LIMIT
+from meshprep_runtime.types.ordering import Ordering
 
 from ...mesh import Mesh
 from ...mesh.assemble import Block, assemble

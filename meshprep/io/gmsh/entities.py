@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import chunks, read_only
+from meshprep_runtime.types.maps import chunks, read_only
 
 from ...kernels import Float64s, Int32s, Int64s, kernel
 from ...kernels.parallel import each, pieces

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import chunks
+from meshprep_runtime.types.maps import chunks
 
 from ...kernels.parallel import each, pieces
 from ...mesh.assemble import GroupTable

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ...mesh import Mesh
 from .emit import GmshWriter

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.types.maps import distinct
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble

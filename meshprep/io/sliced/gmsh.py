@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.types.maps import distinct
 
 from ...mesh.assemble import set_names
 from ...mesh.cells import shape_of

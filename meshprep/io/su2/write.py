@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of

@@ -1,4 +1,4 @@
-"""Blocks of one group of clusters, and how many clusters of each block touch each point.
+"""Counts of a group: how many clusters of each block touch each point.
 
 A point keeps a short list of (block, count), as long as its clusters, so that a gain costs the
 blocks around a cluster, not the clusters.
@@ -65,7 +65,7 @@ def count_blocks(state: Counts) -> None:
 
 @inlined
 def _change(state: Counts, point: int, block: int, by: int) -> None:
-    """Count one cluster of a block more or less at a point."""
+    """Add ``by`` (1 or -1) to the count of a block at a point."""
     lists, s = state.lists, point + FIRST
     end = s + lists[point + USED]
     while s < end and lists[s] >> COUNT_BITS != block:
@@ -82,7 +82,7 @@ def _change(state: Counts, point: int, block: int, by: int) -> None:
 
 @inlined
 def move(state: Counts, cluster: int, target: int) -> None:
-    """Give a cluster to another block. O(its points * blocks at each)."""
+    """Move a cluster to another block. O(its points * blocks at each)."""
     source = state.block[cluster]
     for s in range(state.point_offset[cluster], state.point_offset[cluster + 1]):
         # Leaving first keeps the list within the point's slots.
@@ -95,7 +95,7 @@ def move(state: Counts, cluster: int, target: int) -> None:
 
 @helper
 def loads_of(state: Counts) -> int:
-    """The weight of every (point, block) pair, as the lists have it."""
+    """The weighted loads: the weight of all (point, block) pairs of the lists."""
     total = 0
     for p in state.begin:
         total += np.int64(state.lists[p + WEIGHT]) * state.lists[p + USED]

@@ -15,10 +15,7 @@ from .levels import MAX_WORKERS
 
 
 class Group(NamedTuple):
-    """One group: its clusters and blocks.
-
-    ``rank_of_block`` and ``rank_of_cluster`` tell the place of each in its own group.
-    """
+    """The clusters and blocks of one group; ranks are local numbers in the group of each."""
 
     clusters: Int32s
     blocks: Int32s
@@ -27,7 +24,7 @@ class Group(NamedTuple):
 
 
 class Grouping(NamedTuple):
-    """Clusters and blocks by group, and the place of each in its group."""
+    """Clusters and blocks sorted by group, and the local number of each in its group."""
 
     groups: int
     cluster_offset: Int64s
@@ -49,24 +46,24 @@ class Grouping(NamedTuple):
         return cls(count, *of_clusters, *of_blocks, _ranks(*of_blocks), _ranks(*of_clusters))
 
     def group(self, g: int) -> Group:
-        """One of them."""
+        """The clusters and blocks of group ``g``."""
         clusters = self.clusters[self.cluster_offset[g] : self.cluster_offset[g + 1]]
         blocks = self.blocks[self.block_offset[g] : self.block_offset[g + 1]]
         return Group(clusters, blocks, self.rank_of_block, self.rank_of_cluster)
 
     def shares(self) -> list[Int64s]:
-        """The groups dealt out to workers, each of which has an array over all points."""
+        """Group numbers of each worker, dealt in turn; each worker has an array over all points."""
         workers = min(MAX_WORKERS, thread_count(), self.groups) if self.clusters.size else 0
         return [np.arange(worker, self.groups, workers) for worker in range(workers)]
 
 
 def _all(n: int) -> tuple[Int64s, Int32s]:
-    """The offsets and the members of a lone group; each member is at its own place."""
+    """Offsets and members of the only group."""
     return np.array([0, n]), np.arange(n, dtype=np.int32)
 
 
 def _ranks(offset: Int64s, members: Int32s) -> Int32s:
-    """The place of every member in its own row."""
+    """The position of every member in its row."""
     rank = np.empty(members.size, np.int32)
     for begin, end in pairwise(offset):
         rank[members[begin:end]] = np.arange(end - begin, dtype=np.int32)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct, read_only, rows_of_entries
+from meshprep_runtime.types.maps import distinct, read_only, rows_of_entries
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, inlined, kernel
 from ...kernels.parallel import each, pieces, take
@@ -33,7 +33,7 @@ MAX_WORKERS, SHARED = 8, 3_000
 
 
 class Level(NamedTuple):
-    """Clusters of elements, with what annealing needs of them.
+    """The clusters of one level, with their points, neighbours, weights and places.
 
     Cluster ``c`` has the points ``points[point_offset[c]:point_offset[c + 1]]``, and beside it
     ``neighbours[offset[c]:offset[c + 1]]``, with so many ``facets`` in common; none are given where
@@ -52,7 +52,7 @@ class Level(NamedTuple):
 
 
 def cluster_sizes(cap: int, tuning: SearchTuning) -> list[int]:
-    """The most elements that the clusters of each level may have, ascending."""
+    """The largest size of a cluster on each level, ascending."""
     sizes, size = [], cap / tuning.block_to_cluster
     while size >= tuning.least_cluster:
         sizes.append(round(size))
@@ -92,7 +92,7 @@ def element_level(
 
 
 def in_space(place: Float64s) -> Float64s:
-    """A copy of places with three coordinates, 0 for those that are missing."""
+    """A copy of places with three coordinates; missing ones are 0."""
     full = np.zeros((len(place), 3))
     full[:, : place.shape[1]] = place
     return full
@@ -105,7 +105,7 @@ def facets_between(level: Any, s: int) -> int:
 
 
 def stand_in_places(graph: Csr) -> Float64s:
-    """Places for elements that have none, (n, 3): as of :func:`places_of_clusters`. Linear."""
+    """Graph distances as places of elements, (n, 3), see :func:`places_of_clusters`. Linear."""
     n = graph.n_rows
     return places_of_clusters(element_level(np.empty((n, 0), np.int32), graph, np.zeros((n, 1))))
 
@@ -113,8 +113,8 @@ def stand_in_places(graph: Csr) -> Float64s:
 def places_of_clusters(level: Level) -> Float64s:
     """Graph distances between large clusters, smoothed, as places of the clusters of a level.
 
-    Of few clusters, distances are long-waved; what lies inside a cluster is found on the way back,
-    by smoothing on every level. Returns (clusters, 3) float64. Linear.
+    Distances of few clusters give the coarse shape; smoothing on every finer level gives the rest.
+    Returns (clusters, 3) float64. Linear.
     """
     n, most = level.weight.size, STAND_INS * level.weight.max(initial=0)
     no_points, labels = np.empty(0, np.int32), list[Int32s]()
@@ -131,14 +131,14 @@ def places_of_clusters(level: Level) -> Float64s:
 
 
 def smoothed_places(levels: list[Level], labels: list[Int32s], place: Float64s) -> Float64s:
-    """Places of the members of the first level from those of the last one's clusters. Linear."""
+    """Places on the first level from places on the last, smoothed on every level. Linear."""
     for finer, label in zip(levels[-2::-1], labels[::-1], strict=True):
         place = smoothed(Csr(finer.offset, finer.neighbours), place[label], SMOOTHING)
     return place
 
 
 def in_other_places(levels: list[Level], labels: list[Int32s], places: Float64s) -> list[Level]:
-    """Levels of the same clusters where their elements have other places. Linear."""
+    """The same levels with other places of the elements. Linear."""
     found = [levels[0]._replace(place=places)]
     for level, label in zip(levels[1:], labels, strict=True):
         below, n = found[-1], level.weight.size
@@ -149,7 +149,7 @@ def in_other_places(levels: list[Level], labels: list[Int32s], places: Float64s)
 
 
 def rows_of(level: Level, arity: int) -> Int32s:
-    """The points of each cluster, (clusters, arity), with -1 behind them; no copy where all fit."""
+    """The points of each cluster as rows padded by -1; a view if all rows are full."""
     width = np.diff(level.point_offset)
     if level.points.size == width.size * arity:
         return level.points.reshape(-1, arity)
@@ -170,7 +170,7 @@ def coarsen(level: Level, n_points: int, most: int) -> tuple[Level, Int32s]:
 
 
 def contract(level: Level, n_points: int, label: Int32s) -> Level:
-    """The level of these clusters, which :func:`coarsen` found. Linear."""
+    """The next level, from the cluster of every member. Linear."""
     count = int(label.max(initial=-1)) + 1
     offset, members = sort_by(label, count)
     shared, shares = _shared_points(level, label, n_points), pieces(count, SHARED, MAX_WORKERS)
@@ -182,14 +182,14 @@ def contract(level: Level, n_points: int, label: Int32s) -> Level:
 
 
 def refined(block: Int32s, labels: list[Int32s]) -> Int32s:
-    """The blocks of elements from those of the largest clusters."""
+    """The blocks of elements, from those of the largest clusters."""
     for label in reversed(labels):
         block = take(block, label)
     return block
 
 
 def cost_of_clusters(level: Level, block: Int32s, weight: Int32s, facet: float) -> float:
-    """The weighted loads and the price of the cut facets, less what no move can change."""
+    """The weighted loads and the price of cut facets, up to a constant."""
     n_blocks = block.max() + 1
     owner = block[rows_of_entries(level.point_offset)]
     pairs = distinct(level.points.astype(np.int64) * n_blocks + owner)
@@ -205,7 +205,7 @@ def hollow(level: Level) -> Level:
 
 
 def _runs(n: int) -> int:
-    """In how many runs members are worked on; the same for any number of threads."""
+    """The number of runs of members; it does not depend on the number of threads."""
     return 2 * -(-n // (2 * RUN)) if n > LONE_RUN else 1
 
 
@@ -214,7 +214,7 @@ def _shares(n: int, runs: int) -> list[tuple[int, int]]:
 
 
 def _joined(parts: list[Level]) -> Level:
-    """One level of several, whose offsets begin at 0 each; as large as what it holds."""
+    """The concatenation of levels whose offsets begin at 0 each."""
     fields, joined = [list(arrays) for arrays in zip(*parts, strict=True)], []
     # together they are as large as the result: each goes when it is in there
     parts.clear()
@@ -245,7 +245,7 @@ def _points_of(table: Int32s) -> tuple[Int64s, Int32s]:
 
 @kernel
 def _grow(level: Level, most: int, rounds: int, begin: int, end: int, label: Int32s) -> int:
-    """Clusters of the members ``begin`` to ``end - 1``; their labels, and how many there are.
+    """Labels of the members ``begin`` to ``end - 1`` by propagation, and their number.
 
     Innermost indices are unsigned, here and below: of a signed one numba asks whether it is
     negative.
@@ -285,7 +285,7 @@ def _grow(level: Level, most: int, rounds: int, begin: int, end: int, label: Int
 
 @helper
 def _renumbered(label: Int32s, begin: int, end: int) -> int:
-    """Number the labels as they appear."""
+    """Labels numbered by first appearance."""
     number, count = np.full(end - begin, -1, np.int32), 0
     for i in range(begin, end):
         if number[label[i]] < 0:
@@ -297,7 +297,7 @@ def _renumbered(label: Int32s, begin: int, end: int) -> int:
 
 @kernel
 def _shared_points(level: Level, label: Int32s, n_points: int) -> Bools:
-    """The points that more than one cluster has."""
+    """For each point, whether several clusters have it."""
     last, shared = np.full(n_points, -1, np.int32), np.zeros(n_points, np.bool_)
     for i in range(label.size):
         own = label[i]
@@ -313,10 +313,10 @@ def _shared_points(level: Level, label: Int32s, n_points: int) -> Bools:
 def _contract(
     level: Level, label: Int32s, begin: Int64s, members: Int32s, shared: Bools, low: int, high: int
 ) -> Level:
-    """The clusters ``low`` to ``high - 1``; points that no other cluster has are left out.
+    """The clusters ``low`` to ``high - 1`` of the next level, with the points they share.
 
-    Points and neighbours are written before it is known whether they are new, as no processor
-    guesses that; facets inside a cluster count at a place that nobody reads.
+    Branch-free: points and neighbours are written before it is known whether they are new, and
+    facets inside a cluster add to a dummy entry.
     """
     count, n_points, n_facets = high - low, 0, 0
     for k in range(begin[low], begin[high]):

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ...kernels import Float64s, Int32s, Int64s, UInt64s, clock
 from ...kernels.parallel import at_once, take
@@ -115,7 +115,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
 def _candidates(
     search: Search, start: Start, along_lines: Sequence[Int32s]
 ) -> Iterator[tuple[Search, Int32s]]:
-    """Blocks annealed on levels, of grids from those along the lines; of few also bisection's."""
+    """Candidate blocks with their searches: multilevel, along lines of a grid, or plain cuts."""
     if start.grid:
         phase = search.tuning.along_lines[search.geometry.coordinates.shape[1] > 2]
         for k, lines in enumerate(along_lines):
@@ -134,9 +134,9 @@ def _candidates(
 
 
 def _in_share(search: Search, count: int) -> Search:
-    """The same search, which ends after its share of the time where so many follow each other.
+    """The search with an equal share of the time left, for ``count`` searches in sequence.
 
-    The last one is the search itself where it needs not end: its elements are not held twice.
+    The last one without a limit is the search itself, so that its elements are not held twice.
     """
     until, now = search.until, clock()
     if count == 1 and until >= FOREVER:
@@ -147,7 +147,7 @@ def _in_share(search: Search, count: int) -> Search:
 
 
 def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int32s]:
-    """Blocks of a grid to begin with: bisection's, bricks, or both where neither is far ahead."""
+    """The starts of a grid: bisection, bricks, or both if neither is far ahead."""
     g, n_blocks, far = search.geometry, search.n_blocks, search.tuning.far_ahead
     if steps is None:
         return [g.cut(start.rotation, n_blocks)]
@@ -160,7 +160,7 @@ def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int
 
 
 def _finished(search: Search, block: Int32s, start: Start, limit: int, *, counted: bool) -> Blocks:
-    """These blocks, cut where their points take more than ``limit`` bytes, and notes on them."""
+    """The blocks with their notes, after those that stage more than ``limit`` bytes are split."""
     geometry, n_blocks = search.geometry, search.n_blocks
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
@@ -178,7 +178,7 @@ def _finished(search: Search, block: Int32s, start: Start, limit: int, *, counte
 
 
 def _mended(search: Search, block: Int32s) -> Int32s:
-    """The blocks within the cap and connected; annealed again where that cost much."""
+    """Blocks within the cap and connected, annealed again if that cost much."""
     pieces = _pieces(search, block, search.n_blocks)
     fragments = int((pieces > 1).sum())
     within = np.bincount(block, minlength=search.n_blocks).max() <= search.cap
@@ -200,10 +200,10 @@ def _mended(search: Search, block: Int32s) -> Int32s:
 
 
 def _mend(search: Search, block: Int32s, pieces: Int64s, loads: int) -> int:
-    """Bring the blocks within the cap, and make them connected; changed in place.
+    """Bring blocks within the cap and connect them, in place; returns the loads.
 
-    They stay in pieces where these load less, as in trees and rubble. ``pieces`` of each block
-    and their ``loads`` are those of before; returns the loads.
+    They stay in pieces if these load less, as in trees and rubble. ``pieces`` of each block and
+    ``loads`` describe the blocks before.
     """
     g, n_blocks, t = search.geometry, search.n_blocks, search.tuning
     few = n_blocks // t.blocks_per_fragmented
@@ -213,7 +213,7 @@ def _mend(search: Search, block: Int32s, pieces: Int64s, loads: int) -> int:
     before, count = n_blocks, int(fragmented.sum())
     search.fragmented = count
     if count > few:
-        # those with more pieces than there are components of the mesh in them
+        # blocks of several components of the mesh cannot be in one piece
         graph = search.graph
         fragmented &= more_pieces(pieces, components(graph.offset, graph.index), block)
         count = int(fragmented.sum())
@@ -240,14 +240,14 @@ def _pieces(search: Search, block: Int32s, n_blocks: int) -> Int64s:
 
 
 def _single(table: Int32s, n_points: int) -> Blocks:
-    """All elements fit one block."""
+    """The only block of all elements."""
     block = np.zeros(table.shape[0], np.int32)
     components = count_components(table, n_points, block, 1)
     return blocks_of(block, 1, {"scattered": int((components > 1).sum())})
 
 
 def improved(problem: BlockProblem, graph: Csr, block: Int32s, n_blocks: int) -> Int32s:
-    """Blocks of a partitioner that minimises something else, annealed for the loads.
+    """The blocks of another partitioner, annealed for the loads.
 
     ``graph`` has the neighbours of each element; no block is over the cap. Linear.
     """
@@ -260,16 +260,16 @@ def improved(problem: BlockProblem, graph: Csr, block: Int32s, n_blocks: int) ->
 
 
 def _numbers(block: Int32s) -> Float64s:
-    """Numbers of blocks as coordinates: neighbours often have near ones."""
+    """Block numbers as coordinates: neighbouring blocks often have near ones."""
     return block[:, None].astype(np.float64)
 
 
 def _neighbours_and_places(
     problem: BlockProblem, table: Int32s
 ) -> tuple[Csr, Corners | None, Geometry, GridPlaces]:
-    """The neighbours of the elements, their corners and places; of a grid in steps along its lines.
+    """Neighbours, corners and geometry of the elements, and the places of a grid in steps.
 
-    Those are the last result: blocks of a bent or stretched grid are those of a straight one.
+    With these as coordinates, a bent or stretched grid is cut like a straight one.
     """
     graph, geometry = at_once(
         lambda: facet_graph(table, problem.n_points),
@@ -296,7 +296,7 @@ def _geometry(problem: BlockProblem, table: Int32s, graph: Csr | None) -> Geomet
 def geometry_of(
     table: Int32s, weight: Int32s, places: Float64s | None, graph: Csr | None
 ) -> Geometry:
-    """The geometry of elements; without places, distances in the graph stand in for them."""
+    """The geometry of elements, with graph distances as coordinates if there are none."""
     known, n_points = places is not None, weight.size
     if places is None:
         assert graph is not None, "places or neighbours are known"
@@ -306,19 +306,19 @@ def geometry_of(
     return Geometry.of(table, weight, places, known=known)
 
 
-# So many elements of the order are looked at. Half of them lie behind the one before on the curve
-# in an order that has nothing to do with it, up to a quarter where elements follow their points
-# along it: below this share they are left as they are.
-LOOKED_AT, BEHIND = 250, 0.35
-# Levels of a graph, which most orders of a small bandwidth follow, are long strips: clusters that
-# grow in that order are less round, and annealing that meets the elements of a border one after
-# the other moves it along. So elements stand along a curve through their places meanwhile.
-# Binary digits of the way along the curve that elements are sorted by, in three passes.
+# Elements of the sample, and the share of them that lie before their predecessor on the curve from
+# which on elements are sorted: half in an unrelated order, up to a quarter where elements follow
+# their points along the curve.
+SAMPLE, BEHIND = 250, 0.35
+# Orders of small bandwidth follow long strips: clusters that grow in them are less round, and
+# annealing that visits a border's elements in sequence shifts it. So elements are sorted along a
+# space-filling curve for the search.
+# Bits of the curve's key, sorted in three passes.
 DIGITS = 33
 
 
 def along_curve(problem: BlockProblem) -> tuple[BlockProblem, Int32s | None]:
-    """The elements along Hilbert's curve, and where they come from; None where they stand so.
+    """The elements sorted along Hilbert's curve, and their old numbers; None if they follow it.
 
     Elements without places, or with more than three coordinates, stay. O(n).
     """
@@ -327,7 +327,7 @@ def along_curve(problem: BlockProblem) -> tuple[BlockProblem, Int32s | None]:
         return problem, None
     # axis by axis: NumPy takes ten times as long for rows of two or three
     box = np.array([axis.min() for axis in where.T]), np.array([axis.max() for axis in where.T])
-    sample = _keys(where[:: -(-problem.n // LOOKED_AT)], box)
+    sample = _keys(where[:: -(-problem.n // SAMPLE)], box)
     if np.count_nonzero(sample[1:] < sample[:-1]) < BEHIND * sample.size:
         return problem, None
     order = stable_argsort(_keys(where, box)[:, None])
@@ -340,7 +340,7 @@ def _keys(where: Float64s, box: tuple[Float64s, Float64s]) -> UInt64s:
 
 
 def back(blocks: Blocks, order: Int32s | None) -> Blocks:
-    """The same blocks of elements in the order of before."""
+    """The blocks in the order before the sort along the curve."""
     if order is None:
         return blocks
     block = np.empty(order.size, np.int32)

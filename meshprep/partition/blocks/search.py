@@ -1,10 +1,10 @@
-"""The search for better blocks: annealing on every level, from large clusters to elements."""
+"""The multilevel search: annealing on every level, from the largest clusters to elements."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.types.maps import distinct
 
 from ...kernels import Float64s, Int32s, clock
 from ...kernels.memory import give_back
@@ -34,17 +34,17 @@ from .tuning import Phase, SearchTuning
 
 @dataclass(eq=False)
 class Search(Annealing):
-    """Annealing from the largest clusters on.
+    """Annealing that starts from the largest clusters.
 
-    The best of so many ``starts`` is gone on with. A ``lean`` search of few blocks takes less
-    memory and a little more time; its geometry has no table when :meth:`multilevel` returns.
+    The best of several ``starts`` is continued. A ``lean`` search of few blocks takes less memory
+    and a little more time; its geometry has no table when :meth:`multilevel` returns.
     """
 
     starts: int = 1
     lean: bool = False
 
     def multilevel(self, rotation: float) -> Int32s:
-        """Blocks from the bisection of the largest clusters, annealed on every level."""
+        """Blocks that are bisected on the largest clusters and annealed on every level."""
         todo, labels, blocks = self._begin(rotation)
         component = self._row.component
         few = sum(level.weight.size <= self.tuning.start_clusters for level, _ in todo)
@@ -60,7 +60,7 @@ class Search(Annealing):
             if k < len(labels) and self.sizes is None:
                 blocks = [reunited(todo[k][0], block, component) for block in blocks]
                 component = None if component is None else take(component, labels[-1 - k])
-            # memory of a level that is done is for those of more clusters
+            # free a level that is done before the next, larger one
             todo[k], tasks = todo[-1], []
             if k < len(labels):
                 blocks = [take(block, labels[-1 - k]) for block in blocks]
@@ -78,8 +78,8 @@ class Search(Annealing):
     def _begin(
         self, rotation: float
     ) -> tuple[list[tuple[Level, Phase]], list[Int32s], list[Int32s]]:
-        """The levels to anneal, their labels, and the blocks of the largest clusters."""
-        # a plane is one wherever its elements are said to be
+        """The levels with their phases, their labels, and the starts on the largest clusters."""
+        # before graph distances, which have three coordinates, replace those of a plane
         d = min(3, self.geometry.coordinates.shape[1])
         levels, labels = self._levels()
         blocks = self._starts(levels, labels, rotation)
@@ -107,7 +107,7 @@ class Search(Annealing):
         return todo, labels, blocks
 
     def _starts(self, levels: list[Level], labels: list[Int32s], rotation: float) -> list[Int32s]:
-        """The blocks of the largest clusters to start from."""
+        """Bisections of the largest clusters, each in another frame."""
         few = sum(level.weight.size <= self.tuning.start_clusters for level in levels)
         d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
         self._row = ComponentRow.of(levels[-1], self._sizes, self.sizes is None)
@@ -116,7 +116,7 @@ class Search(Annealing):
         return blocks
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
-        """Elements and ever larger clusters, and the cluster that each of one level is in."""
+        """Levels of ever larger clusters, and for each but the last its clusters' labels."""
         levels, labels = [self._first_level()], list[Int32s]()
         arity, one = self.geometry.table.shape[1], self._sizes.mean_weight
         if self.lean:
@@ -126,7 +126,7 @@ class Search(Annealing):
         for size in cluster_sizes(int(self._sizes.cap.mean() / one), self.tuning):
             level, label = coarsen(levels[-1], self.geometry.weight.size, round(size * one))
             if self.lean and labels:
-                # the smallest clusters take the most memory, and come back in time
+                # the smallest clusters take the most memory: they are contracted again later
                 levels[1] = hollow(levels[1])
             levels.append(level)
             labels.append(label)
@@ -140,24 +140,24 @@ class Search(Annealing):
         return levels, labels
 
     def _let_go(self) -> None:
-        """Go on without the table, whose points the level of elements has, too."""
+        """Free the table, whose points the level of elements has, too."""
         nothing = np.empty((0, self.geometry.table.shape[1]), np.int32)
         self.geometry = replace(self.geometry, table=nothing)
 
     def _bring_back(self, todo: list[tuple[Level, Phase]], k: int, labels: list[Int32s]) -> None:
-        """Make the smallest clusters again where they are next."""
+        """Contract the smallest clusters again if their level is next."""
         if self.lean and 0 < k == len(todo) - 2:
             level = contract(self._elements, self.geometry.weight.size, labels[0])
             todo[k] = level, todo[k][1]
         self._tidy()
 
     def _tidy(self) -> None:
-        """In a lean search, return what is free; the allocator keeps much of it in small pieces."""
+        """In a lean search, return free memory to the system."""
         if self.lean:
             give_back()
 
     def _bisect(self, top: Level, frame: Float64s) -> Int32s:
-        """Blocks of the largest clusters."""
+        """The blocks of the largest clusters, bisected; components are cut apart first."""
         g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
         table, where, position = g.table[rows], g.coordinates[rows], g.position
         if self._row.component is not None:
@@ -170,7 +170,7 @@ class Search(Annealing):
     def _by_distances(
         self, levels: list[Level], labels: list[Int32s], cut: Int32s
     ) -> tuple[Geometry, Int32s] | None:
-        """Graph distances as places, and a start, where coordinates tear one that loads more."""
+        """Graph distances as coordinates, and a start, if the real ones give a torn, worse one."""
         top, g = levels[-1], self.geometry
         if self.lean or not g.known:
             return None
@@ -189,9 +189,9 @@ class Search(Annealing):
         self, todo: list[tuple[Level, Phase]], block: Int32s, labels: list[Int32s],
         pressure: Float64s,
     ) -> bool:  # fmt: skip
-        """Whether centroids do not help clusters below the largest, in these blocks of them.
+        """True if the pull to centroids loses on the second level, by a trial.
 
-        In a plane whose places are known they do; of few blocks, or parts, none are tried.
+        There is no trial in a plane with coordinates, where it gains, nor of few blocks or parts.
         """
         plane = self.geometry.known and self.geometry.coordinates.shape[1] < 3
         t = self.tuning
@@ -206,8 +206,8 @@ class Search(Annealing):
         return misled(level, weight, metric, finer, groups, schedule, pressure, t)
 
 
-# Where layers lie over a bent surface or graph distances fold, a block's centroid is no place that
-# its elements should be near. No measure of places told these meshes, so both ways are tried.
+# In layers over a bent surface, or where graph distances fold, a block's centroid may be far from
+# all its elements. No measure of coordinates recognised such meshes, so both ways are tried.
 
 
 def misled(
@@ -220,11 +220,11 @@ def misled(
     pressure: Float64s,
     tuning: SearchTuning,
 ) -> bool:
-    """Whether two groups of blocks gain more where nothing pulls.
+    """True if two groups of blocks gain more without a pull.
 
     Nothing is changed. O(clusters + points of the two groups) for each sweep.
     """
-    # rising pressure holds back what centroids carry astray, more or less by chance
+    # without pressure, whose corrections would add noise
     schedule = schedule._replace(rate=0.0)
     grouping = Grouping.of(block, group_of_block)
     chosen = np.unique([int(share * grouping.groups) for share in tuning.trial_groups])

@@ -15,7 +15,7 @@ GROUP_SIZE = 120_000
 class Phase:
     """How one level is annealed; pairs are the values of the first and the last sweep.
 
-    Temperatures and prices are in points, those of typical weight.
+    Temperatures and prices are in points of typical weight.
     """
 
     sweeps: float  # at the default effort
@@ -66,7 +66,7 @@ _PLANE_EDGES = replace(_PLANE_ELEMENTS, sweeps=56, temperature=(0.33, 0.12))
 
 @dataclass(frozen=True)
 class SearchTuning:
-    """Parameters of a search; the defaults are those of the preset ``default``."""
+    """Parameters of a search; field defaults make the preset ``default``."""
 
     # Multiplies the sweeps; groupings, and the price of the cap up to twice, grow with its square
     # root, and the rate of pressure falls with it.

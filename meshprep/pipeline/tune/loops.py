@@ -11,13 +11,13 @@ from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.function import name_of
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.loop import ParLoop
-from meshprep_runtime.loops import Loop
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.checks.verify import refuse_wrong
 from meshprep_runtime.plan.tuned import CPU, Trial, Tuned
 from meshprep_runtime.tuning.lookup import with_entry
 from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
 from meshprep_runtime.tuning.tune import SearchArguments, TuningSearch, synthetic, tune
+from meshprep_runtime.types.loops import Loop
 
 from ..input_order import input_maps
 from ..variants import with_loop, with_sizes

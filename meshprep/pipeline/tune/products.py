@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.cpu.pool import SETTLED
 from meshprep_runtime.errors import MeshprepError, Progress
-from meshprep_runtime.loops import Arg
 from meshprep_runtime.matrix import CsrMatrix, LocalMatrices
 from meshprep_runtime.matrix.assemble import STORES, Store
 from meshprep_runtime.matrix.code import PIECE
@@ -21,6 +20,7 @@ from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.tuned import Machine, Timing
 from meshprep_runtime.tuning.machines import this_cpu
 from meshprep_runtime.tuning.tune import SAMPLE_SECONDS
+from meshprep_runtime.types.loops import Arg
 
 from ...io import read
 from ...io.graphs.common import MATRIX_MARKET, WEIGHT, pairs_of, symmetry_of

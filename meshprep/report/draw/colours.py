@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct, offsets_of
+from meshprep_runtime.types.maps import distinct, offsets_of
 
 from ...kernels import Int32s, Int64s, UInt8s, kernel
 from .raster import NO_ELEMENT, OUTSIDE

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.metrics import Histogram, Histograms
+from meshprep_runtime.types.maps import SetMap
 
 from ...topology.names import are_between_cells
 from ..compare import Column

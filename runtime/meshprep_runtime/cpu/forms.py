@@ -13,7 +13,7 @@ from typing import Any
 
 from ..kernel.compiler import import_numba
 from ..kernel.rows import Row
-from ..loops import Access
+from ..types.loops import Access
 from .elements import CHUNK, LOCAL, ROWS, can_chunk, chunk_size
 
 # Weights of operations, in additions.

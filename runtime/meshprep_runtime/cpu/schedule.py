@@ -11,10 +11,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..loops import Access, Loop
-from ..maps import run_offset
 from ..plan import LoopPlan, Variant
 from ..plan.ranges import ranges_for
+from ..types.loops import Access, Loop
+from ..types.maps import run_offset
 
 # What tells one part of a schedule from another: the first turn and the one after the last, and the
 # turns and waits of :class:`Schedule`.

@@ -5,7 +5,7 @@ from textwrap import indent
 
 from ..kernel.bind import Slot
 from ..kernel.rows import COMBINED
-from ..loops import Access
+from ..types.loops import Access
 
 # ``run(who, counters, span, turns, waits, order, ...)`` runs turns ``span[0]`` to ``span[1] - 1``;
 # it is the same for all strategies, see :class:`~.schedule.Schedule`. ``who`` is -1 for one thread

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import MeshprepError
 from ..kernel.bind import ArrayForm, Slot, bound, check_form, check_names, sharing
-from ..loops import Loop
+from ..types.loops import Loop
 from .detect import _cupy_pointer, on_device
 from .device import Device
 

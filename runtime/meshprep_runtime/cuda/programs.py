@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from ..errors import MeshprepError, check_choice
 from ..kernel.bind import AOS, Layout, Slot, slots
 from ..kernel.rows import Row, rows_of
-from ..loops import Loop
-from ..maps import INDEX_LIMIT, offsets_of
 from ..plan import LoopPlan, Variant
 from ..plan.checks.structure import check_loop, check_variant
+from ..types.loops import Loop
+from ..types.maps import INDEX_LIMIT, offsets_of
 from .function import DeviceFunction
 from .source import text
 from .source.element import PythonKernel

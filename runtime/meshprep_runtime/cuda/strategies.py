@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..loops import Access, Loop
+from ..types.loops import Access, Loop
 
 # Threads of a warp, and of a thread block at most.
 WARP, MOST_THREADS = 32, 1024

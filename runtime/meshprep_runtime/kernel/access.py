@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError
-from ..loops import Access, Arg
 from ..plan import LoopPlan
+from ..types.loops import Access, Arg
 from .analysis import fresh
 
 TURNS = 3

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import MeshprepError
-from ..loops import Access, Arg, Loop
 from ..plan import LoopPlan
+from ..types.loops import Access, Arg, Loop
 
 AOS, SOA = "aos", "soa"
 Layout = str | Mapping[str, str]

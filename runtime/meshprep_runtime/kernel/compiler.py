@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import MeshprepError, MissingPackageError, UntestedVersionWarning
-from ..loops import Loop
+from ..types.loops import Loop
 from .bind import Slot
 
 # The newest releases that all tests passed with.

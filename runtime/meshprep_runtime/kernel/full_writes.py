@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
-from ..loops import Access, Arg, Loop
+from ..types.loops import Access, Arg, Loop
 
 MOST_TURNS = 64
 

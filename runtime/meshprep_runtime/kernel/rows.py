@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..loops import Access, Loop
+from ..types.loops import Access, Loop
 from .bind import Slot
 
 # How the value of an element joins a reduction. Where none of two values is less or equal, one is

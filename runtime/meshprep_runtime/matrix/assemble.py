@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import MeshprepError, check_choice
 from ..loop import ParLoop
-from ..loops import Arg
-from ..maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
 from ..plan import LoopPlan, MatrixPlan
+from ..types.loops import Arg
+from ..types.maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
 from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 Store = CsrMatrix | Ellpack | LocalMatrices

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import DistributedError, MeshprepError
-from ..maps import INDEX_LIMIT, offsets_of
 from ..program.vote import together
+from ..types.maps import INDEX_LIMIT, offsets_of
 from .stores import CsrMatrix
 
 # In NumPy's letters.

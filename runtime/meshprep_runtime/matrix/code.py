@@ -15,7 +15,7 @@ from ..cpu.schedule import Schedule, Turns, in_phases
 from ..cpu.source import alone, shared
 from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
-from ..maps import distinct, read_only
+from ..types.maps import distinct, read_only
 from .kernels import PART, ROWS, TOTAL
 
 Vector = NDArray[Any]

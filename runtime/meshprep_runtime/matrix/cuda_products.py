@@ -15,8 +15,8 @@ from ..cuda.source.shape import C_TYPES
 from ..cuda.strategies import MOST_THREADS, WARP
 from ..errors import MeshprepError
 from ..kernel.bind import Slot
-from ..loops import Access, Arg, Loop
 from ..plan import LoopPlan
+from ..types.loops import Access, Arg, Loop
 from . import cuda_text
 from .code import long_rows
 from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule

@@ -11,11 +11,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..cpu.schedule import Turns
 from ..errors import MeshprepError
-from ..maps import distinct, offsets_of
 from ..plan.parts import MapPart, Messages
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
 from ..program.exchange import Exchange, Transfer
+from ..types.maps import distinct, offsets_of
 from .code import PIECE, MatrixCode
 from .products import check_matrix, check_out, check_threads, check_vector, csr_code
 from .stores import CsrMatrix

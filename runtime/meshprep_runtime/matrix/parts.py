@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from ..errors import MeshprepError, check_choice
 from ..loop import ParLoop
-from ..loops import Access, Arg
-from ..maps import distinct, offsets_of
 from ..plan.parts import LoopPart
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
 from ..program.layouts import LoopLayouts
 from ..program.mpi import operation
 from ..program.part_loop import PartLoop
+from ..types.loops import Access, Arg
+from ..types.maps import distinct, offsets_of
 from .batch import BatchSums
 from .stores import CsrMatrix
 

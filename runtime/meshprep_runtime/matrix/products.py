@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule, by_colour, elements, in_pieces
 from ..errors import MeshprepError, check_integer
-from ..maps import read_only
 from ..plan import LoopPlan, Variant
+from ..types.maps import read_only
 from . import kernels
 from .code import PIECE, MatrixCode, row_pieces, schedule
 from .stores import CsrMatrix, Ellpack, LocalMatrices

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule, in_phases
 from ..errors import MeshprepError, check_integer, check_number
-from ..maps import read_only, rows_of_entries
+from ..types.maps import read_only, rows_of_entries
 from . import kernels
 from .code import MatrixCode
 from .products import Store, check_matrix, check_store, check_vector, csr_arrays

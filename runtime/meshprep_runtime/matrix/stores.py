@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, check_integer, import_package
-from ..maps import as_indices
+from ..types.maps import as_indices
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ..errors import MeshprepError
-from ..loops import Access, Arg, Loop
-from ..maps import SetMap, read_only
+from ..types.loops import Access, Arg, Loop
+from ..types.maps import SetMap, read_only
 
 if TYPE_CHECKING:
     from ..matrix.stores import CsrMatrix

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..loops import Loop, among, cut_by_shell
-from ..maps import SetMap, rows_of_entries
-from ..ordering import Ordering
+from ..types.loops import Loop, among, cut_by_shell
+from ..types.maps import SetMap, rows_of_entries
+from ..types.ordering import Ordering
 from .chains.tiles import ChainPlan
 from .file.tree import Tree
 from .matrices import MatrixPlan

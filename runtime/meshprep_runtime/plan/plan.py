@@ -6,9 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..maps import distinct
-from .checks.verify import verify
-from .file import store
+from ..types.maps import distinct
 from .model import PlanContent
 from .named import UnknownNameError
 
@@ -83,6 +81,8 @@ class Plan(PlanContent):
         -----
         O(bytes of the file), which is read once.
         """
+        from .file import store
+
         return cls(**vars(store.load(path)))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -102,6 +102,8 @@ class Plan(PlanContent):
         MissingPackageError
             Where h5py is not installed.
         """
+        from .file import store
+
         store.save(self, path, overwrite=overwrite)
 
     def group(self, set_name: str, group: str | int) -> NDArray[np.int64]:
@@ -175,4 +177,6 @@ class Plan(PlanContent):
         -----
         Every element and index is looked at: O(elements x arity) for each variant, in NumPy.
         """
+        from .checks.verify import verify
+
         return verify(self)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..maps import distinct, rows_of_entries, run_offset
+from ..types.maps import distinct, rows_of_entries, run_offset
 from .model import LoopPlan, Ranges, Variant
 
 # Elements of a range, at least and at most: with fewer, counters cost; with more, one thread waits

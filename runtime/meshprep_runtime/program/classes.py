@@ -15,10 +15,10 @@ from ..cuda.detect import on_device
 from ..errors import MeshprepError
 from ..kernel.bind import Slot, bound
 from ..loop import ParLoop
-from ..loops import Loop
-from ..maps import SetMap
 from ..plan.model import LoopPlan, Staging, Variant
 from ..plan.parts import ClassColours, LoopPart, SetPart
+from ..types.loops import Loop
+from ..types.maps import SetMap
 
 # Core runs in at most so many pieces, none smaller; messages are looked after in between.
 MOST_PIECES, LEAST_ELEMENTS, LEAST_BLOCKS = 16, 2048, 4

@@ -13,9 +13,9 @@ from ..cuda.device import current
 from ..cuda.function import DeviceFunction
 from ..cuda.source.shape import C_TYPES
 from ..loop import ParLoop
-from ..loops import Access, Arg, Loop
-from ..maps import SetMap
 from ..plan.model import LoopPlan
+from ..types.loops import Access, Arg, Loop
+from ..types.maps import SetMap
 from .dat import ProgramDat
 
 PACK, PUT, ADD = "pack", "put", "add"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DistributedError, MissingPackageError
-from ..loops import Access
+from ..types.loops import Access
 from .loopback import LoopbackComm
 
 COMBINE: dict[Access, Callable[..., Any]] = {

@@ -17,9 +17,9 @@ from ..cuda.detect import on_device
 from ..errors import MeshprepError
 from ..kernel.bind import Slot, check_names
 from ..loop import ParLoop
-from ..loops import Access, Loop
-from ..maps import offsets_of
 from ..plan.parts import LoopPart, PartPlan
+from ..types.loops import Access, Loop
+from ..types.maps import offsets_of
 from .classes import ClassRanges, DevicePart, DeviceRuns, HostRuns, class_ranges, device_runs
 from .dat import EXEC, HALO, ProgramDat, arrays_of
 from .exchange import ALIGNED, Exchange, Transfer, Wanted

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..loops import Access, Loop
-from ..maps import SetMap
 from ..plan.matrices import plain_args
+from ..types.loops import Access, Loop
+from ..types.maps import SetMap
 
 COLUMNS = (
     *("loop", "calls", "seconds", "share", "wait s", "layout s", "GB", "GB/s"),

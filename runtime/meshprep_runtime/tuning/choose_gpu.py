@@ -8,9 +8,9 @@ import numpy as np
 from ..cuda.source.shape import shared_row
 from ..cuda.strategies import MOST_THREADS, STRATEGIES, refusal
 from ..kernel.bind import Slot
-from ..loops import Access
 from ..plan import LoopPlan, Variant
 from ..plan.tuned import GPU, Machine
+from ..types.loops import Access
 from .lookup import AUTO, tuned_for
 
 BY_RULE = "by rule, not measured"

@@ -40,7 +40,7 @@ from meshprep.partition.blocks_of import sort_by
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.loads import weighted_loads_of
 from meshprep.partition.neighbourhood import facet_graph
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 # Python cannot call helpers as they are.
 acceptance_thresholds = from_python(acceptance_thresholds)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meshprep.kernels.compiled import from_python
-from meshprep.partition.blocks.anneal.flows import ALSO, balancing, borders_of
+from meshprep.partition.blocks.anneal.flows import ADDED, balancing, borders_of
 from meshprep.partition.blocks.anneal.moves import INSIDE, UNKNOWN
 from meshprep.partition.blocks.counts import Counts
 
@@ -43,7 +43,7 @@ def laplacian(state, pairs, facets):
     for (i, j), f in zip(pairs, facets, strict=True):
         a, b = int(state.block[i]), int(state.block[j])
         if a != b:
-            also = ALSO if matrix[a, b] == 0 else 0.0
+            also = ADDED if matrix[a, b] == 0 else 0.0
             matrix[[a, b], [b, a]] -= f + also
     return matrix - np.diag(matrix.sum(axis=1))
 
@@ -54,7 +54,7 @@ def test_a_row_of_blocks_hands_the_surplus_on():
     state = state_of(block, pairs, [1] * len(pairs), 5)
     found = balancing(state, borders_of(state, best_of(state)), 1e-4)
     # four elements cross each border of one facet
-    assert found == pytest.approx(np.array([2, 1, 0, -1, -2]) * 4 / (1 + ALSO), abs=0.05)
+    assert found == pytest.approx(np.array([2, 1, 0, -1, -2]) * 4 / (1 + ADDED), abs=0.05)
 
 
 @pytest.mark.parametrize("seed", range(20))

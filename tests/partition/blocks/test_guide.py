@@ -13,7 +13,7 @@ from meshprep.partition.blocks.search import Search, misled
 from meshprep.partition.blocks.tuning import SearchTuning
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 
 def ball_of_layers(triangles, layers):

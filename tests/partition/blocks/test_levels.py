@@ -21,7 +21,7 @@ from meshprep.partition.blocks.levels import (
 from meshprep.partition.blocks.tuning import SearchTuning
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 ROUND = settings(deadline=None, max_examples=60)
 

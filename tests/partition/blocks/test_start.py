@@ -5,7 +5,7 @@ import pytest
 
 from meshprep.partition.blocks.bisect.geometry import Geometry
 from meshprep.partition.blocks.grids.start import _around_the_centre
-from meshprep_runtime.maps import CHUNK
+from meshprep_runtime.types.maps import CHUNK
 
 
 @pytest.mark.parametrize("count", [3, 500, 20_000])

@@ -13,7 +13,7 @@ from meshprep.report.draw.paint import by_group, by_number, count_shown
 from meshprep.report.draw.raster import CELLS, NO_ELEMENT, OUTSIDE
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.types.ordering import Ordering
 
 RANDOM = np.random.default_rng(5)
 

@@ -12,9 +12,9 @@ import pytest
 from plan_files import one_line
 
 from meshprep_runtime import Loop, MeshprepError, Plan, PlanError
-from meshprep_runtime.loops import Access, Arg
 from meshprep_runtime.plan.file.schema import to_tree
 from meshprep_runtime.plan.metrics import Metrics
+from meshprep_runtime.types.loops import Access, Arg
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from plan_files import at, with_variant
 
-from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, maps
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap
 from meshprep_runtime.errors import ProofError
 from meshprep_runtime.plan.checks.proof import _races
 from meshprep_runtime.plan.checks.verify import compare_maps, refuse_wrong, verify
+from meshprep_runtime.types import maps
 
 # A line of 7 cells between 8 nodes, each cell adding to both of its nodes, in blocks of 3.
 LINE = Loop("line", "cells", (Arg("v", Access.INC, 1, "f8", "cells->nodes", (0, 1)),))

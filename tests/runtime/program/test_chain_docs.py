@@ -6,7 +6,7 @@ import tomllib
 import pytest
 from pages import blocks
 
-from meshprep_runtime.loops import loop_from_dict
+from meshprep_runtime.types.loops import loop_from_dict
 
 
 @pytest.mark.long

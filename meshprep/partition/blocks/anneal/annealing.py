@@ -1,4 +1,4 @@
-"""Annealing of blocks on one level: its groups, its schedule, and what comes of it."""
+"""Annealing of one level: its groups, its schedule, and the loads of the result."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ....kernels import Bools, Float64s, Int32s, clock
 from ....kernels.arithmetic import random_frame
@@ -28,10 +28,10 @@ FOREVER = 1e9
 
 
 class Budget:
-    """How many sweeps there are: by effort, or as many as fit into the time that is left."""
+    """The number of sweeps: by the effort, or as many as fit into the time limit."""
 
-    # Looks at clusters and their points in a second, until it is measured; of the time left, what
-    # is kept for the end.
+    # Points and neighbours visited in a second, until that is measured; share of the time kept for
+    # the end.
     USUAL_RATE, KEPT = 3e7, 0.1
 
     def __init__(self, effort: float, until: float, progress: Callable[[float], None]) -> None:
@@ -40,7 +40,7 @@ class Budget:
         self._done, self._left = 0.0, 0.0
 
     def sweeps(self, todo: list[tuple[Level, Phase]], done: float) -> int:
-        """Sweeps, at least 1, that the first level to do still gets; a share of them is done."""
+        """Sweeps left for the first of the remaining levels, at least 1; ``done`` is a share."""
         works = [phase.sweeps * _work(level) for level, phase in todo]
         works[0] *= 1.0 - done
         effort = self._effort
@@ -52,7 +52,7 @@ class Budget:
         return max(1, round(todo[0][1].sweeps * (1.0 - done) * effort))
 
     def spend(self, level: Level, sweeps: int) -> None:
-        """Take note of what was done."""
+        """Record sweeps that were done, and report progress."""
         done = sweeps * _work(level)
         if clock() > self._since:
             # the latest rate: elements take another time than clusters, and less when few move
@@ -67,13 +67,13 @@ def _work(level: Level) -> float:
 
 @dataclass(eq=False)
 class Annealing:
-    """What it takes to anneal blocks; ``graph`` has the neighbours of each element.
+    """Annealing of given blocks; ``graph`` has the neighbours of each element.
 
-    ``effort`` multiplies the sweeps; with ``until``, a time of ``clock``, there are as many as fit.
-    ``progress`` is told the share that is done. ``sizes`` stands in for ``cap`` where blocks
-    differ. Known ``corners`` are annealed first. ``sweeps`` counts those over single elements,
-    ``fragmented`` the blocks in several pieces, where that is known; ``annealed`` is when annealing
-    ended, ``closing`` how many seconds it takes from there to what blocks cost.
+    ``effort`` multiplies the sweeps; with ``until``, a time of ``clock``, as many are made as fit.
+    ``progress`` is called with the share that is done. ``sizes`` replaces ``cap`` where blocks are
+    of unequal size. Elements with ``corners`` are annealed by these first. Results: ``sweeps`` over
+    single elements; ``fragmented``, the number of blocks in several pieces, -1 if unknown;
+    ``annealed``, the time when annealing ended; ``closing``, the seconds from there to the loads.
     """
 
     geometry: Geometry
@@ -113,34 +113,34 @@ class Annealing:
 
     @property
     def small(self) -> bool:
-        """Whether all elements are annealed as one group."""
+        """True if all elements are annealed as one group."""
         t = self.tuning
         many = self.n_blocks >= 2 * t.group_blocks
         return self._elements.weight.size <= (t.lone_group_of_many if many else t.lone_group)
 
     def _start_from(self, block: Int32s) -> None:
-        """Count what blocks of elements load."""
+        """Set the loads at the start, of all points and of corners."""
         known = block, self.n_blocks
         self.loads_at_start = self.geometry.loads(*known)
         if self.corners:
             self._loaded_corners = self.corners.loaded(self.geometry.weight, *known)
 
     def _first_level(self) -> Level:
-        """Elements, with their corners alone where these are known."""
+        """The finest level: elements with their corners, or with all points."""
         known = self.graph, self.geometry.coordinates, self._sizes.weight
         return element_level(self.corners.table, *known) if self.corners else self._elements
 
     def _of_elements(self, first: Level, phase: Phase) -> list[tuple[Level, Phase]]:
-        """A phase of elements: a long one with their corners first, where these are known."""
+        """The levels of a phase of elements: a long phase begins with the corners alone."""
         elements = self._elements._replace(place=first.place)
         if self.corners and phase.sweeps >= self.tuning.worth_corners:
             return in_two(first, phase, elements, self.tuning)
         return [(elements, phase)]
 
     def improve(self, block: Int32s, phase: Phase) -> Int32s:
-        """Blocks within the cap, annealed element by element from those given; no worse.
+        """Blocks within the cap, annealed element by element; never with more loads than before.
 
-        Those given where no time is left.
+        A copy of the given blocks if no time is left.
         """
         self._start_from(block)
         self.annealed = clock()
@@ -158,7 +158,7 @@ class Annealing:
         return found if gained >= 0 else block.copy()
 
     def within_cap(self, block: Int32s) -> bool:
-        """Bring every block within the cap; whether any was over it."""
+        """Bring every block within the cap, in place; returns whether any was over it."""
         return within_cap(self.geometry, self.graph, block, self.n_blocks, self.cap)
 
     def loads(self, block: Int32s) -> int:
@@ -168,10 +168,10 @@ class Annealing:
     def _groupings(
         self, todo: list[tuple[Level, Phase]], blocks: list[Int32s], pressure: Float64s
     ) -> Iterator[list[tuple[Any, ...]]]:
-        """The tasks of :func:`anneal_groups` that anneal the first level of those left to do.
+        """The tasks of :func:`anneal_groups` for the first remaining level, one list a grouping.
 
-        ``blocks`` and ``pressure`` have those of every start. Each list of tasks groups them
-        another way, and changes them before the next one is made.
+        ``blocks`` and ``pressure`` have an entry for every start. The caller runs each list before
+        it takes the next, which groups the resulting blocks in another way.
         """
         (level, phase), last = todo[0], len(todo) == 1
         total, begin = self._sweeps(todo, 0.0), 0
@@ -208,12 +208,12 @@ class Annealing:
         self.sweeps += total if level.weight.size == self._elements.weight.size else 0
 
     def _sweeps(self, todo: list[tuple[Level, Phase]], done: float) -> int:
-        """Sweeps that the first level to do still gets; with a time limit, less the cold ones."""
+        """Sweeps left for the first remaining level; under a time limit without the cold ones."""
         cold = self.tuning.cold_sweeps if self.until < FOREVER and len(todo) == 1 else 0
         return max(1, self._budget.sweeps(todo, done) - cold)
 
     def _parts(self, phase: Phase, total: int) -> int:
-        """How often a level is grouped for so many sweeps."""
+        """The number of groupings of a level of ``total`` sweeps."""
         t = self.tuning
         often = t.more_groupings if self._elements.weight.size <= t.lone_group else 1
         parts = min(total, max(1, round(often * phase.groupings * math.sqrt(self.effort))))
@@ -222,7 +222,7 @@ class Annealing:
         return min(total, max(parts, t.least_groupings)) if self.until < FOREVER else parts
 
     def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
-        """The whole schedule of a level."""
+        """The schedule of all sweeps of a level."""
         t, unit, n = self.tuning, self._unit, max(1, self._elements.weight.size)
         loaded = self.loads_at_start / unit / n
         if self.corners and not last:
@@ -243,7 +243,7 @@ class Annealing:
         )  # fmt: skip
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
-        """Of each block, scaled so that the mean squared radius is 1; 0 where nothing pulls."""
+        """The metric of each block, with a mean squared radius of 1; 0 where the pull is 0."""
         if not phase.pull[0]:
             return np.zeros((self.n_blocks, 6))
         g, step = self._looked_at.geometry, self._sample(level)
@@ -256,25 +256,25 @@ class Annealing:
         return metric / radius if radius > 0.0 else metric
 
     def _sample(self, level: Level) -> int:
-        """Every so manyth cluster tells where blocks are and how wide their elements."""
+        """The stride at which clusters are sampled for centroids and metrics."""
         return max(1, level.weight.size // (self.tuning.sampled * self.n_blocks))
 
     def _examples(self, level: Level) -> Int32s:
         return level.example[:: self._sample(level)].copy()
 
     def groups(self, block: Int32s, number: int, near: Bools) -> Int32s:
-        """Groups of neighbouring blocks, one where the elements of those ``near`` are few."""
+        """The group of each block; one group if the ``near`` blocks have few elements."""
         if np.count_nonzero(near) * self.cap <= self.tuning.lone_group:
             return np.zeros(self.n_blocks, np.int32)
         return self._groups(self._elements, block, number, self._group_count(GROUP_SIZE))
 
     def _group_count(self, most: int) -> int:
-        """The number of groups of at ``most`` so many elements, or more of few blocks."""
+        """The number of groups of about ``most`` elements, an even one; 0 for one group."""
         pairs = -(-self._elements.weight.size // (2 * most))
         return 0 if self.small else 2 * min(pairs, self.n_blocks // (2 * self.tuning.group_blocks))
 
     def _groups(self, level: Level, block: Int32s, number: int, count: int) -> Int32s:
-        """Groups of neighbouring blocks, cut in directions that differ from time to time."""
+        """The group of each block, bisected in a frame that is drawn for ``number``."""
         if count < 2:
             return np.zeros(self.n_blocks, np.int32)
         step = self._sample(level)

@@ -1,4 +1,4 @@
-"""The centroid term of annealing: it draws clusters to the centroid of their block.
+"""The centroid term of annealing, which draws clusters to the centroid of their block.
 
 Single moves straighten a boundary but hardly move a block. A term that draws clusters to the
 centroids does, as Lloyd's iteration does in a Voronoi diagram. Distances are counted in elements,
@@ -15,20 +15,20 @@ from ....kernels.arithmetic import inverses
 from ....kernels.parallel import each, pieces
 
 LEAST_WIDTH = 1e-100
-# Blocks whose elements are worth a second thread.
+# Blocks for each further thread.
 LEAST_BLOCKS = 64
 # Where elements widen, the centroid of a block lies towards its narrow ones. With this share of its
 # own metric, and the rest of the other block's, the terms of two blocks of equal size balance at
 # their border: to first order, for discs of elements that widen exponentially. Otherwise whole
 # regions would lose their elements to wider ones.
 OWN = 0.81
-# Squared radii past which a centroid is no farther: a cluster at a border has those of its own and
-# the next block nearer. In the metric of elements 10^4 times as fine a block is 10^8 away.
+# Bound of the squared distance, in squared radii: a cluster at a border is nearer to its own and
+# the next block. In the metric of elements 10^4 times as fine a block is 10^8 away.
 FAR = 6.0
 
 
 class Centroids(NamedTuple):
-    """Places of the clusters of a group, and of their blocks.
+    """Coordinates of a group's clusters, and centroids and metrics of its blocks.
 
     Cluster ``i`` is at ``place[row[i]]``, which has one to three coordinates: places of a level are
     not copied for its groups. ``metric`` (n_blocks, 6) has xx, yy, zz, 2 xy, 2 xz, 2 yz of the
@@ -50,7 +50,7 @@ def block_metrics(
     n_blocks: int,
     thinnest: float,
 ) -> Float64s:
-    """Measure elements of each block: their squared width as a metric, (n_blocks, 6).
+    """The squared width of the elements of each block as a metric, (n_blocks, 6).
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def block_metrics(
     d = min(3, coordinates.shape[1])
     moments = np.zeros((n_blocks, 6))
     arrays = table, position, coordinates, example, block, moments
-    # every piece looks at all examples, and at few of them closely
+    # every piece scans all examples, and measures those of its blocks
     each(_measure, [(*arrays, *piece) for piece in pieces(n_blocks, LEAST_BLOCKS)])
     moment = moments[:, SYMMETRIC[:d, :d]]
     trace = np.trace(moment, axis1=1, axis2=2)
@@ -183,7 +183,7 @@ def find_centroids(
 
 @inlined
 def _coordinate(centroids: Centroids, cluster: int, axis: int) -> float:
-    """Where a cluster is along an axis; 0 along those that the mesh does not have."""
+    """The coordinate of a cluster; 0 along axes that the mesh does not have."""
     place = centroids.place
     return place[centroids.row[cluster], axis] if axis < place.shape[1] else 0.0
 
@@ -192,7 +192,7 @@ def _coordinate(centroids: Centroids, cluster: int, axis: int) -> float:
 def update_centroids(
     centroids: Centroids, size: Int64s, cluster: int, weight: int, source: int, target: int
 ) -> None:
-    """Update both centroids before a cluster leaves a block that has others."""
+    """Update both centroids for a cluster that is about to move."""
     for a in range(3):
         x, old = _coordinate(centroids, cluster, a), centroids.centroid[source, a]
         centroids.centroid[source, a] += weight * (old - x) / (size[source] - weight)
@@ -202,7 +202,7 @@ def update_centroids(
 
 @inlined
 def centroid_term(centroids: Centroids, cluster: int, source: int, target: int) -> float:
-    """How much nearer the target's centroid is, in squared radii of the two blocks."""
+    """Squared distance to the source's centroid less that to the target's, in squared radii."""
     own = _near(centroids, cluster, source, source) - _near(centroids, cluster, target, target)
     other = _near(centroids, cluster, source, target) - _near(centroids, cluster, target, source)
     return OWN * own + (1.0 - OWN) * other
@@ -210,7 +210,7 @@ def centroid_term(centroids: Centroids, cluster: int, source: int, target: int) 
 
 @inlined
 def _near(centroids: Centroids, cluster: int, block: int, measure: int) -> float:
-    """As :func:`_squared`, ``FAR`` at most."""
+    """:func:`_squared` bounded by ``FAR``."""
     return min(FAR, _squared(centroids, cluster, block, measure))
 
 

@@ -1,6 +1,6 @@
-"""Corners of elements of second and higher order: few points that tell where blocks should be.
+"""Corners of elements of second and higher order, which are annealed before all points.
 
-An element of second order has ten points or more, and each look at a move reads them all. On the
+An element of second order has ten points or more, and evaluating a move reads them all. On the
 border of a block corners, edges and facets are as many in proportion, by Euler's formula: where
 few corners are shared, few of the other points are.
 """
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import ranges, read_only
+from meshprep_runtime.types.maps import ranges, read_only
 
 from ....kernels import Bools, Int32s
 from ....mesh.incidence import Csr
@@ -18,9 +18,10 @@ from .groups import unit_of
 
 # Elements of fewer points are read whole. Corners are at most this share of the columns.
 LEAST_ARITY, MOST_CORNERS = 6, 2 / 3
-# A corner is shared with so many neighbours that other points have less than this share of that.
+# Columns by falling number of neighbours that share their point: corners end where it falls below
+# this share of that before.
 FALL = 0.8
-# Neighbours have so many corners in common at least, this share of them on a sample.
+# Least corners in common of neighbours, and the least share of sampled pairs that have these.
 IN_COMMON, NEARLY_ALL = 2, 0.9
 SAMPLE = 500
 
@@ -37,7 +38,7 @@ class Corners(NamedTuple):
 
 
 def corners_of(table: Int32s, weight: Int32s | None, graph: Csr) -> Corners | None:
-    """The corners of the elements; None where all points are needed.
+    """The corners of the elements; None if all points are needed.
 
     ``weight`` is that of the points, None where all weigh the same; ``graph`` has the neighbours of
     each element. Corners are columns of the table: an element shares a corner with the neighbours

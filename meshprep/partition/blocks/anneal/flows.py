@@ -1,11 +1,10 @@
-"""Flows between blocks that would make them equal, and the pressure that drives these.
+"""Balancing flows between blocks, and the pressures that drive them.
 
-Elements go from block to block only across borders. Where blocks stand in a row, as in channels,
-vessels and networks, what one has too much must pass many others, for which pressure that answers
-each block's own size is too slow. So the pressures are found for all blocks at once: a flow across
-a border is the difference of pressure times its facets, and all flows together take away what
-blocks have over the mean (Hu & Blake, "An improved diffusion algorithm for dynamic load
-balancing", 1999).
+Elements move between blocks only across borders. Where blocks form a row, as in channels, vessels
+and networks, a surplus must pass many blocks, for which pressure that follows each block's own
+size is too slow. So pressures are solved for all blocks at once: the flow across a border is the
+difference of pressure times its facets, and all flows together remove the surplus over the mean
+(Hu & Blake, "An improved diffusion algorithm for dynamic load balancing", 1999).
 """
 
 from typing import NamedTuple
@@ -18,11 +17,11 @@ from ....kernels.graphs import breadth_first
 from ..counts import Counts
 from .moves import INSIDE
 
-# Steps of conjugate gradients at most: so many blocks away a surplus is felt.
+# Most steps of conjugate gradients, which is how many blocks away a surplus is felt.
 STEPS = 60
-# Facets that each border is taken to have besides: pressure across a single one tears networks.
-ALSO = 3.0
-# What each block leaks, in facets, so that blocks without neighbours have a solution.
+# Added to the facet count of every border, so that one-facet borders get no extreme pressure.
+ADDED = 3.0
+# Added to the diagonal, in facets, so that blocks without neighbours have a solution.
 LEAK = 1e-3
 
 
@@ -63,7 +62,7 @@ def borders_of(state: Counts, best: Float32s) -> Borders:
 
 @helper
 def _joined(begin: Int64s, found: Int32s, count: Float64s) -> Borders:
-    """Each neighbour once, with all facets; the arrays are used for the result."""
+    """Borders with the facets of equal neighbours summed; overwrites its arguments."""
     n_blocks, used = begin.size - 1, 0
     at, offset = np.full(n_blocks, -1, np.int64), np.zeros(n_blocks + 1, np.int64)
     for b in range(n_blocks):
@@ -71,7 +70,7 @@ def _joined(begin: Int64s, found: Int32s, count: Float64s) -> Borders:
             other, facets = found[s], count[s]
             if at[other] < offset[b]:
                 at[other] = used
-                found[used], count[used] = other, ALSO
+                found[used], count[used] = other, ADDED
                 used += 1
             count[at[other]] += facets
         offset[b + 1] = used
@@ -80,10 +79,10 @@ def _joined(begin: Int64s, found: Int32s, count: Float64s) -> Borders:
 
 @helper
 def balancing(state: Counts, borders: Borders, left: float) -> Float64s:
-    """For each block the pressure at which flows across facets make all as full as the mean.
+    """The pressure of each block at which flows across facets make all as full as the mean.
 
-    Of what blocks have over it, the square root of ``left`` may stay.
-    That is the mean of the blocks that are connected; so is that of their pressures, which is 0.
+    The mean is that of connected blocks, whose mean pressure is 0. The square root of ``left`` is
+    the share of the surplus that may remain.
     Conjugate gradients, scaled by the facets of each block. O(borders) for each step.
     """
     n_blocks = state.size.size
@@ -115,7 +114,7 @@ def balancing(state: Counts, borders: Borders, left: float) -> Float64s:
 
 @helper
 def _less_mean(borders: Borders, value: Float64s) -> None:
-    """Take from the values of blocks the mean of those that are connected to each."""
+    """Subtract from the value of each block the mean of its connected component."""
     n_blocks, graph = value.size, (borders.offset, borders.beside)
     level, queue = np.full(n_blocks, -1, np.int32), np.empty(n_blocks, np.int64)
     for root in range(n_blocks):

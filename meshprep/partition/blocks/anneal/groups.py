@@ -1,4 +1,4 @@
-"""Anneals blocks in groups: each group of neighbouring blocks is a small problem of its own.
+"""Annealing by groups: each group of neighbouring blocks is a small independent problem.
 
 The objective is a sum over blocks, so groups do not interact: they fit a cache, run on any number
 of threads and give one result. What lies between groups is reached by grouping another way in the
@@ -17,20 +17,20 @@ from ..grouping import Group, Grouping
 from ..levels import Level
 from .centroids import Centroids, find_centroids
 from .flows import balancing, borders_of
-from .moves import Sweep, exchange, forget_scores, new_memory
-from .sweep import acceptance_thresholds, new_candidates, new_looks, sweep_over
+from .moves import Sweep, exchange, invalidate_scores, new_memory
+from .sweep import acceptance_thresholds, new_batch, new_candidates, sweep_over
 
 # The share of the sweeps after which excess and its price have their last values.
 HOLDS = 0.9
-# How often flows that make blocks equal are found, in so many sweeps each at least, and what
-# pressure an element of them has where it crosses one facet.
+# Balancing flows: how often they are computed, sweeps between two computations at least, and the
+# pressure of an element that crosses one facet.
 FLOWS, FLOW_SWEEPS, FLOW = 4, 5, 0.03
-# How much of the surplus, squared, these may leave.
+# Share of the squared surplus that they may leave.
 LEFT = 1e-2
 
 
 class AnnealingSchedule(NamedTuple):
-    """Sweeps ``begin`` to ``end`` of ``total``, and the first and last value of what changes.
+    """Sweeps ``begin`` to ``end`` of ``total``; pairs are the values of the first and last sweep.
 
     The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
     ``over`` from the share ``HOLDS`` on; sweeps from ``total`` on only gain. ``cap``
@@ -73,7 +73,7 @@ def anneal_groups(
     schedule: AnnealingSchedule,
     pressure: Float64s,
 ) -> int:
-    """Anneal some groups of blocks, each on its own; ``block`` is changed in place.
+    """Anneal a share of the groups, one after the other; changes ``block`` in place.
 
     Parameters
     ----------
@@ -102,19 +102,19 @@ def anneal_groups(
         gained += loads_of(state)
         centroids = _centroids(level, group, metric, state, schedule.pull[0])
         random = np.uint64(schedule.seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
-        found_there = new_candidates(state.size.size)
+        candidates = new_candidates(state.size.size)
         memory = new_memory(state)
-        looks = new_looks(memory, quantile)
+        batch = new_batch(memory, quantile)
         drift, flows = _press(state, 0.0), np.zeros(state.size.size, np.float64)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
-                forget_scores(memory)
+                invalidate_scores(memory)
             elif schedule.rate > 0.0 and _flows_begin(schedule, k):
                 state.pressure[:] -= flows
                 flows = FLOW * balancing(state, borders_of(state, memory.best), LEFT)
                 state.pressure[:] += flows
             sweep = _sweep_at(schedule, k, drift)
-            random, moved = sweep_over(state, centroids, sweep, k, looks, found_there, random)
+            random, moved = sweep_over(state, centroids, sweep, k, batch, candidates, random)
             moved += exchange(state, centroids, sweep, memory)
             if moved == 0 and k >= schedule.total:
                 break
@@ -129,7 +129,7 @@ def anneal_groups(
 
 @helper
 def _flows_begin(schedule: AnnealingSchedule, k: int) -> bool:
-    """Whether the flows between blocks are found anew before sweep ``k``."""
+    """Whether balancing flows are computed again before sweep ``k``."""
     times = min(FLOWS, max(1, schedule.total // FLOW_SWEEPS))
     now, before = times * k // schedule.total, times * (k - 1) // schedule.total
     return k < schedule.total and (k == schedule.begin or now > before)
@@ -137,7 +137,7 @@ def _flows_begin(schedule: AnnealingSchedule, k: int) -> bool:
 
 @helper
 def _press(state: Counts, rate: float) -> float:
-    """Raise the pressure of blocks fuller than the mean, and lower that of the others.
+    """Raise the pressure of blocks fuller than the mean, lower it in others; its mean square.
 
     Where blocks gain elements sweep after sweep, it grows until they no longer do; what comes and
     goes by chance adds up to little. Returns its mean square.
@@ -153,7 +153,7 @@ def _press(state: Counts, rate: float) -> float:
 
 
 def unit_of(weight: Int32s) -> float:
-    """Weight of a typical point."""
+    """The mean weight of points that have any; 1 without such points."""
     used = weight[weight > 0]
     return float(used.mean()) if used.size else 1.0
 
@@ -162,7 +162,7 @@ def unit_of(weight: Int32s) -> float:
 def _centroids(
     level: Level, group: Group, metric: Float64s, state: Counts, pull: float
 ) -> Centroids:
-    """Where the blocks of a group are, where clusters are drawn to them, and its clusters."""
+    """The centroids of a group's blocks; they are not computed without a pull."""
     n_blocks = group.blocks.size
     own, centroid = np.empty((n_blocks, 6), np.float64), np.empty((n_blocks, 3), np.float64)
     for k in range(n_blocks):
@@ -176,7 +176,7 @@ def _centroids(
 
 @helper
 def _sweep_at(schedule: AnnealingSchedule, k: int, drift: float) -> Sweep:
-    """What holds in sweep ``k``, with the mean square of the pressure."""
+    """Prices and temperature of sweep ``k``; ``drift`` is the mean square of the pressure."""
     even = schedule.even
     if k >= schedule.total:
         return Sweep(0.0, even, schedule.over[1], 0.0, schedule.facet, 0.0, schedule.per_unit)
@@ -203,7 +203,7 @@ def _extract(
     schedule: AnnealingSchedule,
     pressure: Float64s,
 ) -> Counts:
-    """The clusters of a group with points, neighbours and blocks numbered in it.
+    """Counts of a group, with local numbers of points, neighbours and blocks.
 
     Points with one cluster, or with more than a slot can count, are left out, and so are
     neighbours in other groups. ``number`` is -1 for all before and afterwards; in between it has
@@ -258,7 +258,7 @@ def _extract(
 
 @helper
 def _of_blocks(values: Any, blocks: Int32s) -> Any:
-    """Those of the blocks of a group."""
+    """The values of a group's blocks."""
     own = np.empty(blocks.size, values.dtype)
     for k in range(blocks.size):
         own[k] = values[blocks[k]]
@@ -267,7 +267,7 @@ def _of_blocks(values: Any, blocks: Int32s) -> Any:
 
 @helper
 def _copy(level: Level, group: Group, block: Int32s, number: Int32s, state: Counts) -> None:
-    """Fill the rows of points and neighbours, the weights and the blocks."""
+    """Copy points, neighbours, weights and blocks of a group's clusters in local numbers."""
     pairs, links = 0, 0
     for k in range(group.clusters.size):
         c = group.clusters[k]

@@ -1,4 +1,4 @@
-"""A move of a cluster to another block: what it is worth, and what is remembered of moves."""
+"""Moves of clusters between blocks: their score, and exchanges between full blocks."""
 
 from typing import NamedTuple
 
@@ -9,21 +9,21 @@ from ..counts import COUNT_BITS, FIRST, MOST, USED, WEIGHT, Counts, move
 from ..levels import facets_between
 from .centroids import Centroids, centroid_term, update_centroids
 
-# A move must be better than this, in points, to be made for nothing.
+# Least score of an accepted move, in points.
 LEAST_GAIN = 0.1
-# Offers that a block keeps, a power of two: the latest.
+# Latest offers that a block keeps, a power of two.
 KEPT = 16
-# Scores of a cluster that is to be looked at, and of one whose neighbours are all at home.
+# Scores of a cluster that must be evaluated, and of one whose neighbours are all in its block.
 UNKNOWN, INSIDE = np.float32(np.inf), np.float32(-np.inf)
 
 
 class Sweep(NamedTuple):
-    """What holds in one sweep.
+    """The prices and the temperature of one sweep, in points of typical weight.
 
-    Elements over a block's cap cost ``over`` each, up to ``excess`` times the cap, and each that it
-    lacks ``LACK`` times as much; ``even`` is what a move from the fullest block to an empty one
-    gains by its weight. ``temperature``, and prices of a cut facet and of the squared radius of a
-    block (``pull``), are in typical points; ``per_unit`` is one by the weight of such a point.
+    ``over`` is the price of an element over a block's cap, which may be exceeded by the share
+    ``excess``; one below its least size costs ``LACK`` times as much. ``even`` is the gain of
+    moving an element from a full block to an empty one, ``facet`` the price of a cut facet, and
+    ``pull`` that of a squared block radius. ``per_unit`` is 1 over the weight of a typical point.
     """
 
     excess: float
@@ -36,13 +36,12 @@ class Sweep(NamedTuple):
 
 
 class MoveMemory(NamedTuple):
-    """What is known from sweep to sweep.
+    """Scores and offers that last from sweep to sweep.
 
-    ``best`` (clusters,) has the score of the best move of each when it was last looked at, sizes
-    left out where they alone forbid it. ``offered`` (n_blocks, KEPT) has clusters of each block
-    that would go to the block ``target``, which is full; -1 for none. ``draw`` times the
-    temperature is what such a move may cost. ``made`` (n_blocks,) counts the offers ever made,
-    ``done`` those that were tried.
+    ``best`` (clusters,) is the score of the best move of each when it was last evaluated; caps do
+    not count. ``offered`` (n_blocks, KEPT) has clusters of each block that would go to the full
+    block ``target``, -1 for none; such a move may cost ``draw`` times the temperature. ``made``
+    (n_blocks,) counts all offers, ``done`` those that were tried.
     """
 
     best: Float32s
@@ -55,7 +54,7 @@ class MoveMemory(NamedTuple):
 
 @helper
 def new_memory(state: Counts) -> MoveMemory:
-    """Clusters beside another block are to be looked at, and none is offered. O(facets)."""
+    """Memory without offers, in which boundary clusters are unknown. O(facets)."""
     n_blocks, best = state.size.size, np.full(state.block.size, INSIDE, np.float32)
     for i in range(best.size):
         for s in range(state.offset[i], state.offset[i + 1]):
@@ -72,8 +71,8 @@ def new_memory(state: Counts) -> MoveMemory:
 
 
 @helper
-def forget_scores(memory: MoveMemory) -> None:
-    """Clusters that may move are to be looked at again."""
+def invalidate_scores(memory: MoveMemory) -> None:
+    """Make the scores of all boundary clusters unknown."""
     for i in range(memory.best.size):
         if memory.best[i] != INSIDE:
             memory.best[i] = UNKNOWN
@@ -81,7 +80,7 @@ def forget_scores(memory: MoveMemory) -> None:
 
 @inlined
 def score_of(state: Counts, centroids: Centroids, sweep: Sweep, cluster: int, target: int) -> float:
-    """What a move gains, but for sizes; -inf where the target is not beside.
+    """The score of a move without its prices of sizes; -inf if the target is not adjacent.
 
     O(its points * blocks at each).
     """
@@ -112,7 +111,7 @@ def score_of(state: Counts, centroids: Centroids, sweep: Sweep, cluster: int, ta
 # as if there were no caps.
 @inlined
 def exchange(state: Counts, centroids: Centroids, sweep: Sweep, memory: MoveMemory) -> int:
-    """Try the offers of a sweep; returns how many clusters moved into full blocks.
+    """Exchange clusters of full blocks that were offered; returns the number of exchanges.
 
     O(n_blocks + offers * (KEPT + points * blocks at a point)).
     """

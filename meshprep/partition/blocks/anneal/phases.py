@@ -1,4 +1,4 @@
-"""How every level is annealed: how often, how hot, and at what prices."""
+"""The phase of every level: its sweeps, temperatures and prices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..tuning import Phase, SearchTuning
 def phases(
     levels: Sequence[Level], d: int, tuning: SearchTuning, n_blocks: int
 ) -> list[tuple[Level, Phase]]:
-    """How each level is annealed, from the largest clusters to elements.
+    """Levels with their phases, from the largest clusters to elements.
 
     A move of larger clusters changes more of a border, which grows with the power (d - 1) / d of
     their size: the temperature rises with it.
@@ -42,7 +42,7 @@ def phases(
 def in_two(
     corners: Level, phase: Phase, elements: Level, tuning: SearchTuning
 ) -> list[tuple[Level, Phase]]:
-    """The phase of elements, first with their corners alone, and in the end with all points."""
+    """The phase of elements in two parts: with corners alone, then with all points."""
     return [(corners, phase.longer(tuning.with_corners)), (elements, phase.end(tuning.with_all))]
 
 
@@ -59,6 +59,6 @@ def _powers(elements: Level, d: int, n_blocks: int, t: SearchTuning) -> tuple[fl
 
 
 def _between_cells(elements: Level, t: SearchTuning) -> bool:
-    """Whether elements are edges between two cells of a plane, rather than between nodes."""
+    """True if elements are edges between two cells, not edges between nodes."""
     n = elements.weight.size
     return elements.points.size <= 2 * n and elements.neighbours.size <= t.edge_neighbours * n

@@ -17,37 +17,35 @@ from ..levels import facets_between
 from .centroids import Centroids, centroid_term, update_centroids
 from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 
-# Most clusters beside other blocks are passed over, and a processor guesses badly which. So a run
-# of them is drawn without a branch, and the lists of the points of those drawn are read at once:
-# one by one, each look would wait for memory.
+# Entries of the table of quantiles, a power of two.
 THRESHOLDS = 4096
-# Clusters of a run.
-RUN = 256
+# Clusters of a batch. Most clusters beside other blocks are skipped, and which is unpredictable: a
+# batch is chosen without branches, and the lists of its points are prefetched together.
+BATCH = 256
 
 # the same for kernels
 _log = inlined(log)
 
 
-class Looks(NamedTuple):
-    """The clusters of a run that are looked at, each once, and what is drawn for each.
+class Batch(NamedTuple):
+    """The clusters of a batch that are evaluated, each once, with a random draw for each.
 
-    What a move may cost is that times the temperature. ``quantile`` is what is drawn from, and
-    ``memory`` has the scores. Nobody reads ``ready`` (1,): without it, a compiler would leave out
-    what makes memory ready.
+    A move may cost the draw times the temperature; draws come from ``quantile``, scores from
+    ``memory``. ``prefetched`` (1,) only keeps the compiler from dropping the prefetch.
     """
 
     cluster: UInt32s
     draw: Float64s
     quantile: Float64s
-    ready: Int64s
+    prefetched: Int64s
     memory: MoveMemory
 
 
 @helper
-def new_looks(memory: MoveMemory, quantile: Float64s) -> Looks:
-    """Room for a run, and for one more, which is written before it is known to be looked at."""
-    cluster, draw = np.empty(RUN + 1, np.uint32), np.empty(RUN + 1, np.float64)
-    return Looks(cluster, draw, quantile, np.zeros(1, np.int64), memory)
+def new_batch(memory: MoveMemory, quantile: Float64s) -> Batch:
+    """Room for a batch and one more cluster, written before it is known whether it is chosen."""
+    cluster, draw = np.empty(BATCH + 1, np.uint32), np.empty(BATCH + 1, np.float64)
+    return Batch(cluster, draw, quantile, np.zeros(1, np.int64), memory)
 
 
 @helper
@@ -60,120 +58,119 @@ def acceptance_thresholds() -> Float64s:
 
 
 @inlined
-def draw_looks(
+def choose_batch(
     state: Counts,
-    looks: Looks,
+    batch: Batch,
     sweep: Sweep,
     number: int,
     holds: int,
     begin: int,
     random: np.uint64,
 ) -> tuple[np.uint64, int]:
-    """Draw for the run from place ``begin`` of sweep ``number``; the random state, how many.
+    """Choose the batch from position ``begin`` of sweep ``number``, and prefetch its points.
 
-    A cluster is looked at where what is drawn and its score may be enough, and in every
-    ``holds``-th sweep. Its score is unknown from then on. O(clusters of the run + points of those
-    looked at).
+    A cluster is chosen if its draw and last score could allow a move, and in every ``holds``-th
+    sweep; its score is then unknown. Returns the random state and the number of clusters.
+    O(clusters of the batch + points of those chosen).
     """
-    n, best, at_border, count = state.block.size, looks.memory.best, 0, 0
-    for place in range(begin, min(n, begin + RUN)):
-        i: Any = np.uint32(place_in_sweep(n, place, number))
-        looks.cluster[at_border] = i
+    n, best, at_border, count = state.block.size, batch.memory.best, 0, 0
+    for place in range(begin, min(n, begin + BATCH)):
+        i: Any = np.uint32(position_in_sweep(n, place, number))
+        batch.cluster[at_border] = i
         at_border += best[i] != INSIDE
     for k in range(at_border):
-        i = looks.cluster[k]
-        looks.cluster[count] = i
-        random = _draw(looks, count, random)
-        enough = best[i] + sweep.temperature * looks.draw[count] > LEAST_GAIN
+        i = batch.cluster[k]
+        batch.cluster[count] = i
+        random = _draw(batch, count, random)
+        enough = best[i] + sweep.temperature * batch.draw[count] > LEAST_GAIN
         count += enough | ((i + number) % holds == 0)
     for k in range(count):
-        best[looks.cluster[k]] = UNKNOWN
+        best[batch.cluster[k]] = UNKNOWN
     read = 0
     for k in range(count):
-        i = looks.cluster[k]
+        i = batch.cluster[k]
         for s in range(state.point_offset[i], state.point_offset[i + 1]):
             read += state.lists[state.points[s] + FIRST]
-    looks.ready[0] = read
+    batch.prefetched[0] = read
     return random, count
 
 
 @inlined
-def place_in_sweep(n: int, cluster: int, number: int) -> int:
-    """When a cluster's turn is, or whose turn it is: every second sweep runs backwards."""
+def position_in_sweep(n: int, cluster: int, number: int) -> int:
+    """The position of a cluster in a sweep, or the cluster there: odd sweeps run backwards."""
     return n - 1 - cluster if number % 2 == 1 else cluster
 
 
 @inlined
-def forget_neighbours(
+def invalidate_neighbours(
     state: Counts,
-    looks: Looks,
+    batch: Batch,
     cluster: int,
     ahead: tuple[int, int],
     number: int,
     count: int,
     random: np.uint64,
 ) -> tuple[np.uint64, int]:
-    """The scores of a moved cluster and its neighbours are unknown; those ``ahead`` are looked at.
+    """Invalidate the scores of a moved cluster and its neighbours.
 
-    These have their turn from one place up to another, and are entered behind the ``count`` ones
-    that are there. Returns the random state and the new count.
+    Neighbours at positions in the range ``ahead`` are appended to the ``count`` clusters of the
+    batch. Returns the random state and the new count.
     """
-    n, best = state.block.size, looks.memory.best
+    n, best = state.block.size, batch.memory.best
     best[cluster] = UNKNOWN
     for s in range(state.offset[cluster], state.offset[cluster + 1]):
         j = state.neighbours[s]
-        place = place_in_sweep(n, j, number)
+        place = position_in_sweep(n, j, number)
         if (best[j] != UNKNOWN) & (place >= ahead[0]) & (place < ahead[1]):
-            looks.cluster[count] = j
-            random = _draw(looks, count, random)
+            batch.cluster[count] = j
+            random = _draw(batch, count, random)
             count += 1
         best[j] = UNKNOWN
     return random, count
 
 
 @inlined
-def _draw(looks: Looks, k: int, random: np.uint64) -> np.uint64:
-    """Draw for the ``k``-th cluster; returns the next random state."""
+def _draw(batch: Batch, k: int, random: np.uint64) -> np.uint64:
+    """Draw a quantile for entry ``k`` (xorshift64); returns the next random state."""
     random ^= random << np.uint64(13)
     random ^= random >> np.uint64(7)
     random ^= random << np.uint64(17)
-    looks.draw[k] = looks.quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
+    batch.draw[k] = batch.quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
     return random
 
 
-# What an element costs that a block lacks, by the price of one over the cap. A small block would
-# dissolve at the price of one: its border costs more than it has inside.
+# Price of an element below the least size, in prices of one over the cap. At the same price small
+# blocks would dissolve, since their border costs more than their inside.
 LACK = 4
-# The best score of a cluster holds until a neighbour moves, and for so many sweeps at most: sizes
-# and prices change.
+# Sweeps after which a cluster is evaluated again in any case: sizes and prices change.
 HOLDS = 8
-# Blocks around a cluster that are looked at, its own one first; the place of all others.
-NOWHERE = 65
-# What is added up in so many sums, since an addition to a number waits for the one before: one for
-# each entry of a list that is read in any case, and one for the others.
+# Most candidates of a cluster, its own block included; further blocks share this dummy row.
+DUMMY = 65
+# Independent accumulators, so that additions form no dependency chain: one for each entry of a list
+# that is always read, and one for the others.
 SUMS = ROOM + 1
 
 
 class Candidates(NamedTuple):
-    """Scratch: a cluster's block and those beside it, its points, in ``SUMS``, and facets there.
+    """Scratch of one cluster: row 0 is its own block, rows 1.. the neighbouring blocks.
 
-    ``place`` is where each block is, and that of no block; ``NOWHERE`` between two clusters, when
-    points and facets are 0.
+    ``points`` (in ``SUMS`` accumulators) and ``facets`` are the shared weight and facets of each
+    row; ``row[b]`` finds the row of block b. Between clusters all are ``DUMMY`` and 0.
     """
 
     block: Int32s
     points: Int64s
     facets: Int64s
-    place: Int32s
+    row: Int32s
 
 
 @helper
 def new_candidates(n_blocks: int) -> Candidates:
-    """Scratch for a group with so many blocks."""
-    place = np.full(n_blocks + 1, NOWHERE, np.int32)
-    points = np.zeros((NOWHERE + 1) * SUMS, np.int64)
-    facets = np.zeros(NOWHERE + 1, np.int64)
-    return Candidates(np.empty(NOWHERE + 1, np.int32), points, facets, place)
+    """Empty scratch for a group of ``n_blocks`` blocks."""
+    row = np.full(n_blocks + 1, DUMMY, np.int32)
+    points = np.zeros((DUMMY + 1) * SUMS, np.int64)
+    facets = np.zeros(DUMMY + 1, np.int64)
+    return Candidates(np.empty(DUMMY + 1, np.int32), points, facets, row)
 
 
 @inlined
@@ -182,52 +179,52 @@ def sweep_over(
     centroids: Centroids,
     sweep: Sweep,
     number: int,
-    looks: Looks,
-    found_there: Candidates,
+    batch: Batch,
+    candidates: Candidates,
     random: np.uint64,
 ) -> tuple[np.uint64, int]:
-    """Give every cluster a chance to move; returns the next random state and the moves.
+    """Evaluate moves of all boundary clusters; returns the random state and the number of moves.
 
-    What a move may cost is drawn first, so that clusters are looked at only where that may be
-    enough. Moves into full blocks are offered (:func:`moves.exchange`).
-    O(clusters at a boundary + those looked at * points * blocks at a point). Never empties a block.
+    The cost that a move may have is drawn first, so that only clusters it could move are
+    evaluated. Moves into full blocks become offers (:func:`moves.exchange`). No block is emptied.
+    O(clusters at a boundary + those evaluated * points * blocks at a point).
     """
     n, moved = state.block.size, 0
-    memory, best = looks.memory, looks.memory.best
+    memory, best = batch.memory, batch.memory.best
     end, count, drawn, k = 0, 0, 0, 0
     while k < count or end < n:
         if k == count:
-            random, drawn = draw_looks(state, looks, sweep, number, HOLDS, end, random)
-            end, count, k = min(n, end + RUN), drawn, 0
+            random, drawn = choose_batch(state, batch, sweep, number, HOLDS, end, random)
+            end, count, k = min(n, end + BATCH), drawn, 0
             continue
-        i, draw = looks.cluster[k], looks.draw[k]
+        i, draw = batch.cluster[k], batch.draw[k]
         k += 1
         allowed = sweep.temperature * draw
-        found = _beside(state, found_there, i)
+        found = _find_candidates(state, candidates, i)
         if found == 1:
             best[i] = INSIDE
-            found_there.place[state.block[i]], found_there.facets[0] = NOWHERE, 0
+            candidates.row[state.block[i]], candidates.facets[0] = DUMMY, 0
             continue
         source, weight = state.block[i], state.weight[i]
-        lost = _share_points(state, found_there, i)
+        lost = _weigh_points(state, candidates, i)
         target, gain, score = -1, 0, -np.inf
         full, wish = -1, -np.inf
         source_cap, stays = state.cap[source], state.size[source] - weight
         over = min(weight, max(0, state.size[source] - source_cap))
         over -= LACK * min(weight, max(0, state.least[source] - stays))
         price, fullness = sweep.over * over, state.size[source] / source_cap
-        inner = found_there.facets[0]
-        found_there.place[source], found_there.facets[0] = NOWHERE, 0
+        inner = candidates.facets[0]
+        candidates.row[source], candidates.facets[0] = DUMMY, 0
         for c in range(1, found):
-            b = found_there.block[c]
-            found_there.place[b] = NOWHERE
+            b = candidates.block[c]
+            candidates.row[b] = DUMMY
             after, cap = state.size[b] + weight, state.cap[b]
             value = -lost
             for z in range(SUMS):
-                value += found_there.points[np.uint32(c * SUMS + z)]
-                found_there.points[np.uint32(c * SUMS + z)] = 0
-            new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner)
-            found_there.facets[c] = 0
+                value += candidates.points[np.uint32(c * SUMS + z)]
+                candidates.points[np.uint32(c * SUMS + z)] = 0
+            new = value * sweep.per_unit + sweep.facet * (candidates.facets[c] - inner)
+            candidates.facets[c] = 0
             if sweep.pull > 0.0:
                 new += sweep.pull * centroid_term(centroids, i, source, b)
             if after > cap and new > wish:
@@ -251,10 +248,10 @@ def sweep_over(
             if sweep.pull > 0.0:
                 update_centroids(centroids, state.size, i, weight, source, target)
             move(state, i, target)
-            # of those that were entered late, neighbours wait for the next sweep
-            after_it = place_in_sweep(n, i, number) + 1 if k <= drawn else end
-            random, count = forget_neighbours(
-                state, looks, i, (after_it, end), number, count, random
+            # neighbours of clusters that were appended wait for the next sweep
+            after_it = position_in_sweep(n, i, number) + 1 if k <= drawn else end
+            random, count = invalidate_neighbours(
+                state, batch, i, (after_it, end), number, count, random
             )
             moved += 1
         elif full >= 0 and wish + allowed > LEAST_GAIN:
@@ -267,29 +264,32 @@ def sweep_over(
 
 @inlined
 def _limit(cap: int, sweep: Sweep) -> int:
-    """The most elements that a block may have in a sweep."""
+    """The cap of a block in this sweep, with its excess."""
     return cap + int(sweep.excess * cap)
 
 
 @inlined
-def _beside(state: Counts, found_there: Candidates, cluster: int) -> int:
-    """Find the blocks that a cluster has facets with, its own one first; their number."""
-    block, facets, place = found_there.block, found_there.facets, found_there.place
+def _find_candidates(state: Counts, candidates: Candidates, cluster: int) -> int:
+    """Fill the rows of the blocks that a cluster has facets with; returns the number of rows."""
+    block, facets, row = candidates.block, candidates.facets, candidates.row
     found = 1
-    place[state.block[cluster]] = 0
+    row[state.block[cluster]] = 0
     for s in range(state.offset[cluster], state.offset[cluster + 1]):
         b = state.block[state.neighbours[s]]
-        fresh = place[b] == NOWHERE and found < NOWHERE
-        at = found if fresh else place[b]
+        fresh = row[b] == DUMMY and found < DUMMY
+        at = found if fresh else row[b]
         facets[at] += facets_between(state, s)
-        block[at], place[b] = b, at
+        block[at], row[b] = b, at
         found += fresh
     return found
 
 
 @inlined
-def _share_points(state: Counts, found_there: Candidates, cluster: int) -> int:
-    """Weigh the cluster's points in each block found; returns what stays behind at home."""
+def _weigh_points(state: Counts, candidates: Candidates, cluster: int) -> int:
+    """Sum the weights of shared points by row; returns the weight of points that stay.
+
+    These are the points that other clusters of its block use, too.
+    """
     lists, lost = state.lists, 0
     alone = (state.block[cluster] << COUNT_BITS) + 1
     for s in range(state.point_offset[cluster], state.point_offset[cluster + 1]):
@@ -297,19 +297,18 @@ def _share_points(state: Counts, found_there: Candidates, cluster: int) -> int:
         weight = lists[p + WEIGHT]
         lost += weight
         for z in range(ROOM):
-            lost -= _weigh(found_there, lists[p + FIRST + z], weight, alone, z)
+            lost -= _add_weight(candidates, lists[p + FIRST + z], weight, alone, z)
         for z in range(FIRST + ROOM, FIRST + lists[p + USED]):
-            lost -= _weigh(found_there, lists[p + z], weight, alone, ROOM)
+            lost -= _add_weight(candidates, lists[p + z], weight, alone, ROOM)
     return lost
 
 
 @inlined
-def _weigh(found_there: Candidates, entry: int, weight: int, alone: int, which: int) -> int:
-    """Weigh a point in the block of an entry; returns its weight where that is ``alone``.
+def _add_weight(candidates: Candidates, entry: int, weight: int, alone: int, which: int) -> int:
+    """Add the weight of a point to the row of an entry; returns it if the entry is ``alone``.
 
-    Nothing is asked of the block, since no processor guesses the answer: there is a place for
-    blocks that were not found.
+    Branch-free: blocks that are not candidates add to the dummy row.
     """
-    at = found_there.place[np.uint32(entry) >> COUNT_BITS]
-    found_there.points[np.uint32(at * SUMS + which)] += weight
+    at = candidates.row[np.uint32(entry) >> COUNT_BITS]
+    candidates.points[np.uint32(at * SUMS + which)] += weight
     return weight * (entry == alone)

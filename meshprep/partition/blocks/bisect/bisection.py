@@ -9,26 +9,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.types.maps import read_only
 
 from ....kernels import Float64s, Int32s, Int64s, helper, kernel
 from ....kernels.arithmetic import half_angle
 from ....kernels.arrays import sort
 from ....kernels.parallel import each
 
-# Elements of a part that are looked at to find its widest direction.
+# Elements of a part that are sampled for its widest direction.
 SAMPLE = 128
-# How often a large mesh is cut before threads take a subtree each; more halves than ever wait.
+# Levels of cuts before threads take a subtree each; elements that are worth threads; room of the
+# stack of halves, which is deeper than any tree.
 FEW_CUTS = 3
 WORTH_THREADS = 4_000
 MOST_WAITING = 64
-# The share of these that tells how wide elements are; the widest are left out.
+# Share of the sample, narrowest first, from which widths are measured.
 USUAL = 0.85
-# Elements thinner than this, relative to their widest direction, count as this thin.
+# Least width of an element that counts, relative to its widest direction.
 THINNEST = 1e-6
-# The same where coordinates only stand in for real ones: these say little about what is thin.
+# The same for graph distances, which say little about thin elements.
 THINNEST_GUESSED = 0.15
-# A part is a grid when the mean of the fourth powers of its directions is longer than this.
+# A part is a grid if the mean of the fourth powers of its directions is longer than this.
 GRID = 0.4
 
 # the same for kernels
@@ -45,7 +46,7 @@ def bisect(
     weight: Int32s | None = None,
     share: Int64s | None = None,
 ) -> Int32s:
-    """Cut elements into ``n_blocks`` parts whose sizes differ by at most one or two.
+    """The part of each element, from cuts into ``n_blocks`` parts of equal size up to one or two.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def bisect_places(
     share: Int64s | None = None,
     directions: Float64s | None = None,
 ) -> Int32s:
-    """:func:`bisect` for items that are points in space, (n, 3); along the axes where not told."""
+    """The part of each point in space, (n, 3), by :func:`bisect`; along the axes by default."""
     no_points, nowhere = np.empty((len(place), 0), np.int32), np.empty((0, 3))
     frame = np.eye(3) if directions is None else directions
     return bisect(no_points, nowhere, place, frame, n_blocks, weight=weight, share=share)
@@ -131,7 +132,7 @@ def point_positions(table: Int32s, n_points: int, coordinates: Float64s) -> Floa
 
 
 class Items(NamedTuple):
-    """What is cut: points of each, where these are, where it is itself, and what it counts.
+    """The items to cut: their points, the points' coordinates, their own, and weights.
 
     An empty ``weight`` stands for 1 each.
     ``before`` (n_blocks + 1,) adds up the shares of the blocks before each.
@@ -146,7 +147,7 @@ class Items(NamedTuple):
 
 
 class Subtree(NamedTuple):
-    """Its ends in the order, its first block, and into how many blocks it is to be cut."""
+    """A range of the order, its first block, and the number of its blocks."""
 
     low: int
     high: int
@@ -164,7 +165,7 @@ def _cut(
     once: bool,
     part: Int32s,
 ) -> Int64s:
-    """Cut a subtree once or to its ends, one half after the other, as long as these fit a cache.
+    """Cut a subtree once, or to its leaves in depth-first order, which suits the cache.
 
     Writes down the parts that are done, and returns the subtrees that are left, a row each.
     ``order`` and ``key`` are worked on from ``tree.low`` to ``tree.high`` alone.
@@ -212,7 +213,7 @@ def _along(coordinates: Float64s, element: int, direction: Float64s) -> float:
 
 @helper
 def _widest(items: Items, directions: Float64s, elements: Int32s) -> Float64s:
-    """The direction in which a part is most elements wide, in the frame of the coordinates."""
+    """The direction in which a part is most elements wide, in the coordinates' frame."""
     d = directions.shape[0]
     step = max(1, elements.size // SAMPLE)
     lower = _element_width(items, elements, step)
@@ -277,7 +278,7 @@ def _element_width(items: Items, elements: Int32s, step: int) -> Float64s:
 def _along_lines(
     items: Items, directions: Float64s, elements: Int32s, step: int, lower: Float64s
 ) -> Float64s:
-    """Turn the directions with the lines of a part of a plane grid; as they are where it has none.
+    """The directions, rotated to the lines of a plane part if it is a grid.
 
     Points stand around an element of a grid in four directions: the mean of the fourth powers of
     these, as complex numbers, is far from 0, and its phase tells how the lines run.
@@ -322,7 +323,7 @@ def _spread(table: Int32s, position: Float64s, coordinates: Float64s, element: i
 
 @helper
 def _unsheared(lower: Float64s, direction: Float64s) -> Float64s:
-    """Solve ``lower.T @ out = direction``: a direction among equal widths, among the real ones."""
+    """Solve ``lower.T @ out = direction``: from the frame of equal widths to coordinates."""
     d = direction.size
     out = np.zeros(d, np.float64)
     for a in range(d - 1, -1, -1):
@@ -337,7 +338,7 @@ def _unsheared(lower: Float64s, direction: Float64s) -> Float64s:
 def select(
     key: NDArray[np.floating], order: Int32s, weight: Int32s, low: int, high: int, wanted: int
 ) -> int:
-    """Reorder ``low..high-1`` and find a place with about the weight ``wanted`` before it.
+    """Partition ``low..high-1`` by key; the position with about ``wanted`` weight before it.
 
     No key before that place is above one from there on. O(high - low) expected.
     """
@@ -370,7 +371,7 @@ def select(
 
 @helper
 def _weight_of(weight: Int32s, order: Int32s, low: int, high: int) -> int:
-    """What ``low..high-1`` count together, 1 each where there are no weights."""
+    """The weight of ``low..high-1``; items weigh 1 where there are no weights."""
     if weight.size == 0:
         return high - low
     total = 0

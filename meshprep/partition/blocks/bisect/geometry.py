@@ -1,4 +1,4 @@
-"""The elements to cut: their points, what these weigh, and where everything is."""
+"""Geometry of the elements to cut, and sizes of the blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import chunks, read_only
+from meshprep_runtime.types.maps import chunks, read_only
 
 from ....kernels.arithmetic import cosine_and_sine, random_frame
 from ...loads import weighted_loads_of
@@ -22,7 +22,7 @@ FRAMES = 100
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """Elements to cut: their points, what these weigh, and where everything is.
+    """Elements to cut, with their points, weights and coordinates.
 
     ``known`` tells that the coordinates are real; otherwise they stand for graph distances. The
     ``positions`` of the points are the means of their elements where they are left out.
@@ -43,7 +43,7 @@ class Geometry:
         *,
         known: bool = True,
     ) -> Geometry:
-        """Without the axes along which everything is at one place."""
+        """The geometry without axes along which all coordinates are equal."""
         return cls(table, weight, _in_use(coordinates), known)
 
     def __post_init__(self) -> None:
@@ -53,17 +53,17 @@ class Geometry:
 
     @cached_property
     def position(self) -> NDArray[np.float64]:
-        """Where the points are, (n_points, d); of large meshes as much memory as all the rest."""
+        """The coordinates of the points, (n_points, d): as much memory as all else."""
         if self.positions is not None:
             return read_only(self.positions)
         return read_only(point_positions(self.table, self.weight.size, self.coordinates))
 
     def placed(self) -> Geometry:
-        """The same with positions that are found now, and not when they are asked for."""
+        """The same geometry, with positions computed now rather than on first use."""
         return replace(self, positions=self.position)
 
     def sample(self, chosen: NDArray[np.integer]) -> Geometry:
-        """Some of the elements; their points stay where all elements have them."""
+        """The geometry of some elements; positions of points are those of all elements."""
         points, local = np.unique(self.table[chosen], return_inverse=True)
         local = local.reshape(len(chosen), -1)
         if points.size and points[0] < 0:
@@ -93,11 +93,11 @@ class Geometry:
 
     @property
     def thinnest(self) -> float:
-        """How thin elements may count as, relative to their widest direction."""
+        """The least width of an element that counts, relative to its widest direction."""
         return THINNEST if self.known else THINNEST_GUESSED
 
     def cut(self, rotation: float, n_blocks: int) -> NDArray[np.int32]:
-        """Bisect in a frame that is rotated."""
+        """Blocks by bisection in a rotated frame."""
         where = self.coordinates
         directions = rotated(where.shape[1], rotation)
         return bisect(self.table, self.position, where, directions, n_blocks, self.thinnest)
@@ -108,20 +108,20 @@ class Geometry:
 
 
 class Sample(NamedTuple):
-    """Elements that tell where blocks are and how wide their elements: all, or some, ascending."""
+    """Elements from which centroids and widths are measured: all, or some in rising order."""
 
     geometry: Geometry
     elements: NDArray[np.int32] | None = None
 
     def rows(self, example: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The places of elements in the geometry."""
+        """The rows of elements in the geometry."""
         if self.elements is None:
             return example
         return np.searchsorted(self.elements, example).astype(np.int32)
 
 
 def rotated(d: int, rotation: float) -> NDArray[np.float64]:
-    """Rows are ``d`` orthogonal directions: the axes, rotated in each plane of two next ones."""
+    """Orthogonal directions as rows, (d, d): the axes, rotated in each plane of two next ones."""
     directions, (cosine, sine) = np.eye(d), cosine_and_sine(rotation)
     for a in range(d - 1):
         first, second = directions[a].copy(), directions[a + 1].copy()
@@ -131,7 +131,7 @@ def rotated(d: int, rotation: float) -> NDArray[np.float64]:
 
 
 def frames(d: int, rotation: float, count: int) -> list[NDArray[np.float64]]:
-    """A rotated frame, and others at random."""
+    """``count`` frames: a rotated one, then random ones."""
     return [rotated(d, rotation), *(random_frame(FRAMES + k, d) for k in range(1, count))]
 
 
@@ -149,7 +149,7 @@ def block_count(n: int, block_size: int) -> int:
 
 
 def _in_use(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Without the axes along which everything is at one place, such as z of a plane mesh."""
+    """Coordinates without axes along which all are equal, such as z of a plane mesh."""
     if not coordinates.size:
         return coordinates
     wide = np.array([_differs(axis) for axis in coordinates.T])
@@ -158,18 +158,18 @@ def _in_use(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _differs(values: NDArray[np.float64]) -> bool:
-    """Whether not all are equal; the first ones tell as a rule."""
+    """True if not all are equal; mostly decided by the first values."""
     first = values[:FIRST] != values[0]
     return bool(first.any() or (values[FIRST:] != values[0]).any())
 
 
-# What a block that must not dissolve should have, by what it may have.
+# Least size of a block that must not dissolve, over its cap.
 HELD = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """What elements count, and how much each block may have."""
+    """Weights of the elements, and the size of each block in these."""
 
     weight: NDArray[np.int32]  # (n,): at least 1; below 2^31 together
     # (n_blocks,): the most that a block may have, at least the largest weight.
@@ -179,15 +179,15 @@ class Sizes:
 
     @classmethod
     def equal(cls, n: int, n_blocks: int, cap: int) -> Sizes:
-        """Blocks of at most ``cap`` elements that count the same."""
+        """Blocks of at most ``cap`` elements of weight 1."""
         cap_of_block, nothing = np.full(n_blocks, cap), np.zeros(n_blocks, np.int64)
         return cls(np.ones(n, np.int32), cap_of_block, nothing, np.ones(n_blocks, np.int64))
 
     def held(self, some: NDArray[np.bool_]) -> Sizes:
-        """The same, where some blocks must not dissolve."""
+        """The same sizes with a least size for some blocks, which must not dissolve."""
         return replace(self, least=np.where(some, HELD * self.cap, 0).astype(np.int64))
 
     @cached_property
     def mean_weight(self) -> float:
-        """What an element counts on the mean."""
+        """The mean weight of an element."""
         return float(self.weight.mean()) if self.weight.size else 1.0

@@ -44,7 +44,7 @@ def pivot_coordinates(graph: Csr) -> Float64s:
 
 
 def smoothed(graph: Csr, place: Float64s, times: int) -> Float64s:
-    """Places, each drawn half of the way to the mean of its neighbours, several times.
+    """Places after several steps of smoothing, each halfway to the mean of the neighbours.
 
     O(times * edges).
     """
@@ -75,7 +75,7 @@ def _smooth(
 
 
 def _principal(distance: NDArray[np.float32]) -> Float64s:
-    """The directions of the largest variance, (n_pivots, 3)."""
+    """The principal axes, (n_pivots, 3)."""
     n = max(1, distance.shape[0])
     total, square = _sums(distance)
     axes = principal_axes(square / n - np.outer(total, total) / n**2)
@@ -84,7 +84,7 @@ def _principal(distance: NDArray[np.float32]) -> Float64s:
 
 @kernel
 def _sums(distance: NDArray[np.float32]) -> tuple[Float64s, Float64s]:
-    """Sums of the columns and of their products: of whole numbers, so in any order the same."""
+    """Sums of columns and of their products: exact, since all are whole numbers."""
     width = distance.shape[1]
     total, square = np.zeros(width), np.zeros((width, width))
     for i in range(distance.shape[0]):

@@ -20,14 +20,14 @@ from ..bisect.bisection import bisect_places
 from ..bisect.geometry import Geometry
 from .places import sortable
 
-# How far the number of layers of a slab may be from that of a cube.
+# Most difference between the layers of a slab and those of a cube.
 THICKER = 2
-# Of the kinds of bricks with the fewest nodes by the formula, the loads of so many are counted.
+# Kinds of bricks, those with the fewest nodes by the formula, whose loads are counted.
 COUNTED = 8
 
 
 class Bricks(NamedTuple):
-    """Axes in the order in which they are cut, slabs, and whether strips are rather fewer."""
+    """Axes in cutting order, the number of slabs, and whether strips are rounded down."""
 
     axes: tuple[int, ...]
     slabs: int

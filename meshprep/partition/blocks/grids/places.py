@@ -14,24 +14,23 @@ from ....mesh.incidence import Csr
 from ...blocks_of import sort_by
 
 AXES = 3
-# The share of elements that must have neighbours on opposite sides.
+# Least share of neighbours that have one on the opposite side.
 OPPOSITE = 0.5
-# The share of a grid's neighbours that are one step along an axis away. The others are at seams,
-# where parts of a mesh with lines of their own meet.
+# Least share of a grid's neighbours that are one step along an axis away; the others are at seams.
 REGULAR = 0.9
-# The share of the elements of a grid that may end a line where the line beside it goes on. Of
-# porous bodies and of grids that are refined in places, blocks along the lines are full of steps.
+# Most share of a grid's elements that may end a line where the next line goes on: blocks along the
+# lines of porous bodies and locally refined grids are full of steps.
 RAGGED = 0.08
-# Elements that tell whether there are opposite neighbours at all.
+# Elements that are sampled for opposite neighbours.
 SAMPLE = 1000
-# Patches of so many elements tell most meshes that are no grid, and nobody looks at the rest: each
+# Patches of so many elements recognise most meshes that are no grid without a full scan: each
 # patch has at least this share of ragged ends, or at most this share of straight steps (grids have
-# 0.85, as steps beside a patch count as well). Smaller meshes than the last are looked at whole.
+# 0.85, as steps beside a patch count as well). Smaller meshes than the last are scanned whole.
 PATCHES, PATCH, SURELY, AWRY, LARGE = 3, 1000, 0.12, 0.75, 10_000
 
 
 class ElementAxes(NamedTuple):
-    """Elements and their neighbours; those ``across`` by axis; scratch for points."""
+    """Elements with their neighbours, those ``across`` by axis, and scratch for points."""
 
     table: Int32s
     offset: Int64s

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import chunks
+from meshprep_runtime.types.maps import chunks
 
 from ....kernels import Float64s, Int32s, Int64s, kernel
 from ....kernels.parallel import each
@@ -35,14 +35,14 @@ SAMPLE_ELEMENTS = 16_000
 
 
 class Start(NamedTuple):
-    """Rotation of the frame, in radians, and whether a grid's lines are worth following."""
+    """Rotation of the frame, in radians, and whether blocks follow the lines of a grid."""
 
     rotation: float = JITTER
     grid: bool = False
 
 
 def choose_start(geometry: Geometry, graph: Csr, block_size: int) -> Start:
-    """Cut the elements around the centre of a grid in frames that are rotated; count the loads.
+    """The rotation of the frame that loads least, and whether the mesh is a grid, by a sample.
 
     ``graph`` has the neighbours of each element. O(n) to find the sample, which is of bounded size
     itself; O(1) where the mesh is no grid.
@@ -70,7 +70,7 @@ def choose_start(geometry: Geometry, graph: Csr, block_size: int) -> Start:
 
 @kernel
 def _symmetric_share(offset: Int64s, neighbours: Int32s, coordinates: Float64s, step: int) -> float:
-    """The share of neighbours with another one at the opposite place, of every ``step``-th."""
+    """The share of neighbours with an opposite one, of every ``step``-th element."""
     d = coordinates.shape[1]
     pairs, count = 0, 0
     for i in range(0, offset.size - 1, step):

@@ -1,4 +1,4 @@
-"""Components of a mesh: elements of two of them share nothing, wherever they are."""
+"""Meshes of several components: blocks hold as few of them as possible."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct, ranges, read_only
+from meshprep_runtime.types.maps import distinct, ranges, read_only
 
 from ....kernels import Bools, Float64s, Int32s, Int64s, kernel
 from ..bisect.geometry import Sizes
 from ..levels import Level
 
-# How long a component is along the axis of components, by what it is along the longest other one.
+# Length of a component along the axis of components, over that along its longest axis.
 WITHIN = 1e-3
 
 
 def components(offset: Int64s, neighbours: Int32s) -> Int32s:
-    """The component of each vertex of a graph, numbered as they appear. Linear."""
+    """The connected component of each vertex, numbered by first appearance. Linear."""
     return _components_within(offset, neighbours, np.zeros(offset.size - 1, np.int32))
 
 
 def components_of(level: Level) -> Int32s | None:
-    """The component of each cluster; None where there is but one."""
+    """The connected component of each cluster; None if there is only one."""
     component = components(level.offset, level.neighbours)
     return component if component.any() else None
 
 
 def more_pieces(pieces: Int64s, component: Int32s, block: Int32s) -> Bools:
-    """Whether each block has more ``pieces`` than there are components of the mesh in it."""
+    """For each block, whether its ``pieces`` are more than the components it holds."""
     pairs = distinct(component.astype(np.int64) * pieces.size + block)
     return pieces > np.bincount(pairs % pieces.size, minlength=pieces.size)
 
 
 def of_several(component: Int32s, block: Int32s) -> Bools:
-    """The blocks that have clusters of several components."""
+    """For each block, whether it has clusters of several components."""
     n_blocks = int(block.max()) + 1
     pairs = distinct(component.astype(np.int64) * n_blocks + block)
     return np.bincount(pairs % n_blocks, minlength=n_blocks) > 1
@@ -52,10 +52,10 @@ def torn_share(top: Level, block: Int32s, n_blocks: int, component: Int32s | Non
 
 
 def reunited(level: Level, block: Int32s, component: Int32s | None) -> Int32s:
-    """Blocks of clusters without fragments, but for those that have no neighbour elsewhere.
+    """Blocks of clusters without fragments, except those without neighbours in other blocks.
 
-    Of what a block has of a ``component`` (None where there is but one), all but the largest piece
-    go to the block that they share most facets with, whatever its size: annealing sees to that.
+    Of each ``component`` (None for only one) in a block, all pieces but the largest go to the block
+    that they share most facets with, whatever its size: annealing then restores sizes.
     Linear.
     """
     offset, neighbours, n_blocks = level.offset, level.neighbours, int(block.max(initial=-1)) + 1
@@ -87,16 +87,16 @@ def reunited(level: Level, block: Int32s, component: Int32s | None) -> Int32s:
 
 
 class ComponentRow(NamedTuple):
-    """Components in a row: that of each of the largest clusters, and how large blocks of it are."""
+    """Components in a row: the rank of each cluster's component, and the shares of the blocks."""
 
     component: Int32s | None
     share: Int64s
 
     @classmethod
     def of(cls, top: Level, sizes: Sizes, alike: bool) -> ComponentRow:
-        """Packed where blocks are ``alike``, but for components that share points with others.
+        """Components packed into blocks, if these are ``alike``.
 
-        There is no ``component`` of each cluster where there is but one.
+        Those that share points with others are not packed. ``component`` is None for only one.
         """
         component, share = components_of(top), sizes.share
         if component is not None and alike:
@@ -108,7 +108,7 @@ class ComponentRow(NamedTuple):
 
 
 def _share_nothing(top: Level, component: Int32s) -> Bools:
-    """Whether each component has no point of another one, as cells that share an edge have."""
+    """For each component, whether it shares no points with others."""
     rows = np.repeat(component, np.diff(top.point_offset))
     other = np.empty(int(top.points.max(initial=-1)) + 1, np.int32)
     other[top.points] = rows
@@ -121,10 +121,10 @@ def _share_nothing(top: Level, component: Int32s) -> Bools:
 def apart_first(
     component: Int32s, table: Int32s, where: Float64s, position: Float64s, frame: Float64s
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Places of elements and points, and directions, with one more axis: the row of components.
+    """Coordinates and directions with one more axis, along which components stand in a row.
 
-    Along it elements have hardly any width, so that bisection cuts across it first: few blocks hold
-    some of two components. A cut inside one runs across the longest axis.
+    Elements have hardly any width along it, so that bisection cuts across it first: few blocks hold
+    two components. A cut inside a component runs across its longest axis.
     """
     widths = np.ptp(where, axis=0)
     longest = int(np.argmax(widths))
@@ -140,7 +140,7 @@ def apart_first(
 def moved_together(
     levels: list[Level], labels: list[Int32s], block: Int32s, component: Int32s
 ) -> list[Level]:
-    """Levels with components moved, so that what a block has of two of them is in one place.
+    """Levels with components translated, so that those that share a block touch each other.
 
     ``block`` has those that :func:`apart_first` led to, of the largest clusters: the last one of a
     component may hold some of the next one. Otherwise its centroid would be in neither, and would
@@ -155,7 +155,7 @@ def moved_together(
 
 
 def _shifts(top: Level, block: Int32s, component: Int32s) -> Float64s:
-    """How far each component is to be moved, (components, d)."""
+    """The translation of each component, (components, d)."""
     n_blocks = int(block.max()) + 1
     key = component.astype(np.int64) * n_blocks + block
     pair, inverse = np.unique(key, return_inverse=True)
@@ -171,7 +171,7 @@ def _shifts(top: Level, block: Int32s, component: Int32s) -> Float64s:
 
 @kernel
 def _components_within(offset: Int64s, neighbours: Int32s, kind: Int32s) -> Int32s:
-    """The component of each vertex where edges between two kinds do not count."""
+    """The connected component of each vertex in the graph without edges between kinds."""
     n = kind.size
     component, queue, count = np.full(n, -1, np.int32), np.empty(n, np.int32), 0
     for root in range(n):
@@ -190,12 +190,12 @@ def _components_within(offset: Int64s, neighbours: Int32s, kind: Int32s) -> Int3
     return component
 
 
-# Blocks of what is not packed are at least that full, by the mean of all, and at most as full.
+# Least and most filling of the blocks of unpacked components, over the mean of all blocks.
 LEAST_FULL, CHANCE = 0.5, 1.0005
 
 
 def packed(size: Int64s, alone: Bools, n_blocks: int, cap: int) -> tuple[Int32s, Int64s]:
-    """Where each component stands in a row that is cut into blocks, and the sizes of these.
+    """The rank of each component in a row that is cut into blocks, and the blocks' sizes.
 
     Components of at most ``cap`` elements, ``alone`` in that they share no point with others, fill
     blocks by best fit, the largest first. As many of the fullest blocks stay as leave room for all
@@ -222,7 +222,7 @@ def packed(size: Int64s, alone: Bools, n_blocks: int, cap: int) -> tuple[Int32s,
     bin_of[items] = _best_fit(size[items], cap)
     fill = np.bincount(bin_of[items], size[items]).astype(np.int64)
     fullest = np.argsort(-fill, kind="stable")[:n_blocks]
-    # what is left, and blocks for it, where none, one, two and more are kept
+    # the rest and its blocks, if none, one, two, ... bins are kept
     rest = size.sum() - np.concatenate([[0], np.cumsum(fill[fullest])])
     left = n_blocks - np.arange(rest.size)
     mean = size.sum() / n_blocks
@@ -231,7 +231,7 @@ def packed(size: Int64s, alone: Bools, n_blocks: int, cap: int) -> tuple[Int32s,
     rank = np.arange(size.size, dtype=np.int32)
     if not kept:
         return rank, np.ones(n_blocks, np.int64)
-    # the last is that of what is in no bin
+    # the last is the rank of unpacked components
     place = np.zeros(fill.size + 1, np.int64)
     place[fullest[:kept]] = np.arange(1, kept + 1)
     rank[np.argsort(place[bin_of], kind="stable")] = np.arange(size.size)
@@ -241,7 +241,7 @@ def packed(size: Int64s, alone: Bools, n_blocks: int, cap: int) -> tuple[Int32s,
 
 @kernel
 def _best_fit(size: Int64s, cap: int) -> Int32s:
-    """The bin of each item of at most ``cap``: the fullest that has room for it."""
+    """The bin of each item of at most ``cap``, by best fit."""
     bin_of = np.empty(size.size, np.int32)
     # bins by the room that is left in them: the first of each, and the next one of each bin
     first, after, count = np.full(cap + 1, -1, np.int32), np.empty(size.size, np.int32), 0

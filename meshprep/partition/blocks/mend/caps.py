@@ -13,8 +13,8 @@ from ...shift import gather, new_members
 from ..bisect.geometry import Geometry, block_count
 from .reconnect import extract, near_blocks
 
-# The share of blocks that may have to be split because they stage too much, before all are
-# made smaller; by how much smaller each time; and how much moves usually save.
+# Share of blocks that may be split because they stage too much, before all are made smaller;
+# factor by which they are; share of the bytes that remains after annealing.
 MAY_SPLIT = 0.01
 SMALLER = 0.95
 MOVES_SAVE = 0.97
@@ -46,7 +46,7 @@ def within_cap(geometry: Geometry, graph: Csr, block: Int32s, n_blocks: int, cap
 
 
 def room_for_bytes(geometry: Geometry, cap: int, limit: int) -> int:
-    """The largest number of elements, at most ``cap``, with which nearly all blocks stage little.
+    """The largest block size, at most ``cap``, at which nearly all blocks stage ``limit`` bytes.
 
     Raises MeshprepError where an element alone stages more than ``limit`` bytes. O(n log n_blocks)
     for every step of ``SMALLER``.
@@ -93,7 +93,7 @@ def _bytes_of_elements(table: Int32s, weight: Int32s) -> Int64s:
 
 @kernel
 def _halve(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int, over: Bools) -> int:
-    """The second half of every block that is over, breadth-first, becomes a block."""
+    """Make the second half of every block that is over, in breadth-first order, a new block."""
     state = connect(table, weight, block, n_blocks)
     members = new_members(state)
     elements = np.empty(block.size, np.int32)

@@ -1,4 +1,4 @@
-"""Makes blocks connected: all but the largest component go to blocks that they touch.
+"""Connected blocks: all components but the largest go to adjacent blocks.
 
 Where these are full, they give elements to their own neighbours
 (:func:`repair.enforce_cap`), so that the cap holds.
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from meshprep_runtime.maps import ranges, read_only
+from meshprep_runtime.types.maps import ranges, read_only
 
 from ....kernels import Bools, Int32s, Int64s, helper, kernel
 from ....kernels.arrays import largest, numbers
@@ -20,9 +20,9 @@ from ...repair import enforce_cap
 from ...shift import Members, gather, move_listed, new_members
 from ..grouping import Grouping
 
-# Passes over the blocks of a group; moves may leave new fragments behind.
+# Passes over the blocks of a group: moves may leave new fragments.
 ROUNDS = 4
-# Blocks within so many steps of those that have too much may take it.
+# Steps between blocks within which a surplus may move.
 NEAR = 2
 
 
@@ -35,7 +35,7 @@ def reconnect_groups(
     fragmented: Bools,
     near: Bools,
 ) -> None:
-    """Give all but the largest component of blocks to neighbours; ``block`` is changed.
+    """Give all components of blocks but the largest to neighbours; changes ``block`` in place.
 
     ``fragmented`` (n_blocks,) tells which blocks have several components, and is changed as well;
     ``near`` (n_blocks,) which may change: these and some around them. Groups that would have more
@@ -64,7 +64,7 @@ def reconnect_groups(
 
 
 def near_blocks(graph: Csr, block: Int32s, some: Bools) -> Bools:
-    """Some blocks, and those within ``NEAR`` steps of them, through neighbours of the elements."""
+    """Blocks within ``NEAR`` steps of the given ones, through neighbours of elements."""
     near = ring = some
     for _ in range(NEAR):
         starts = np.flatnonzero(ring[block])
@@ -78,7 +78,7 @@ def near_blocks(graph: Csr, block: Int32s, some: Bools) -> Bools:
 def reconnect(
     rows: Int32s, weight: Int32s, block: Int32s, n_blocks: int, cap: int
 ) -> Int64s | None:
-    """Give fragments to neighbours; ``block`` is changed, and undone where it does not help.
+    """Give fragments to neighbours, as long as fewer blocks are fragmented; changes ``block``.
 
     ``rows`` with -1 for no point. Returns the components of each block where fewer are fragmented
     than before, otherwise None; no block is over the cap that was not before, and none is empty.
@@ -102,7 +102,7 @@ def reconnect(
 
 @kernel
 def extract(table: Int32s, inside: Int32s, number: Int32s) -> tuple[Int32s, Int32s]:
-    """The rows of some elements with points numbered as they appear, and these points.
+    """Rows of the elements ``inside`` with local point numbers, and the points' numbers.
 
     Points with one of the elements become -1. ``number`` is -1 again afterwards.
     """
@@ -135,7 +135,7 @@ def extract(table: Int32s, inside: Int32s, number: Int32s) -> tuple[Int32s, Int3
 def _give_away(
     rows: Int32s, weight: Int32s, block: Int32s, n_blocks: int, cap: int, components: Int64s
 ) -> bool:
-    """Dissolve the smaller pieces; True where a block is over the cap then, and need not be."""
+    """Give all fragments away; True if a block is then over the cap and there is room elsewhere."""
     state = connect(rows, weight, block, n_blocks)
     members = new_members(state)
     elements = np.empty(block.size, np.int32)
@@ -150,7 +150,7 @@ def _give_away(
 def _give_fragments(
     state: Connectivity, members: Members, source: int, cap: int, elements: Int32s, seen_by: Int32s
 ) -> None:
-    """All components but the largest go to where they gain most, with room or without."""
+    """Give all components but the largest to the blocks where they gain most, full ones too."""
     count = gather(state, members, source, elements)
     start = _starts_of_components(state, elements[:count], source, seen_by)
     largest = 0
@@ -160,7 +160,7 @@ def _give_fragments(
     for p in range(start.size - 1):
         if p == largest:
             continue
-        # An element inside a fragment touches no other block before those around it have gone.
+        # An element inside a fragment touches other blocks only after those around it have moved.
         waiting = elements[start[p] : start[p + 1]].copy()
         while waiting.size > 0:
             left = 0
@@ -183,7 +183,7 @@ def _give_fragments(
 def _starts_of_components(
     state: Connectivity, elements: Int32s, source: int, seen_by: Int32s
 ) -> Int64s:
-    """Where each component of a gathered block starts: no point of it is among those before."""
+    """The start of each component in the breadth-first order of a block, and the end."""
     start = np.empty(elements.size + 1, np.int64)
     count = 0
     for k in range(elements.size):
@@ -227,7 +227,7 @@ def _count_components(
                 if table[i, j] < 0:
                     continue
                 t = np.uint32(table[i, j])
-                # What an earlier block left at the point is out of date.
+                # Entries of earlier blocks are stale.
                 if first[t] < low:
                     first[t] = k
                     continue

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernel.rows import Row
-from ...maps import ranges
 from ...plan import Variant
+from ...types.maps import ranges
 from ..strategies import MOST_THREADS
 from .shape import C_TYPES, LoopShape
 

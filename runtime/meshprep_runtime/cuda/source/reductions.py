@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernel.bind import Slot
-from ...loops import Access
+from ...types.loops import Access
 from .shape import LoopShape
 
 # A NaN stays, as in the text for the CPU.

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...kernel.bind import Slot
 from ...kernel.rows import Row
-from ...loops import Access, Loop
 from ...plan import LoopPlan
+from ...types.loops import Access, Loop
 from ..strategies import Strategy
 
 # Values that CUDA moves at once.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...maps import offsets_of
+from ...types.maps import offsets_of
 from .blocks import in_blocks
 from .parameters import Parameter
 from .reductions import begin, fold

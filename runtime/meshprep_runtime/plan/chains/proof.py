@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...loops import Access, Arg, Loop
-from ...maps import SetMap, rows_of_entries
+from ...types.loops import Access, Arg, Loop
+from ...types.maps import SetMap, rows_of_entries
 from .structure import home_of_dats
 from .tiles import ChainPlan, LocalSet, TilePlan
 

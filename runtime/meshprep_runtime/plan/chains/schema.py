@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError
-from ...loops import Loop
-from ...maps import offsets_of
+from ...types.loops import Loop
+from ...types.maps import offsets_of
 from ..file.tree import Tree, loop_of
 from .tiles import ChainPlan, Kept, LocalSelection, LocalSet, TilePlan
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...errors import PlanError
-from ...loops import Loop
-from ...maps import SetMap
+from ...types.loops import Loop
+from ...types.maps import SetMap
 from ..file.tree import check_array, check_below, check_offset
 from .tiles import ChainPlan, LocalSelection, LocalSet, TilePlan
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...loops import Loop
-from ...maps import offsets_of
+from ...types.loops import Loop
+from ...types.maps import offsets_of
 
 SHORT = 2**16
 Numbers = NDArray[np.int32]

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ...loops import Arg
-from ...maps import rows_of_entries
+from ...types.loops import Arg
+from ...types.maps import rows_of_entries
 from ..matrices import MatrixPlan
 from ..model import LoopPlan
 from .proof import more

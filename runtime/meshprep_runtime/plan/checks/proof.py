@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...maps import distinct, rows_of_entries
+from ...types.maps import distinct, rows_of_entries
 from ..model import LoopPlan, Variant
 
 # A colour with an entry for so many places has its places counted.

@@ -6,7 +6,7 @@ Independent of :mod:`ranges`, which builds them.
 import numpy as np
 from numpy.typing import NDArray
 
-from ...maps import distinct, rows_of_entries
+from ...types.maps import distinct, rows_of_entries
 from ..model import LoopPlan, Ranges
 from .proof import more
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError, PlanError
-from ...loops import Arg
-from ...maps import SetMap, rows_of_entries
+from ...types.loops import Arg
+from ...types.maps import SetMap, rows_of_entries
 from ..chains.structure import check_chain
 from ..file.tree import DTYPES, Tree, check_array, check_below, check_offset
 from ..matrices import MatrixPlan

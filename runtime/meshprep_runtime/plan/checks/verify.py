@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError, ProofError
-from ...maps import SetMap, chunks
-from ...ordering import Ordering
+from ...types.maps import SetMap, chunks
+from ...types.ordering import Ordering
 from ..chains.proof import prove_chain
 from ..model import LoopPlan, PlanContent
 from .matrix_proof import prove_matrix

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError
-from ...loops import Loop
-from ...maps import SetMap
-from ...ordering import Ordering
+from ...types.loops import Loop
+from ...types.maps import SetMap
+from ...types.ordering import Ordering
 from ..chains.schema import get_chains, put_chains
 from ..matrices import MatrixPlan
 from ..metrics import Metrics

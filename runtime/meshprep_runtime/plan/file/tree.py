@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError, PlanError
-from ...loops import Loop, loop_from_dict
-from ...maps import read_only
+from ...types.loops import Loop, loop_from_dict
+from ...types.maps import read_only
 from ..records import from_json
 
 Scalar = int | str

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError
-from ...loops import Loop
-from ...maps import SetMap
+from ...types.loops import Loop
+from ...types.maps import SetMap
 from ..file.schema import BLOCK_ARRAYS, RANGE_ARRAYS, RANGES, get_blocks, get_ranges, staging_arrays
 from ..file.tree import Tree, loop_of
 from ..model import LoopPlan, Variant

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...loops import Loop
-from ...maps import SetMap, offsets_of, ranges
+from ...types.loops import Loop
+from ...types.maps import SetMap, offsets_of, ranges
 from ..file.schema import RANGES
 from ..file.tree import Tree, loop_of
 from ..model import LoopPlan, Ranges, Staging, Variant

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...loops import Access
+from ...types.loops import Access
 from ..checks.proof import prove
 from ..checks.range_proof import prove_ranges
 from ..file.schema import RANGES

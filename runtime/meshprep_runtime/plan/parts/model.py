@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...maps import SetMap
+from ...types.maps import SetMap
 from ..model import LoopPlan
 from ..named import name_entries
 

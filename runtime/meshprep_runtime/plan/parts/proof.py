@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...maps import distinct_without, ranges
+from ...types.maps import distinct_without, ranges
 from .batch import (
     MessageBatch,
     Numbers,

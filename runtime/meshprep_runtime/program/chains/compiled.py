@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...cpu.cores import on_threads
 from ...kernel.analysis import INNER
-from ...maps import SetMap, offsets_of
+from ...types.maps import SetMap, offsets_of
 from .numbers import ChainArrays, ChainNumbers, MapArrays
 
 ONE, NONE = np.uint64(1), np.uint64(0)

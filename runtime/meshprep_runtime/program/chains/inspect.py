@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ...cpu.cores import on_threads
 from ...errors import MeshprepError
-from ...maps import SetMap, offsets_of
 from ...plan.chains.tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
+from ...types.maps import SetMap, offsets_of
 from .numbers import ChainArrays, ChainNumbers, MapArrays, chain_arrays
 
 

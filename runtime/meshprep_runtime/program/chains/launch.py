@@ -16,7 +16,7 @@ from ...cpu.pool import share
 from ...kernel.analysis import takes_single
 from ...kernel.compiler import compile_error, import_numba
 from ...kernel.rows import rows_of
-from ...loops import Access
+from ...types.loops import Access
 from .records import Assign, Call, Record, add_place
 
 Arrays = dict[str, NDArray[Any]]

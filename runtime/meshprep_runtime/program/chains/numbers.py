@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError
-from ...loops import Access, Loop
-from ...maps import SetMap, offsets_of
+from ...types.loops import Access, Loop
+from ...types.maps import SetMap, offsets_of
 
 MOST = 64
 READS = (Access.READ, Access.RW)

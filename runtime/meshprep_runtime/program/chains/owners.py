@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ...cpu.cores import on_threads
 from ...errors import MeshprepError
-from ...maps import SetMap
 from ...plan.model import LoopPlan
+from ...types.maps import SetMap
 from .numbers import ChainNumbers
 
 # What a core of today's processors keeps in its second-level cache.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ...errors import MeshprepError, check_choice, check_integer
 from ...kernel.bind import DTYPES, bound, holds
 from ...loop import ParLoop
-from ...loops import Access, Loop
+from ...types.loops import Access, Loop
 from ..dat import ProgramDat, Queue, name_of_dtype
 from .numbers import with_common_names
 

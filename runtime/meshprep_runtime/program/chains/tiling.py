@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import MeshprepError, check_integer
-from ...loops import Loop
 from ...plan.chains.tiles import ChainPlan, Kept, TilePlan
 from ...plan.model import LoopPlan
+from ...types.loops import Loop
 from ..dat import ProgramDat
 from .execute import TiledRun
 from .inspect import schedule, with_maps

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from ...loops import Loop
-from ...maps import SetMap
 from ...plan.chains.tiles import TilePlan
+from ...types.loops import Loop
+from ...types.maps import SetMap
 from ..timings import useful_bytes
 
 INDEX_BYTES = 4

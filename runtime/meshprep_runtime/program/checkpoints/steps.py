@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError
 from ...kernel.analysis import reach, stable
-from ...loops import Access, Loop
+from ...types.loops import Access, Loop
 from ..chains.records import Assign, Record, ReducedGlobal
 from ..dat import ProgramDat
 

@@ -1,4 +1,4 @@
-"""Looks: those drawn for a run are those that a slow draw finds, in the order of the sweep."""
+"""Batches: the clusters chosen are those that a slow draw finds, in the order of the sweep."""
 
 import numpy as np
 import pytest
@@ -6,21 +6,21 @@ import pytest
 from meshprep.kernels.compiled import from_python
 from meshprep.partition.blocks.anneal.moves import INSIDE, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 from meshprep.partition.blocks.anneal.sweep import (
-    RUN,
+    BATCH,
     THRESHOLDS,
     acceptance_thresholds,
-    draw_looks,
-    forget_neighbours,
-    new_looks,
+    choose_batch,
+    invalidate_neighbours,
+    new_batch,
 )
 from meshprep.partition.blocks.counts import Counts
 
 # Python cannot call helpers as they are.
 acceptance_thresholds = from_python(acceptance_thresholds)
-new_looks, draw_looks = from_python(new_looks), from_python(draw_looks)
-forget_neighbours = from_python(forget_neighbours)
+new_batch, choose_batch = from_python(new_batch), from_python(choose_batch)
+invalidate_neighbours = from_python(invalidate_neighbours)
 
-N, HOLDS = RUN + 100, 8
+N, HOLDS = BATCH + 100, 8
 SWEEP = Sweep(0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 1.0)
 
 
@@ -52,25 +52,25 @@ def next_random(random):
 
 
 @pytest.mark.parametrize("number", [4, 5])
-@pytest.mark.parametrize("begin", [0, RUN])
+@pytest.mark.parametrize("begin", [0, BATCH])
 def test_a_run_is_drawn_as_a_slow_draw_finds_it(number, begin):
     memory = remembered(begin + number)
-    looks = new_looks(memory, acceptance_thresholds())
+    batch = new_batch(memory, acceptance_thresholds())
     before, random, wanted, draws = memory.best.copy(), 12345, [], []
-    for place in range(begin, min(N, begin + RUN)):
+    for place in range(begin, min(N, begin + BATCH)):
         i = N - 1 - place if number % 2 else place
         if before[i] == INSIDE:
             continue
         random = next_random(random)
-        draw = looks.quantile[(random >> 20) % THRESHOLDS]
+        draw = batch.quantile[(random >> 20) % THRESHOLDS]
         if before[i] + SWEEP.temperature * draw > LEAST_GAIN or (i + number) % HOLDS == 0:
             wanted.append(i)
             draws.append(draw)
-    last, count = draw_looks(ring(), looks, SWEEP, number, HOLDS, begin, np.uint64(12345))
+    last, count = choose_batch(ring(), batch, SWEEP, number, HOLDS, begin, np.uint64(12345))
     assert last == random
-    assert 20 < count < RUN
-    assert looks.cluster[:count].tolist() == wanted
-    assert looks.draw[:count].tolist() == draws
+    assert 20 < count < BATCH
+    assert batch.cluster[:count].tolist() == wanted
+    assert batch.draw[:count].tolist() == draws
     # these have no score until they were looked at, the others keep theirs
     assert (memory.best[wanted] == UNKNOWN).all()
     others = np.setdiff1d(np.arange(N), wanted)
@@ -80,21 +80,21 @@ def test_a_run_is_drawn_as_a_slow_draw_finds_it(number, begin):
 @pytest.mark.parametrize(
     ("number", "moved", "ahead", "entered"),
     [
-        (4, 10, (11, RUN), [11]),
+        (4, 10, (11, BATCH), [11]),
         (5, 10, (N - 10, N), [9]),
-        (4, RUN - 1, (RUN, RUN), []),
-        (4, 30, (31, RUN), []),
+        (4, BATCH - 1, (BATCH, BATCH), []),
+        (4, 30, (31, BATCH), []),
     ],
 )
 def test_neighbours_of_a_move_are_looked_at_in_the_same_run(number, moved, ahead, entered):
     memory = remembered(1)
-    looks = new_looks(memory, acceptance_thresholds())
+    batch = new_batch(memory, acceptance_thresholds())
     memory.best[:] = INSIDE
     # one that is to be looked at anyway is not entered again
     memory.best[31] = UNKNOWN
-    random, count = forget_neighbours(ring(), looks, moved, ahead, number, 3, np.uint64(12345))
+    random, count = invalidate_neighbours(ring(), batch, moved, ahead, number, 3, np.uint64(12345))
     assert count == 3 + len(entered)
-    assert looks.cluster[3:count].tolist() == entered
+    assert batch.cluster[3:count].tolist() == entered
     assert (random == 12345) == (not entered)
     assert (memory.best[[moved - 1, moved, moved + 1]] == UNKNOWN).all()
     assert np.count_nonzero(memory.best == UNKNOWN) == 3 + (moved != 30)

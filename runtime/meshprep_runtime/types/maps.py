@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import MeshprepError
+from ..errors import MeshprepError
 
 INDEX_LIMIT = 2**31 - 1
 CHUNK = 1 << 16

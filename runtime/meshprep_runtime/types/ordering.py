@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import MeshprepError, check_integer
+from ..errors import MeshprepError, check_integer
 from .maps import as_indices, chunks, read_only
 
 

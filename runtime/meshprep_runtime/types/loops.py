@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import MeshprepError, check_choice, check_integer
+from ..errors import MeshprepError, check_choice, check_integer
 
 
 class Access(StrEnum):

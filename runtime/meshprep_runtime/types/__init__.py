@@ -1,0 +1,1 @@
+"""The objects of the field: loops, arguments and accesses, maps, orderings."""
