@@ -1,4 +1,4 @@
-"""A wheel with machine code: what ``make wheel`` compiled goes into the package."""
+"""A wheel with the headers for C and C++, and with machine code where ``make wheel`` made some."""
 
 import os
 from importlib.metadata import version as version_of
@@ -16,8 +16,11 @@ class CompiledKernels(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before it builds."""
+        if version == "editable":
+            return
+        build_data["force_include"]["include/meshprep"] = "meshprep/include"
         place = os.environ.get(COMPILED)
-        if not place or version == "editable":
+        if not place:
             return
         files = sorted(
             p for p in Path(place).resolve().glob("*/*") if p.suffix in (".nbc", ".done")

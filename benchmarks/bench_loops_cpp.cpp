@@ -224,7 +224,8 @@ struct Bench {
 
 template <class T, int Dim>
 struct Values {
-  Values(Plan& plan, const char* name, const char* set) : values(std::size_t(plan.set(set).size * Dim)), dat(name, values) {
+  Values(Plan& plan, const char* name, const char* set)
+      : values(std::size_t(plan.set(set).size * Dim)), dat(name, values) {
     std::mt19937 random(1);
     for (T& value : values) value = T(1 + double(random() % 1000) / 1000);
     for (std::size_t i = 3; Dim == 4 && i < values.size(); i += 4) values[i] += T(5);
@@ -301,19 +302,22 @@ void bench_upwind(Bench& bench, Plan& plan, const char* name) {
         own_edges<Upwind, 1, 1, 3>(n, plan.map(map).data->table, u.data(), r.data(), g.data());
       },
       [&] {
-        par_loop<run>(plan, name, Upwind(), arg(u.dat, map, 0, reading), arg(u.dat, map, 1, reading),
+        par_loop<run>(plan, name, Upwind(), arg(u.dat, map, 0, reading),
+                      arg(u.dat, map, 1, reading),
                       arg(r.dat, map, 0, inc), arg(r.dat, map, 1, inc), arg(g.dat, reading));
       });
 }
 
 __attribute__((noinline, flatten)) void own_average(std::int64_t n, const std::int32_t* t,
                                                     const double* x, double* y) {
-  for (std::int64_t e = 0; e < n; ++e) Average()(x + t[3 * e], x + t[3 * e + 1], x + t[3 * e + 2], y + e);
+  for (std::int64_t e = 0; e < n; ++e)
+    Average()(x + t[3 * e], x + t[3 * e + 1], x + t[3 * e + 2], y + e);
 }
 
 __attribute__((noinline, flatten)) void own_lumped(std::int64_t n, const std::int32_t* t, double* m,
                                                    const double* a) {
-  for (std::int64_t e = 0; e < n; ++e) Lumped()(m + t[3 * e], m + t[3 * e + 1], m + t[3 * e + 2], a + e);
+  for (std::int64_t e = 0; e < n; ++e)
+    Lumped()(m + t[3 * e], m + t[3 * e + 1], m + t[3 * e + 2], a + e);
 }
 
 __attribute__((noinline, flatten)) void own_axpy(std::int64_t n, const double* x, double* y) {
@@ -357,7 +361,8 @@ void bench_between(Bench& bench, Plan& plan, const char* name) {
         own_between<Kernel, A, B, C>(n, plan.map(map).data->table, u.data(), g.data(), r.data());
       },
       [&] {
-        par_loop<run>(plan, name, Kernel(), arg(u.dat, map, 0, reading), arg(u.dat, map, 1, reading),
+        par_loop<run>(plan, name, Kernel(), arg(u.dat, map, 0, reading),
+                      arg(u.dat, map, 1, reading),
                       arg(g.dat, reading), arg(r.dat, map, 0, inc), arg(r.dat, map, 1, inc));
       });
 }

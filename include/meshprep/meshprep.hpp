@@ -8,9 +8,9 @@
 // takes one parameter an argument and sees components as q[0], q[1], ... Arguments are those of the
 // loop in the plan, one a column of a map; names, sizes, dims and types are checked at each call.
 //
-// Runs: sequential; openmp (compiled with -fopenmp; ranges of elements that wait for their neighbours,
-// on threads that sleep while they wait, see meshprep_threads.hpp); with meshprep_cuda.hpp
-// hierarchical and atomics. One source file of the program defines
+// Runs: sequential; openmp (compiled with -fopenmp; ranges of elements that wait for their
+// neighbours, on threads that sleep while they wait, see meshprep_threads.hpp); with
+// meshprep_cuda.hpp hierarchical and atomics. One source file of the program defines
 // MESHPREP_PLAN_IMPLEMENTATION before it includes this header.
 #ifndef MESHPREP_HPP
 #define MESHPREP_HPP
@@ -286,7 +286,8 @@ void par_loop(Plan& plan, const std::string& name, const Kernel& kernel, Args...
     run_on_host<run == Run::openmp>(loop, kernel, args...);
   } else {
     if ((Args::conflicts || ...) && run != Run::atomics && !loop.blocks)
-      throw Error("loop '" + name + "': the plan has no blocks of it: make them, or run sequential");
+      throw Error("loop '" + name +
+                  "': the plan has no blocks of it: make them, or run sequential");
     run_on_device<run>(plan, loop, n, kernel, args...);
   }
 }

@@ -1,14 +1,15 @@
-// Part of meshprep.hpp: loops on the host, never slower than the loop that their author would write.
+// Part of meshprep.hpp: loops on the host, never slower than the loop that their author would
+// write.
 //
-// Forms of one loop, which all give the same bits: elements in the order of a range, and the rows of
-// an element in that of the arguments.
+// Forms of one loop, which all give the same bits: elements in the order of a range, and the rows
+// of an element in that of the arguments.
 //   simple: one element after the other, on the rows where they lie; but what is added through maps
-//       is summed in a local row first, unless a row is wide.
-//   chunk: `lanes` elements at once in vectors, from rows gathered before; then their sums are added
-//       element by element.
+//       is summed in a local row first, unless an element adds to many components.
+//   chunk: `lanes` elements at once in vectors, from rows gathered before; then their sums go
+//       into the dats element by element.
 // A function that adds to one component twice rounds in another way in a local row than in the dat:
-// wide rows, which are added in place, therefore never run in chunks. Where both forms are possible
-// the first calls time them.
+// a loop that adds in place therefore never runs in chunks. Where both forms are possible the first
+// calls time them.
 #ifndef MESHPREP_CPU_HPP
 #define MESHPREP_CPU_HPP
 
@@ -33,8 +34,8 @@
 #define MESHPREP_INLINED
 #endif
 
-// GCC contracts a * b + c where it happens to see it, which is not the same in both forms: not where
-// a clock chooses between them.
+// GCC contracts a * b + c where it happens to see it, which is not the same in both forms: not
+// where a clock chooses between them.
 #if defined(__GNUC__) && !defined(__clang__)
 #define MESHPREP_BODY __attribute__((noinline, flatten))
 #define MESHPREP_SAME_BITS __attribute__((noinline, flatten, optimize("fp-contract=off")))
@@ -50,8 +51,9 @@ namespace meshprep {
 
 // Elements of a chunk, which are also the partial results of a reduction.
 constexpr int lanes = 8;
-// Components of a row that is still summed beside its dat, and of all rows of an element of a chunk.
-constexpr int wide_row = 16, wide_element = 64;
+// Components of a row, and of all rows of an element, up to which there are chunks; and of all rows
+// that an element adds to, up to which these are summed beside their dats.
+constexpr int wide_row = 16, wide_element = 64, wide_sums = 128;
 
 // Components of one element of a chunk, in which elements lie side by side.
 template <class T>
@@ -70,8 +72,8 @@ struct Places {
   }
 };
 
-// Where arguments come in groups of `Size`, each from one dat and through one map: the indices of an
-// element are read once for the first `Split` groups, and once for the others.
+// Where arguments come in groups of `Size`, each from one dat and through one map: the indices of
+// an element are read once for the first `Split` groups, and once for the others.
 template <int Size, int Split, int Groups>
 struct GroupedTables {
   static constexpr int parts = Split < Groups ? 2 : 1;
@@ -252,9 +254,6 @@ void join(typename A::Value& into, typename A::Value value) {
     into = into >= value ? into : value > into ? value : into + value;
 }
 
-template <class A>
-constexpr bool summed_in_place = A::conflicts && (A::access != Access::inc || A::Dim > wide_row);
-
 // What holds for all arguments of a loop.
 template <class... Args>
 struct Traits {
@@ -263,7 +262,8 @@ struct Traits {
   static constexpr bool mapped = ((Args::reach == Reach::mapped) || ...);
   static constexpr int gathered = ((Args::reach == Reach::mapped ? Args::Dim : 0) + ... + 0);
   static constexpr int many = ((Args::reach == Reach::mapped) + ... + 0);
-  static constexpr bool in_place = (summed_in_place<Args> || ...);
+  static constexpr int summed = ((Args::conflicts ? Args::Dim : 0) + ... + 0);
+  static constexpr bool in_place = (Args::in_turn || ...) || summed > wide_sums;
   static constexpr bool wide =
       ((Args::reach == Reach::mapped && Args::Dim > wide_row) || ...) || gathered > wide_element;
   // Loops over numbers alone move too little for chunks, whatever they compute.

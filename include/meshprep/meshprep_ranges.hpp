@@ -1,5 +1,6 @@
 // Part of meshprep.hpp: ranges of elements for the threads of a processor, each with those that it
-// waits for. The same arrays as runtime/meshprep_runtime/plan/ranges.py makes, whose text says more.
+// waits for. The same arrays as runtime/meshprep_runtime/plan/ranges.py makes, whose text says
+// more.
 #ifndef MESHPREP_RANGES_HPP
 #define MESHPREP_RANGES_HPP
 

@@ -176,12 +176,13 @@ class Team {
   std::int64_t calls_ = 0;
 };
 
-// Which of two forms of a loop is faster: pieces of the first calls run in either, in turn. Both give
-// the same bits.
+// Which of two forms of a loop is faster: pieces of the first calls run in either, in turn. Both
+// give the same bits.
 class Trial {
  public:
-  // Pieces of either form, those that are not counted, and what chunks must take at most. A form that
-  // takes so many times as long as the other after a few pieces is not tried for several calls.
+  // Pieces of either form, those that are not counted, and what chunks must take at most. A form
+  // that takes so many times as long as the other after a few pieces is not tried for several
+  // calls.
   static constexpr std::size_t enough = 8, cold = 2;
   static constexpr double gain = 0.97, clear = 1.25;
   static constexpr int calls = 4;
@@ -242,8 +243,8 @@ inline void wait_a_moment(int& waited) {
 #endif
 }
 
-// Runs one(range) for all ranges on threads, or alone() on this one. Turns are taken in order, so that
-// whatever a thread waits for is being run by another one.
+// Runs one(range) for all ranges on threads, or alone() on this one. Turns are taken in order, so
+// that whatever a thread waits for is being run by another one.
 template <class One, class Alone>
 void run_in_turns(Team& team, const Ranges& ranges, const One& one, const Alone& alone) {
   const std::unique_lock<std::mutex> mine(Pool::of_process().taken, std::try_to_lock);

@@ -159,7 +159,8 @@ bool same_bits(Plan& plan, State& s) {
   return same;
 }
 
-// The ranges of each loop as the headers make them, a line an array; those of the plan are the same.
+// The ranges of each loop as the headers make them, a line an array; those of the plan are the
+// same.
 void print_ranges(Plan& plan, int count, char** names) {
   for (int i = 0; i < count; ++i) {
     const Ranges r = build_ranges(plan, plan.loop(names[i]));
