@@ -229,9 +229,10 @@ inline const Ranges& ranges_of(Plan& plan, const Loop& loop) {
   if (loop.ranges) return *loop.ranges;
   char error[MP_ERROR] = "";
   std::unique_ptr<mp_ranges, decltype(&mp_free_ranges)> r(nullptr, mp_free_ranges);
-  if (loop.usual) r.reset(mp_read_ranges(plan.file(), loop.name.c_str(), error));
   Ranges found;
-  if (r) {
+  if (loop.usual && mp_has_ranges(plan.file(), loop.name.c_str())) {
+    r.reset(mp_read_ranges(plan.file(), loop.name.c_str(), error));
+    if (!r) throw Error(error);
     const std::int64_t n = r->n_ranges;
     found.offset.assign(r->offset, r->offset + n + 1);
     found.order.assign(r->order, r->order + n);

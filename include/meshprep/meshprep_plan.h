@@ -111,7 +111,8 @@ int64_t *mp_read_members(mp_plan *plan, const char *set, const char *tag, int64_
 char *mp_read_text(mp_plan *plan, const char *group, const char *name, const char *attribute,
                    char *error);
 mp_loop *mp_read_loop(mp_plan *plan, const char *name, const char *variant, char *error);
-/* Of plans of versions 1 to 3, which have no ranges, NULL: run their blocks by colours. */
+/* 1 where the loop has ranges, as in plans from version 4 on; blocks of others run by colours. */
+int mp_has_ranges(mp_plan *plan, const char *loop);
 mp_ranges *mp_read_ranges(mp_plan *plan, const char *loop, char *error);
 mp_staging *mp_read_staging(mp_plan *plan, const char *loop, const char *variant, const char *set,
                             char *error);
@@ -787,6 +788,12 @@ static int mp_are_turns(const mp_ranges *r, const char *path, char *error)
                                   : "out of memory");
     free(named);
     return good;
+}
+
+int mp_has_ranges(mp_plan *plan, const char *loop)
+{
+    char path[MP_NAME], error[MP_ERROR];
+    return mp_path(path, "loops", loop, "ranges", "offset", error) && mp_exists(plan, path);
 }
 
 mp_ranges *mp_read_ranges(mp_plan *plan, const char *loop, char *error)
