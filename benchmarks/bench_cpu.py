@@ -56,6 +56,7 @@ def main(cells: int = 720_000) -> None:
         _case("reordered", plan, "sequential", 1, fastmath=True),
     ]
     for strategy in (
+        "ordered",
         "hierarchical",
         "block-permute",
         "global-colouring",

@@ -217,7 +217,34 @@ def test_what_is_not_loaded_before_it_is_needed(code, absent):
 
 # Lines of every room, with its blank lines and docstrings. A feature makes room first, or changes
 # its number in a commit of its own that says why.
-BUDGETS: dict[str, int] = {}
+BUDGETS = {
+    "meshprep_runtime": 654,
+    "meshprep_runtime/cpu": 1894,
+    "meshprep_runtime/cuda": 3536,
+    "meshprep_runtime/kernel": 1562,
+    "meshprep_runtime/matrix": 2834,
+    "meshprep_runtime/plan": 6006,
+    "meshprep_runtime/program": 5698,
+    "meshprep_runtime/tuning": 922,
+    "meshprep_runtime/types": 797,
+    "meshprep": 95,
+    "meshprep/colour": 927,
+    "meshprep/distribute": 5419,
+    "meshprep/io": 13449,
+    "meshprep/kernels": 1190,
+    "meshprep/loops": 1022,
+    "meshprep/mesh": 1615,
+    "meshprep/metrics": 960,
+    "meshprep/partition": 6491,
+    "meshprep/pipeline": 3487,
+    "meshprep/reorder": 2098,
+    "meshprep/report": 4214,
+    "meshprep/topology": 1447,
+    "meshprep_cli": 1021,
+    "meshprep_cli/commands": 1308,
+    "meshprep_cuda_check": 838,
+    "C and C++": 3636,
+}
 HEADERS = ROOT / "include"
 MOST_MODULES = 16
 
