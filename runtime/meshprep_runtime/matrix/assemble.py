@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import MeshprepError, check_choice
 from ..loop import ParLoop
+from ..tuning.lookup import AUTO
 from ..plan import LoopPlan, MatrixPlan
 from ..types.loops import Arg
 from ..types.maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
@@ -30,9 +31,8 @@ class Assembly:
     store : {"csr", "ellpack", "local"}
         ``"local"``: the matrices of the elements are stored as they are, without a race or a sum.
     strategy : str, optional
-        How elements that share an entry are kept apart. Those of :class:`ParLoop`, by colours:
-        None takes ``"hierarchical"``, or ``"sequential"`` for a plan without blocks.
-        ``"two-step"``: matrices of the elements first, then every entry sums what is added to it,
+        How elements that share an entry are kept apart: as of :class:`ParLoop`; None takes
+        ``"auto"``. ``"two-step"``: matrices of the elements first, then every entry sums what is added to it,
         in the order of the elements; the order is found once and kept. ``"local"`` needs neither.
     boundscheck, fastmath : bool
         As of a ParLoop.
@@ -44,8 +44,7 @@ class Assembly:
 
     Notes
     -----
-    The bits of the result do not depend on the number of threads, but with ``"auto"``, which takes
-    another strategy on one thread than on several.
+    The bits of the result do not depend on the number of threads.
 
     Examples
     --------
@@ -77,8 +76,7 @@ class Assembly:
         stored = _stored_as(plan, self.matrix, store)
         self._store, self._empty = store, STORES[store](plan, self._arg)
         if strategy is None:
-            coloured = "hierarchical" if plan.variants else "sequential"
-            strategy = "two-step" if store == "local" else coloured
+            strategy = "two-step" if store == "local" else AUTO
         self.loop = ParLoop(
             kernel, stored, strategy=strategy, boundscheck=boundscheck, fastmath=fastmath
         )
