@@ -22,8 +22,8 @@ FUNCTIONS = {"sqrt": 8, "abs": 1, "fabs": 1, "min": 1, "max": 1, "minimum": 1, "
 # A mathematical function that is not listed. Vectorised, it may differ in its last bit.
 OTHER_FUNCTION = 20
 # Operations for each value that is moved between the dats and the kernel: from LIGHT on chunks may
-# pay, from HEAVY on nothing else does where there are maps. Of 40 kernels those that chunks ran
-# fastest had 2 at least (six divisions by two volumes), those that they did not had 2.5 at most.
+# pay, from HEAVY on nothing else does where there are maps. Between them only a clock can tell: at
+# 2.0 chunks are the fastest for six divisions by two volumes, rows for an average of three nodes.
 LIGHT, HEAVY = 1.5, 4.0
 # Elements of a chunk, at least: rows of many values leave no room for more.
 LEAST_CHUNK = 16

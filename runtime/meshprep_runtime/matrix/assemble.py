@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import MeshprepError, check_choice
 from ..loop import ParLoop
-from ..tuning.lookup import AUTO
 from ..plan import LoopPlan, MatrixPlan
+from ..tuning.lookup import AUTO
 from ..types.loops import Arg
 from ..types.maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
 from .stores import CsrMatrix, Ellpack, LocalMatrices
@@ -32,8 +32,9 @@ class Assembly:
         ``"local"``: the matrices of the elements are stored as they are, without a race or a sum.
     strategy : str, optional
         How elements that share an entry are kept apart: as of :class:`ParLoop`; None takes
-        ``"auto"``. ``"two-step"``: matrices of the elements first, then every entry sums what is added to it,
-        in the order of the elements; the order is found once and kept. ``"local"`` needs neither.
+        ``"auto"``. ``"two-step"``: matrices of the elements first, then every entry sums what is
+        added to it, in the order of the elements; the order is found once and kept. ``"local"``
+        needs neither.
     boundscheck, fastmath : bool
         As of a ParLoop.
 
