@@ -1,6 +1,5 @@
 """Runs a bound loop on the CPU: schedules, compiles and keeps its code, and launches it."""
 
-import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -301,4 +300,4 @@ class HostCall:
 
 def _parts(reductions: Sequence[tuple[int, Slot]], n_turns: int) -> list[NDArray[Any]]:
     """Room for a row a turn for each global that is reduced."""
-    return [np.empty((n_turns, math.prod(slot.shape)), slot.dtype) for _, slot in reductions]
+    return [np.empty((n_turns, slot.dim), slot.dtype) for _, slot in reductions]

@@ -313,9 +313,9 @@ def test_what_cannot_be_assembled_is_refused(plan):
     bare = replace(plan, loop=replace(plan.loop, args=args), matrices={})
     with pytest.raises(MeshprepError, match="adds to 0 matrices"):
         Assembly(local_matrix, bare)
-    assert Assembly(local_matrix, plan).loop.strategy == "hierarchical"
+    assert Assembly(local_matrix, plan).loop.strategy == "ordered"
     no_blocks = replace(plan, variants={}, default="")
-    assert Assembly(local_matrix, no_blocks).loop.strategy == "sequential"
+    assert Assembly(local_matrix, no_blocks).loop.strategy == "ordered"
     with pytest.raises(MeshprepError, match="its plan has no matrix"):
         Assembly(local_matrix, replace(plan, matrices={}))
     with pytest.raises(MeshprepError, match="has 4 parameters, but loop 'assemble' hands it 5"):
