@@ -77,7 +77,7 @@ def measured_lines(plan: Plan, measured: Mapping[str, Measured]) -> list[str]:
     saved = 1e3 * sum(m.saved for m in measured.values())
     price = repayment(Cost(sum(plan.metrics.seconds.values()), saved, len(measured)))
     if any(v.target == "gpu" for p in plan.loops.values() for v in p.variants.values()):
-        price += "; what a GPU takes 'meshprep tune --device gpu' finds where there is one"
+        price += "; on a GPU, ask 'meshprep tune --device gpu'"
     return [f"{lines[0]}; {price}"] if len(lines) == 1 else [*lines, f"all loops: {price}"]
 
 
@@ -85,7 +85,7 @@ def _calls(found: Measured) -> str:
     before, after = (f"{1e3 * t.median:.3g} ms" for t in (found.before, found.after))
     factor = found.after.times_as_fast(found.before)
     if factor is None:
-        return f"{after} a call on one thread here, with no difference that can be measured"
+        return f"{after} a call on one thread here, in either order"
     how = f"{factor:.1f} times as fast" if factor >= 1 else f"{1 / factor:.1f} times as long"
     return f"{before} a call in the input order, {after} in the plan's, on one thread here: {how}"
 
