@@ -35,8 +35,8 @@ def test_a_faster_call_is_repaid(plan):
     (line,) = measured_lines(plan, {"flux": measured(5e-3, 2e-3)})
     assert line == (
         "loop flux: moving its data takes 5 ms a call in the input order, 2 ms in the plan's, on "
-        "one thread here: 2.5 times as fast; prepared in 3.0 s, repaid after about 1,000 calls"
-        + GPU
+        "one thread here: 2.5 times as fast; prepared in 3.0 s, repaid after about 1,000 calls, as "
+        "measured" + GPU
     )
 
 
