@@ -4,6 +4,7 @@ import ast
 import inspect
 import math
 import textwrap
+import threading
 from dataclasses import replace
 
 import numba
@@ -288,6 +289,32 @@ def test_the_fastest_form_stays(slow, monkeypatch):
     for _ in range(40):
         loop(**arrays)
     assert loop.form in (ROWS, LOCAL, CHUNK)
+
+
+def test_calls_of_several_threads_take_turns_while_forms_are_tried(slow, monkeypatch):
+    _, plan, values = a_plan(slow, "rows", 7, dtype="i8")
+    monkeypatch.setattr(executor, "forms", lambda *_: (ROWS, LOCAL, CHUNK))
+    once, many = ({n: v.copy() for n, v in values.items()} for _ in range(2))
+    loop = ParLoop(count, plan)
+    loop(**once)
+
+    def call():
+        for _ in range(25):
+            loop(**many)
+
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = values["r"] + 75 * (once["r"] - values["r"])
+    assert np.array_equal(many["r"], expected)
+
+
+def count(ua, ub, ra, rb):
+    for k in range(3):
+        ra[k] += ub[k]
+        rb[k] -= ua[k]
 
 
 def test_no_two_forms_where_they_may_differ(slow, flow, monkeypatch):

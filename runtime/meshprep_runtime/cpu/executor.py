@@ -17,7 +17,7 @@ from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
 from .elements import ElementCode
 from .forms import forms
-from .pool import NO_COUNTERS, Step, Team
+from .pool import NO_COUNTERS, Step, Team, turn
 from .schedule import ORDERED, SCHEDULES, Schedule, Turns, elements, in_pieces
 from .source import POINTS, SUMMED, alone, point_sums, reduced, shared
 
@@ -114,16 +114,10 @@ class Executor:
         self._ready: dict[StrategyAndVariant, CompiledLoop] = {}
         self._schedules: dict[StrategyAndVariant, Schedule] = {}
 
-    def run(
-        self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], turns: Turns | None = None
-    ) -> None:
-        """Run the loop, or some turns of its schedule, on arrays that a Binder has checked."""
-        self.compiled(way, arrays).run(arrays, turns)
-
     def compiled(
         self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], form: str = ""
     ) -> "CompiledLoop":
-        """What runs the loop by a strategy; ``form`` is that of its code, where it is known."""
+        """What runs a strategy on arrays that a Binder has checked; ``form``: where it is known."""
         ready = self._ready.get(way)
         if ready is None:
             ready = self._ready[way] = self._prepare(way, arrays, form)
@@ -244,7 +238,8 @@ class CompiledLoop:
         """Run all turns, or some."""
         some = self._schedule.whole if turns is None else turns
         if not self.form:
-            self._try(given, some)
+            with turn():
+                self._try(given, some)
             return
         steps = self._steps(some, given)
         alone = steps if turns is not None else self._steps(self._alone, given)
@@ -267,17 +262,17 @@ class CompiledLoop:
         """Run some turns, the forms in turn."""
         (first, last), table, waits = turns
         parts = [np.empty_like(part) for part in self._parts]
-        every = list(self._calls)
+        calls, every = self._calls, list(self._took)
         for i in range(first, last):
-            form = every[(i + self._tried) % len(every)]
+            form = self.form or every[(i + self._tried) % len(every)]
             span = np.array([i, i + 1], np.int64)
             start = time.perf_counter()
-            self._calls[form](-1, NO_COUNTERS, span, table, waits, *self._fixed, *given, *parts)
+            calls[form](-1, NO_COUNTERS, span, table, waits, *self._fixed, *given, *parts)
             took = time.perf_counter() - start
             self._took[form].append(took / max(int(table[i, 1] - table[i, 0]), 1))
         self._tried += 1
         pieces = min(len(times) for times in self._took.values())
-        if self._tried >= TRIAL_CALLS and pieces >= TRIAL_PIECES:
+        if not self.form and self._tried >= TRIAL_CALLS and pieces >= TRIAL_PIECES:
             self.form = min(every, key=lambda f: float(np.median(self._took[f][UNCOUNTED:])))
             self._calls = {self.form: self._calls[self.form]}
 
@@ -295,7 +290,7 @@ class HostCall:
         arrays = self.arrays
         if instead:
             arrays = [instead.get(i, array) for i, array in enumerate(arrays)]
-        self.executor.run(self.way, arrays, turns)
+        self.executor.compiled(self.way, arrays).run(arrays, turns)
 
 
 def _parts(reductions: Sequence[tuple[int, Slot]], n_turns: int) -> list[NDArray[Any]]:

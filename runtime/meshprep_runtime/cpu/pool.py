@@ -107,6 +107,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.forget)
 
 
+def turn() -> threading.Lock:
+    """What a call holds while it runs: others may have arrays in common with it."""
+    return _pool.turn
+
+
 def share(
     work: Work, threads: int, stop: Callable[[], None] = lambda: None, *, waits: bool = True
 ) -> None:
