@@ -169,6 +169,15 @@ def test_pieces_of_a_loop_are_compared_by_their_size(machine):
     assert taken(machine, team, SOON - 1, 200) == SOON - 1
 
 
+def test_pieces_of_one_turn_say_nothing_of_the_others(machine):
+    """They run on one thread, and are not taken for a machine that has no second one."""
+    team, machine.one, machine.two = Team(), 3e-3, 1.6e-3
+    taken(machine, team, SETTLED, ranges=200)
+    known = [*team._took[1]]
+    assert taken(machine, team, 3 * RECENT, ranges=1) == 0
+    assert [*team._took[1]] == known
+
+
 def test_no_more_threads_than_asked_for(machine):
     machine.one = machine.two = 1e-3
     assert taken(machine, Team(1), 100) == 0

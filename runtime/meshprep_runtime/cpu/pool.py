@@ -166,7 +166,7 @@ class Team:
         with _pool.turn:
             if n_turns <= self._small or self._most == 1 or self._untimed:
                 self._untimed -= self._untimed > 0
-                self._run(self._several, n_turns, steps, alone)
+                self._run(self._several and n_turns > self._small, n_turns, steps, alone)
                 return
             several = self._takes_several()
             start = time.perf_counter()
