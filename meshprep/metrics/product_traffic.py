@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.matrix.cuda_text import CsrThreads
-from meshprep_runtime.plan import LoopPlan, MatrixPlan
-from meshprep_runtime.plan.matrices import plain_args, with_places
+from meshprep_runtime.plan import LoopPlan
+from meshprep_runtime.plan.matrices import MatrixPlan, plain_args, with_places
 from meshprep_runtime.program.timings import useful_bytes
 from meshprep_runtime.types.maps import distinct
 

@@ -1,7 +1,7 @@
 """The maps and matrices of a plan in the numbering of the input mesh, which it is compared with."""
 
-from meshprep_runtime.plan import LoopPlan, MatrixPlan
-from meshprep_runtime.plan.matrices import with_places
+from meshprep_runtime.plan import LoopPlan
+from meshprep_runtime.plan.matrices import MatrixPlan, with_places
 from meshprep_runtime.plan.model import PlanContent
 from meshprep_runtime.types.maps import SetMap
 

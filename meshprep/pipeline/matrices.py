@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan import MatrixPlan
+from meshprep_runtime.plan.matrices import MatrixPlan
 from meshprep_runtime.types.loops import Arg
 from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap, offsets_of, read_only
 

@@ -8,8 +8,8 @@ from typing import Any, Unpack
 from numpy.typing import NDArray
 
 from meshprep_runtime.cuda import DeviceFunction
-from meshprep_runtime.cuda.function import name_of
 from meshprep_runtime.errors import MeshprepError, Progress
+from meshprep_runtime.kernel.analysis import name_of
 from meshprep_runtime.loop import ParLoop
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.checks.verify import refuse_wrong

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from ..cpu.executor import HostCall, StrategyAndVariant
 from ..cpu.schedule import ORDERED, Schedule, Turns, elements
-from ..cuda.detect import on_device
 from ..errors import MeshprepError
-from ..kernel.bind import Slot, bound
+from ..kernel.bind import Slot, bound, on_device
 from ..loop import ParLoop
 from ..plan.model import LoopPlan, Staging, Variant
 from ..plan.parts import ClassColours, LoopPart, SetPart

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.executor import HostCall, StrategyAndVariant
-from ..cuda.detect import on_device
 from ..errors import MeshprepError
-from ..kernel.bind import Slot, check_names
+from ..kernel.bind import Slot, check_names, on_device
 from ..loop import ParLoop
 from ..plan.parts import LoopPart, PartPlan
 from ..types.loops import Access, Loop

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError, check_choice
+from ..kernel.analysis import DeviceFunction
 from ..kernel.bind import AOS, Layout, check_names
 from ..kernel.full_writes import with_full_writes
 from ..loop import ParLoop

@@ -13,11 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..cuda.detect import on_device
 from ..cuda.device import current
-from ..cuda.function import name_of
 from ..errors import MeshprepError
-from ..kernel.bind import Slot
+from ..kernel.analysis import name_of
+from ..kernel.bind import Slot, on_device
 from ..plan import LoopPlan, Plan
 from ..plan.tuned import Tuned
 from .lookup import choose, with_entry

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ...types.loops import Access, Arg, Loop
 from ...types.maps import SetMap, rows_of_entries
-from .structure import home_of_dats
-from .tiles import ChainPlan, LocalSet, TilePlan
+from .tiles import ChainPlan, LocalSet, TilePlan, home_of_dats
 
 Flags = NDArray[np.bool_]
 MOST_FINDINGS = 8

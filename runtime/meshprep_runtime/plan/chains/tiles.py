@@ -1,6 +1,6 @@
 """A chain cut into tiles, as arrays: what each runs, copies and keeps [R14 algorithm 9]."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...types.loops import Loop
-from ...types.maps import offsets_of
+from ...types.maps import SetMap, offsets_of
 
 SHORT = 2**16
 Numbers = NDArray[np.int32]
@@ -183,3 +183,13 @@ class ChainPlan:
     def kept(self) -> Kept:
         """What is dropped and zero."""
         return self.tiles.kept
+
+
+def home_of_dats(loops: Sequence[Loop], maps: Mapping[str, SetMap]) -> dict[str, str]:
+    """The set of every dat of a chain."""
+    return {
+        arg.name: loop.over if arg.map is None else maps[arg.map].to_set
+        for loop in loops
+        for arg in loop.args
+        if not arg.is_global
+    }
