@@ -206,7 +206,8 @@ def test_what_decides_about_plans_is_rounded_alike_everywhere():
             "from meshprep_runtime import ParLoop, Plan",
             (
                 "cupy h5py meshprep_runtime.cuda meshprep_runtime.matrix "
-                "meshprep_runtime.plan.chains meshprep_runtime.plan.matrices meshprep_runtime.plan.parts"
+                "meshprep_runtime.plan.chains meshprep_runtime.plan.matrices "
+                "meshprep_runtime.plan.parts"
             ),
         ),
         (
