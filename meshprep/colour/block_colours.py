@@ -9,7 +9,7 @@ from meshprep_runtime.types.maps import offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, UInt64s, helper, kernel
 from ..kernels.arrays import smallest
-from .bits import FULL, ONE, WORD, bit, lowest
+from .greedy import FULL, ONE, WORD, bit, lowest
 from .saturation import move_to_back, one_queue, take_first
 
 # A point shared by more blocks has a high degree: its pairs would cost their number squared.

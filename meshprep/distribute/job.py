@@ -37,7 +37,7 @@ from ..loops import LoopRequest, default_request
 from ..loops.options import Options
 from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
-from .assign.given import FILE
+from .assign.owners import FILE
 from .check import proof_of_split
 from .figures import batch_figures, split_figures
 from .joined import joined_subject

@@ -9,7 +9,7 @@ import numpy as np
 from numba import set_num_threads
 from numpy.typing import NDArray
 
-from meshprep_runtime.cpu.cores import thread_count
+from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.program.vote import Alone
 

@@ -18,11 +18,10 @@ from ..mesh.incidence import Csr, point_graph, transpose
 from ..partition.metis import has_metis, pymetis
 from ..reorder.curve import curve_keys
 from ..reorder.radix import stable_argsort
-from .assign.given import FILE, owners_from_file
-from .assign.inherit import Owners, inherit
+from .assign.inherit import Owners, finite_centroids, inherit, runs
 from .assign.kway import kway
 from .assign.metis import UFACTOR, FileSection, KwayProcesses, sections
-from .assign.owners import part_of_element
+from .assign.owners import FILE, owners_from_file, part_of_element
 from .borders.refine import MOST_ROWS
 from .build import PartBuilder
 from .copies import all_copies
@@ -31,7 +30,6 @@ from .increments import WAYS, IncrementCost, increment_cost
 from .numbers import numbers_here
 from .order import order_parts, refuse_lists
 from .ranks import ALONE, Ranks, agreed, of_root
-from .runs import finite_centroids, runs
 from .slices.cuts import leading_owners
 from .subject import SplitSubject, written_by
 

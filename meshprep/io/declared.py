@@ -11,7 +11,7 @@ from pathlib import Path
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.loops import cut_by_shell, with_arrow
 
-from ..loops.toml_files import read_toml
+from ..loops.requests import read_toml
 
 NO_SET = "none"
 BASE, COORDINATES = "base", "coordinates"

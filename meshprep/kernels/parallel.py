@@ -16,7 +16,7 @@ import numpy as np
 from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
-from meshprep_runtime.cpu.cores import core_count, thread_count
+from meshprep_runtime.cpu.pool import core_count, thread_count
 from meshprep_runtime.types.maps import chunks
 
 from .memory import give_back

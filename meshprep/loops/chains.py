@@ -10,7 +10,7 @@ from meshprep_runtime.program.chains.numbers import MOST
 from meshprep_runtime.types.loops import Loop, with_arrow
 
 from .options import REMOVED
-from .toml_files import read_toml
+from .requests import read_toml
 
 KEYS = ("loops", "repeat", "dropped", "zero", "tile")
 

@@ -23,8 +23,7 @@ from ..loops.reach import joined_tables, maps_by_place, maps_by_set, written_tab
 from ..mesh import Mesh
 from ..mesh.blockwise import number_points
 from ..metrics.measures import measure, variant_metrics
-from .input_order import input_reach
-from .matrices import build_matrices
+from .matrices import build_matrices, input_reach
 from .numbering import Numbering
 
 # Blocks filled less than this on average are no blocks of that size any more.

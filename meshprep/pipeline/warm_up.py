@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from numba.core import config
 
-from meshprep_runtime.cpu.cores import thread_count
+from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.errors import Progress
 from meshprep_runtime.program import chains
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import helper, inlined, kernel
-from ..kernels.graphs import breadth_first
+from ..kernels.arrays import breadth_first
 from .radix import counting_sort
 
 

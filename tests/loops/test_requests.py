@@ -6,8 +6,7 @@ import pytest
 
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest, default_request, read_requests, resolve, simple_request
-from meshprep.loops.requests import as_requests
-from meshprep.loops.toml_files import LARGEST
+from meshprep.loops.requests import LARGEST, as_requests
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.pipeline.steps import prepare
 from meshprep.topology import derive

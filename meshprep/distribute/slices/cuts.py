@@ -13,10 +13,10 @@ from ...kernels import Bools, Int64s, UInt64s, kernel
 from ...partition.metis import has_metis
 from ...reorder.curve import curve_keys
 from ...reorder.radix import stable_argsort
+from ..assign.inherit import finite_centroids, run_ends
 from ..assign.metis import UFACTOR
 from ..borders import refined
 from ..ranks import Ranks, agreed, of_root
-from ..runs import finite_centroids, run_ends
 from ..subject import SplitSubject
 from .homes import Homes, blocks
 

@@ -19,7 +19,7 @@ from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
 from meshprep_runtime.tuning.tune import SearchArguments, TuningSearch, synthetic, tune
 from meshprep_runtime.types.loops import Loop
 
-from ..input_order import input_maps
+from ..matrices import input_maps
 from ..variants import with_loop, with_sizes
 
 # Block sizes to try, by target.

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..cpu.cores import thread_count
+from ..cpu.pool import thread_count
 from ..kernel.analysis import name_of
 from ..kernel.bind import AOS, SOA, Layout, on_device
 from ..loop import ParLoop

@@ -9,8 +9,8 @@ from math import inf
 from pathlib import Path
 
 from ..cpu import NEED_BLOCKS, ORDERED, STRATEGIES, refusal
-from ..cpu.cores import thread_count
 from ..cpu.executor import StrategyAndVariant
+from ..cpu.pool import thread_count
 from ..cuda.strategies import STRATEGIES as GPU_STRATEGIES
 from ..cuda.strategies import check_strategy
 from ..errors import MeshprepError, PlanError

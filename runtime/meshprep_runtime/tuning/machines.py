@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu import NEED_BLOCKS, STRATEGIES, refusal
-from ..cpu.cores import thread_count
+from ..cpu.pool import thread_count
 from ..cuda import COMMITS
 from ..cuda import STRATEGIES as GPU_STRATEGIES
 from ..cuda import refusal as gpu_refusal

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....kernels import Float32s, Float64s, Int32s, Int64s, helper
-from ....kernels.arrays import scan_offsets
-from ....kernels.graphs import breadth_first
+from ....kernels.arrays import breadth_first, scan_offsets
 from ..counts import Counts
 from .moves import INSIDE
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ....kernels import Float64s, Int32s, Int64s, kernel
 from ....kernels.arithmetic import principal_axes
-from ....kernels.graphs import breadth_first
+from ....kernels.arrays import breadth_first
 from ....kernels.parallel import each, pieces
 from ....mesh.incidence import Csr
 

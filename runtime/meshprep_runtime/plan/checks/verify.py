@@ -11,8 +11,7 @@ from ...types.maps import SetMap, chunks
 from ...types.ordering import Ordering
 from ..model import LoopPlan, PlanContent
 from ..sections import sections_of
-from .proof import prove
-from .range_proof import prove_ranges
+from .proof import prove, prove_ranges
 from .structure import check_loop, check_shared, check_variant
 
 

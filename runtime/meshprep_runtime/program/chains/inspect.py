@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cpu.cores import on_threads
+from ...cpu.pool import on_threads
 from ...errors import MeshprepError
 from ...plan.chains.tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
 from ...types.maps import SetMap, offsets_of
@@ -103,7 +103,7 @@ def _inspected(
     end: NDArray[np.uint64],
 ) -> tuple[NDArray[Any], ...]:
     """All tiles, on all threads: runs of tiles beside each other."""
-    from ...cpu.cores import thread_count
+    from ...cpu.pool import thread_count
     from .compiled import inspect
 
     n_tiles = own_offset.size - 1

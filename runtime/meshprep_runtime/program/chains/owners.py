@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cpu.cores import on_threads
+from ...cpu.pool import on_threads
 from ...errors import MeshprepError
 from ...plan.model import LoopPlan
 from ...types.maps import SetMap
