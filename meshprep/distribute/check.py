@@ -16,7 +16,7 @@ from meshprep_runtime.plan.parts.store import about, read_batch
 from ..io.source import MeshSource
 from ..kernels.parallel import at_once
 from ..mesh import Mesh
-from ..mesh.assemble import with_type_order
+from ..mesh.original import with_type_order
 from ..pipeline.check_file import CheckResult, type_order_note
 from ..topology import derive
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.types.maps import distinct, distinct_without, ranges
 
-from .halos import OwnedRuns, PartRows, offsets
-from .numbers import SplitNumbers
+from .halos import OwnedRuns, PartRows, SplitNumbers, offsets
 from .ranks import ALONE, Ranks, exchanged, holder
 from .subject import SplitSubject
 

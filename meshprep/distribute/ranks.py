@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.program.vote import Alone
+from meshprep_runtime.program.mpi import Alone
 
 T = TypeVar("T")
 P = TypeVar("P")

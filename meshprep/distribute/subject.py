@@ -12,11 +12,11 @@ from meshprep_runtime.plan.model import PlanContent
 from meshprep_runtime.types.loops import Loop
 from meshprep_runtime.types.maps import SetMap, read_only
 
-from ..loops import LoopSpec
+from ..loops.requests import LoopSpec
 from ..mesh import Mesh
-from ..mesh.assemble import cell_types
 from ..mesh.cells import shape_of
 from ..mesh.geometry import Means, centroids, map_of_means
+from ..mesh.original import cell_types
 from ..topology.layout import FACE_TYPES
 
 # Options of a loop that its variants have.

@@ -18,8 +18,8 @@ from meshprep_runtime.types.maps import SetMap, offsets_of, ranges
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Bools, Int32s, Int64s, kernel
-from ..loops import LoopSpec
 from ..loops.options import Options
+from ..loops.requests import LoopSpec
 from ..mesh import Dat, ElementSet, Mesh
 from ..mesh.geometry import CENTROID
 from ..mesh.orderings import ordering_of

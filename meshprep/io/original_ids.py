@@ -1,4 +1,4 @@
-"""Original numbers in the mesh file: every element's number in the file that was read."""
+"""Numbers of elements as files: those of the mesh file, and owners; a line each, or NumPy."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -7,7 +7,7 @@ as one set a type. Inside a set, cells stand in the order of the file.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan import Plan
 from meshprep_runtime.types.maps import offsets_of
-from meshprep_runtime.types.ordering import Ordering
 
 from .cells import check_node_count, shape_of
-from .model import Dat, ElementSet, IndexList, Mesh, SetMap, Tag, moved
+from .model import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,45 +214,3 @@ def _places(blocks: Sequence[Block], names: Mapping[str, str]) -> list[CellRange
         filled[name] = start + len(block.nodes)
         out.append(CellRange(name, start, filled[name]))
     return out
-
-
-def original_of(mesh: Mesh, plan: Plan) -> Mesh | None:
-    """The mesh in the order of the plan's input, None where the plan is of another mesh.
-
-    ``mesh`` is the one the plan was made from, or the renumbered one; the plan's hashes tell which.
-    Its cell types stand as in the plan (:func:`with_type_order`). O(size of the mesh).
-    """
-    content = mesh.content_hash()
-    if content == plan.source_hash:
-        return with_type_order(mesh, plan.sizes)
-    if content != plan.mesh_hash:
-        return None
-    held = plan.ordering.keys() & mesh.sets.keys()
-    back = {name: plan.ordering[name].inverse for name in held}
-    return with_type_order(mesh, plan.sizes).renumber(back)
-
-
-def cell_types(mesh: Mesh) -> tuple[str, ...]:
-    """The sets of the cell types in the order in which the cells are numbered; none of one type."""
-    return mesh.sets["cells"].parts if "cells" in mesh.sets else ()
-
-
-def with_type_order(mesh: Mesh, names: Iterable[str]) -> Mesh:
-    """The mesh with its cells numbered type by type in this order.
-
-    Formats that keep cells by type, such as MED and Exodus, have an order of their own. ``names``
-    are sets, those of the cell types among them; others do not matter. Gives ``mesh`` itself where
-    nothing moves, or where ``names`` lacks a type.
-    """
-    before = cell_types(mesh)
-    parts = tuple(name for name in names if name in before)
-    if parts == before or len(parts) != len(before):
-        return mesh
-    ends = np.cumsum([mesh.size(p) for p in before])
-    rows = {p: np.arange(end - mesh.size(p), end) for p, end in zip(before, ends, strict=True)}
-    # the union alone: its parts stand in another order
-    alone = moved(
-        mesh, {"cells": Ordering.from_new_to_old(np.concatenate([rows[p] for p in parts]))}
-    )
-    union = replace(mesh.sets["cells"], parts=parts)
-    return replace(alone, sets={**alone.sets, "cells": union})

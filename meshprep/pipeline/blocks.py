@@ -13,9 +13,9 @@ from meshprep_runtime.types.maps import rows_of_entries
 
 from ..colour import ThreadColours, colour_threads, sort_by_colour
 from ..kernels.parallel import take
-from ..loops import LoopSpec
 from ..loops.options import Options
 from ..loops.reach import indirect_dats, maps_by_place, written_table
+from ..loops.requests import LoopSpec
 from ..mesh.geometry import axes_in_use, centroids
 from ..mesh.incidence import stack
 from ..partition import PARTITIONERS, BlockProblem, Blocks, blocks_of, loads

@@ -17,8 +17,8 @@ from meshprep_runtime.types.maps import SetMap
 
 from ..io.source import MeshSource
 from ..mesh import Mesh
-from ..mesh.assemble import cell_types, original_of
 from ..mesh.model import GRAPH_MAP, rows_as_set
+from ..mesh.original import cell_types, original_of
 from ..metrics.measures import measure
 from ..reorder.figures import envelope_and_wavefront
 from ..topology import derive

@@ -1,4 +1,4 @@
-"""The matrices that loops add to: their pattern, and the place of every entry of an element."""
+"""Matrices that loops add to: pattern and places, in the plan's numbering and the input's."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap, offsets_of, read_on
 from ..kernels import kernel
 from ..kernels.arrays import first_not_below
 from ..kernels.parallel import each, pieces
-from ..loops import LoopSpec
+from ..loops.requests import LoopSpec
 from ..mesh.incidence import transpose
 from ..topology import constrained_points
 from .numbering import Numbering

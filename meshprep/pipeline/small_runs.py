@@ -18,9 +18,9 @@ from meshprep_runtime.types.loops import Access, Arg
 from .. import io
 from ..io.generate import generate
 from ..kernels import Float64s, Int32s
-from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from ..loops.chains import ChainCall, ChainRequest
 from ..loops.options import Options
+from ..loops.requests import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics

@@ -33,9 +33,9 @@ from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores
-from ..loops import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..loops.chains import ChainRequest
 from ..loops.options import Options
+from ..loops.requests import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..mesh import Mesh
 from ..metrics import measures
 from ..reorder import FOLLOW, propagate

@@ -18,8 +18,8 @@ from ..colour.thread_colours import ThreadColours, colour_threads
 from ..kernels import Bools, Int32s, Int64s, kernel
 from ..kernels.arrays import sort
 from ..kernels.parallel import at_once, each, pieces
-from ..loops import LoopSpec
 from ..loops.reach import joined_tables, maps_by_place, maps_by_set, written_table
+from ..loops.requests import LoopSpec
 from ..mesh import Mesh
 from ..mesh.blockwise import number_points
 from ..metrics.measures import measure, variant_metrics

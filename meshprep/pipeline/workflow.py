@@ -22,9 +22,8 @@ from ..io.outputs import check_targets
 from ..io.registry import Format, find
 from ..io.source import MeshSource
 from ..kernels.parallel import at_once
-from ..loops import LoopRequest, LoopSpec
 from ..loops.chains import ChainRequest, dats_of
-from ..loops.requests import empty_loop
+from ..loops.requests import LoopRequest, LoopSpec, empty_loop
 from ..mesh import Mesh
 from ..metrics.cost import Measured
 from .blocks import check_partitioner

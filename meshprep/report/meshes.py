@@ -12,7 +12,7 @@ from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
 from ..io.source import MeshSource
 from ..mesh import Mesh
-from ..mesh.assemble import original_of
+from ..mesh.original import original_of
 from .draw import Scene, place
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from meshprep import io
 from meshprep.io.generate import generate
-from meshprep.mesh.assemble import with_type_order
+from meshprep.mesh.original import with_type_order
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from meshprep.distribute.halos import owned_runs
 from meshprep.distribute.steps import SplitOptions, split, split_by_owners
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh, subject_of_plan
 from meshprep.io.generate import generate
-from meshprep.loops import LoopSpec, simple_request
 from meshprep.loops.options import Options
+from meshprep.loops.requests import LoopSpec, simple_request
 from meshprep.mesh.geometry import Means, centroids
 from meshprep.pipeline.steps import plan_request_maps, prepare
 from meshprep_runtime.errors import MeshprepError

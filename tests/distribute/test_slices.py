@@ -27,8 +27,8 @@ from meshprep.io import read, write
 from meshprep.io.generate import generate
 from meshprep.io.sliced import scan
 from meshprep.io.source import MeshSource
-from meshprep.loops import LoopSpec, simple_request
 from meshprep.loops.options import Options
+from meshprep.loops.requests import LoopSpec, simple_request
 from meshprep.mesh import Dat, ElementSet, Mesh
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep.topology import derive

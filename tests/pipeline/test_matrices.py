@@ -9,8 +9,8 @@ from matrix_loops import stiffness
 
 from meshprep.distribute.subject import subject_of_plan
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest, read_requests
 from meshprep.loops.chains import ChainCall, ChainRequest
+from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.mesh import ElementSet, Mesh, SetMap, Tag
 from meshprep.metrics.product_traffic import store_bytes
 from meshprep.metrics.traffic import LAYOUTS

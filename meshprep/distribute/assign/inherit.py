@@ -1,4 +1,4 @@
-"""Owners of every set from those of the leading one [R14 7.1]."""
+"""Owners of every set: runs in an order, and those that follow the leading set [R14 7.1]."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -12,11 +12,11 @@ from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap
 
 from ...io.front import named
 from ...io.sliced import SlicedMesh
-from ...loops import LoopRequest, default_request
+from ...loops.requests import LoopRequest, default_request
 from ...mesh import Mesh
-from ...mesh.assemble import cell_types
 from ...mesh.cells import shape_of
 from ...mesh.geometry import PLACED, mean_of_rows
+from ...mesh.original import cell_types
 from ...pipeline.steps import plan_request_maps
 from ...topology.layout import layout_of, local_corners
 from ...topology.names import ENTITY_DIM, entity_of

@@ -9,9 +9,8 @@ from meshprep_runtime.types.maps import distinct
 from ...kernels import Float64s, Int32s, clock
 from ...kernels.memory import give_back
 from ...kernels.parallel import each, take
-from .anneal.annealing import Annealing
+from .anneal.annealing import Annealing, phases
 from .anneal.groups import AnnealingSchedule, anneal_groups
-from .anneal.phases import phases
 from .bisect.bisection import bisect, bisect_places
 from .bisect.geometry import Geometry, Sample, frames
 from .grouping import Grouping

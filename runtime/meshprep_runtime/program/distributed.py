@@ -28,8 +28,7 @@ from .dat import (
     shares_memory,
 )
 from .exchange import Exchange
-from .mpi import end_all_on_errors, world
-from .vote import from_root, together
+from .mpi import end_all_on_errors, from_root, together, world
 
 
 class DistributedPlan:

@@ -21,9 +21,9 @@ from .checkpoints.checkpoints import Checkpoints
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
 from .layouts import LoopLayouts, WholeLoop, settle
+from .mpi import ALONE
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
-from .vote import ALONE
 
 # What runs a loop of a program, on one rank or as one of several.
 Runner = WholeLoop | PartLoop

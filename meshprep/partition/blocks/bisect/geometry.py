@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import chunks, read_only
 
 from ....kernels.arithmetic import cosine_and_sine, random_frame
-from ...loads import weighted_loads_of
+from ...blocks_of import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 
 FIRST = 1000

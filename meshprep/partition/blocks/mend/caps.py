@@ -6,8 +6,8 @@ from meshprep_runtime.errors import MeshprepError
 
 from ....kernels import Bools, Int32s, Int64s, kernel
 from ....mesh.incidence import Csr
+from ...blocks_of import staged_bytes
 from ...connectivity import connect
-from ...loads import staged_bytes
 from ...repair import enforce_cap
 from ...shift import gather, new_members
 from ..bisect.geometry import Geometry, block_count

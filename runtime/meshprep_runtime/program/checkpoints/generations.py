@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError
 from ...plan.file.atomic import new_file
-from ..vote import from_root, together
+from ..mpi import from_root, together
 
 SIZE, FORMAT, VERSION = 512, "meshprep-checkpoint", 3
 
