@@ -14,7 +14,7 @@ from meshprep_runtime.plan.parts.batch import Numbers, PartBatch
 from meshprep_runtime.program.dat import EXEC, HALO
 from meshprep_runtime.program.part_loop import wanted_lists
 from meshprep_runtime.types.loops import Access, Arg, Loop
-from meshprep_runtime.types.maps import SetMap, distinct
+from meshprep_runtime.types.maps import Int32s, Int64s, SetMap, distinct
 
 from .assign.inherit import Owners
 from .halos import mark_foreign
@@ -36,12 +36,7 @@ class IncrementCost:
 
 
 def increment_cost(
-    subject: SplitSubject,
-    owners: Owners,
-    loop: Loop,
-    way: str,
-    parts: int,
-    ranks: Ranks = ALONE,
+    subject: SplitSubject, owners: Owners, loop: Loop, way: str, parts: int, ranks: Ranks = ALONE
 ) -> IncrementCost:
     """Count both ways and choose one.
 
@@ -84,10 +79,10 @@ class _BorderElements:
     """Elements of a loop that reach another part, and the owners of what they reach."""
 
     loop: Loop
-    rows: NDArray[np.int64]
-    owner: NDArray[np.int32]
+    rows: Int64s
+    owner: Int32s
     maps: dict[str, SetMap]
-    reached: dict[str, NDArray[np.int32]]
+    reached: dict[str, Int32s]
     parts: int
 
     @classmethod
@@ -119,7 +114,7 @@ class _BorderElements:
         back = self._copied_bytes(self.owner[counted], counted, written)
         return reads + 2 * back
 
-    def _counted_rows(self) -> NDArray[np.int64]:
+    def _counted_rows(self) -> Int64s:
         """Border elements that a counted part owns."""
         return np.flatnonzero(self.owner < self.parts)
 
@@ -134,12 +129,10 @@ class _BorderElements:
         part, row = np.divmod(distinct(np.concatenate(keys)), max(1, self.rows.size))
         return part, row
 
-    def _read_bytes(self, part: NDArray[np.integer], row: NDArray[np.int64]) -> int:
+    def _read_bytes(self, part: NDArray[np.integer], row: Int64s) -> int:
         return self._copied_bytes(part, row, (a for a in self.loop.args if _is_read(a)))
 
-    def _copied_bytes(
-        self, part: NDArray[np.integer], row: NDArray[np.int64], args: Iterable[Arg]
-    ) -> int:
+    def _copied_bytes(self, part: NDArray[np.integer], row: Int64s, args: Iterable[Arg]) -> int:
         """Bytes of the distinct foreign points that these rows reach in these arguments."""
         total = 0
         dats: dict[tuple[str, str], dict[str, set[int]]] = {}
@@ -205,7 +198,7 @@ def _neighbours(batch: PartBatch, messages: Sequence[str]) -> Numbers:
 def split_figures(batches: Sequence[Figures]) -> Figures:
     """The figures of all parts together: sums, means and the most of a part."""
 
-    def column(*keys: str) -> NDArray[np.int64]:
+    def column(*keys: str) -> Int64s:
         return np.concatenate([reduce(getitem, keys, one) for one in batches])
 
     names = batches[0]["sets"]

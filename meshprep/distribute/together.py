@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.plan.parts.batch import Numbers, begins
 from meshprep_runtime.types.loops import Loop
@@ -35,7 +34,7 @@ from .subject import SplitSubject
 # Elements that parts own which are ordered, and made, together.
 TOGETHER = 1 << 16
 
-Parts = NDArray[np.int64]
+Parts = Int64s
 Orders = dict[str, Int32s]
 BlockEnds = dict[str, Int64s]
 
@@ -130,9 +129,7 @@ def _cuts(subject: SplitSubject, options: Options) -> list[tuple[LoopSpec, Optio
     return found
 
 
-def small_parts(
-    subject: SplitSubject, runs: Mapping[str, OwnedRuns], options: Options
-) -> NDArray[np.bool_]:
+def small_parts(subject: SplitSubject, runs: Mapping[str, OwnedRuns], options: Options) -> Bools:
     """Mask of the parts that :func:`order_together` can order; raises as partitioners do."""
     owned = {name: np.diff(run.offset) for name, run in runs.items()}
     small: Bools = np.sum(list(owned.values()), axis=0) <= TOGETHER

@@ -117,8 +117,8 @@ class _Groups:
     ``maps_in_order`` where the maps lie in the order of the groups, if nothing else does.
     """
 
-    rows: NDArray[np.int32]
-    offset: NDArray[np.int64]
+    rows: Int32s
+    offset: Int64s
     in_order: bool
     maps_in_order: bool = False
 
@@ -297,11 +297,7 @@ def _rows_sectors(groups: _Groups, width: int) -> int:
 
 
 def grouped_sectors(
-    columns: NDArray[np.integer],
-    rows: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    n_sectors: int,
-    width: int,
+    columns: NDArray[np.integer], rows: Int32s, offset: Int64s, n_sectors: int, width: int
 ) -> int:
     """Distinct sectors under the values that the rows of each group name, summed."""
     seen_by = np.empty(n_sectors, np.int32)
@@ -331,7 +327,7 @@ def _block_sectors(n_blocks: int, lists: int, *, coloured: bool) -> int:
     return n_blocks * (1 + coloured) + pairs * (1 + lists)
 
 
-def _range_sectors(offset: NDArray[np.int64], width: int) -> int:
+def _range_sectors(offset: Int64s, width: int) -> int:
     """Sectors under each range of an array whose entries have ``width`` bytes, summed."""
     first = offset[:-1] * width // SECTOR_BYTES
     past = -(-offset[1:] * width // SECTOR_BYTES)
@@ -341,9 +337,9 @@ def _range_sectors(offset: NDArray[np.int64], width: int) -> int:
 @kernel
 def grouped_units(
     columns: NDArray[np.integer],
-    rows: NDArray[np.int32],
-    group_offset: NDArray[np.int64],
-    seen_by: NDArray[np.int32],
+    rows: Int32s,
+    group_offset: Int64s,
+    seen_by: Int32s,
     width: int,
     nbytes: int,
 ) -> int:

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.plan import Variant
 from meshprep_runtime.types.loops import Loop
-from meshprep_runtime.types.maps import rows_of_entries
+from meshprep_runtime.types.maps import Int32s, Int64s, rows_of_entries
 
 from ..colour import ThreadColours, colour_threads, sort_by_colour
 from ..kernels.parallel import take
@@ -38,8 +37,8 @@ class Cut:
     partitioner's.
     """
 
-    block_offset: NDArray[np.int64]
-    elements: NDArray[np.int32] | None
+    block_offset: Int64s
+    elements: Int32s | None
     partitioner: str
     thread_colours: ThreadColours | None
     notes: Mapping[str, Any]
@@ -126,9 +125,7 @@ def _ways(
     return [lists] if named else [lists, (numbering, name, movable)]
 
 
-def _listed(
-    numbering: Numbering, source: Numbering, over: str, blocks: Blocks
-) -> NDArray[np.int32] | None:
+def _listed(numbering: Numbering, source: Numbering, over: str, blocks: Blocks) -> Int32s | None:
     """The elements of each block that was cut in the order of ``source``; None where it has runs.
 
     Parts of the set that may still move are moved.
@@ -206,10 +203,10 @@ def _joined(parts: Iterable[Blocks]) -> Blocks:
 
 def _reached(
     numbering: Numbering, loop: Loop, *, weighted: bool
-) -> tuple[NDArray[np.int32], int, NDArray[np.int32] | None]:
+) -> tuple[Int32s, int, Int32s | None]:
     """All points the loop reaches as one table; bytes of each where they differ or count."""
     mesh = numbering.mesh
-    tables: dict[str, list[NDArray[np.int32]]] = {}
+    tables: dict[str, list[Int32s]] = {}
     for name in loop.maps:
         m = numbering.present_map(name)
         tables.setdefault(m.to_set, []).append(m.table)

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import LoopPlan, Plan, Staging, Variant
 from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import BeforeAfter, LoopMetrics, PartitionMetrics, VariantMetrics
 from meshprep_runtime.types.loops import Loop
-from meshprep_runtime.types.maps import SetMap, offsets_of, ranges, read_only, run_offset
+from meshprep_runtime.types.maps import SetMap, UInt16s, offsets_of, ranges, read_only, run_offset
 
 from ..colour.block_colours import colour_blocks
 from ..colour.thread_colours import ThreadColours, colour_threads
@@ -102,7 +101,7 @@ def with_loop(plan: Plan, loop_plan: LoopPlan) -> Plan:
     return replace(plan, loops={**plan.loops, name: loop_plan}, metrics=metrics)
 
 
-def _joined_or_split(offset: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
+def _joined_or_split(offset: Int64s, block_size: int) -> Int64s:
     """Ends of blocks that are unions or equal parts of these."""
     if offset.size < 2:
         return offset
@@ -115,7 +114,7 @@ def _joined_or_split(offset: NDArray[np.int64], block_size: int) -> NDArray[np.i
 
 
 @kernel
-def _joined(offset: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
+def _joined(offset: Int64s, block_size: int) -> Int64s:
     """Which offsets stay when consecutive blocks are joined as long as they fit together."""
     kept = np.empty(offset.size, np.int64)
     count, last = 1, 0
@@ -133,7 +132,7 @@ def build_variant(
     loop: Loop,
     maps: Mapping[str, SetMap],
     sizes: Mapping[str, int],
-    block_offset: NDArray[np.int64],
+    block_offset: Int64s,
     *,
     block_size: int,
     target: str,
@@ -174,14 +173,11 @@ def build_variant(
 
 
 def stage_maps(
-    loop: Loop,
-    maps: Mapping[str, SetMap],
-    sizes: Mapping[str, int],
-    block_offset: NDArray[np.int64],
-) -> tuple[dict[str, Staging], dict[str, NDArray[np.uint16]]]:
+    loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_offset: Int64s
+) -> tuple[dict[str, Staging], dict[str, UInt16s]]:
     """The staging lists of every to-set of a loop, and its local maps."""
     staging: dict[str, Staging] = {}
-    local: dict[str, NDArray[np.uint16]] = {}
+    local: dict[str, UInt16s] = {}
     for to_set, names in maps_by_set(loop, maps).items():
         tables = [maps[name].table for name in names]
         staging[to_set], found = build_staging(tables, sizes[to_set], block_offset)
@@ -243,7 +239,7 @@ class StagingError(MeshprepError):
 
 def build_staging(
     tables: Sequence[Int32s], n_to: int, block_offset: Int64s
-) -> tuple[Staging, list[NDArray[np.uint16]]]:
+) -> tuple[Staging, list[UInt16s]]:
     """List the points of one to-set that each block touches, through any of the maps into it.
 
     ``tables`` are the maps into the set, in the new numbering; at least one. The points of each
@@ -284,7 +280,7 @@ def _stage(
     last: int,
     loads: Int64s,
     room: Int32s,
-    local: NDArray[np.uint16],
+    local: UInt16s,
 ) -> None:
     """Stage the blocks ``first`` to ``last - 1``: how many points, which, and the local map.
 

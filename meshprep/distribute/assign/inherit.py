@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import SetMap, offsets_of, read_only
+from meshprep_runtime.types.maps import Float64s, Int32s, Int64s, SetMap, offsets_of, read_only
 
 from ...kernels import kernel
 from ...kernels.arrays import sort
@@ -17,21 +16,21 @@ from ...mesh.incidence import transpose
 from ..subject import SplitSubject
 
 
-def runs(n: int, weights: NDArray[np.float64], own: range | None = None) -> NDArray[np.int32]:
+def runs(n: int, weights: Float64s, own: range | None = None) -> Int32s:
     """Part of each element of a range, for runs whose sizes follow the weights."""
     own = range(n) if own is None else own
     at = np.arange(own.start, own.stop)
     return np.searchsorted(run_ends(n, weights), at, side="right").astype(np.int32)
 
 
-def run_ends(n: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+def run_ends(n: int, weights: Float64s) -> Int64s:
     """End of the run of each part."""
     ends = np.rint(np.cumsum(weights) * n).astype(np.int64)
     ends[-1:] = n
     return ends
 
 
-def finite_centroids(subject: SplitSubject, cut: str) -> NDArray[np.float64]:
+def finite_centroids(subject: SplitSubject, cut: str) -> Float64s:
     """Centroids of the leading set; raises MeshprepError if they are missing or infinite."""
     name = subject.leading_set
     where = subject.centroids.get(name)
@@ -42,32 +41,32 @@ def finite_centroids(subject: SplitSubject, cut: str) -> NDArray[np.float64]:
     return where
 
 
-Owners = dict[str, NDArray[np.int32]]
+Owners = dict[str, Int32s]
 
 
 class Heirs(Protocol):
     """Inheritance of owners between sets, whole or in slices."""
 
-    def runs(self, name: str, weights: NDArray[np.float64]) -> NDArray[np.int32]:
+    def runs(self, name: str, weights: Float64s) -> Int32s:
         """A set cut into runs."""
 
-    def of_rows(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+    def of_rows(self, m: SetMap, owner: Int32s) -> Int32s:
         """The owners of a map's from-set by those of its to-set."""
 
-    def of_points(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+    def of_points(self, m: SetMap, owner: Int32s) -> Int32s:
         """The owners of a map's to-set by those of its from-set."""
 
-    def of_part(self, owner: NDArray[np.int32], begin: int, name: str) -> NDArray[np.int32]:
+    def of_part(self, owner: Int32s, begin: int, name: str) -> Int32s:
         """The owners of a set that stands in a union from ``begin`` on."""
 
-    def of_union(self, owners: Sequence[NDArray[np.int32]], name: str) -> NDArray[np.int32]:
+    def of_union(self, owners: Sequence[Int32s], name: str) -> Int32s:
         """The owners of a union by those of its parts."""
 
 
 def inherit(
     subject: SplitSubject,
-    first: NDArray[np.int32],
-    weights: NDArray[np.float64],
+    first: Int32s,
+    weights: Float64s,
     heirs: Heirs | None = None,
     start: str | None = None,
 ) -> Owners:
@@ -93,7 +92,7 @@ def inherit(
 
 def _candidates(
     subject: SplitSubject, owners: Owners, heirs: Heirs
-) -> Iterator[tuple[str, NDArray[np.int32]]]:
+) -> Iterator[tuple[str, Int32s]]:
     """Sets whose owners can be inherited next, the cheapest first."""
     yield from _by_unions(subject, owners, heirs)
     down = [m for m in subject.maps.values() if m.to_set in owners and m.from_set not in owners]
@@ -104,9 +103,7 @@ def _candidates(
             yield m.to_set, heirs.of_points(m, owners[m.from_set])
 
 
-def _by_unions(
-    subject: SplitSubject, owners: Owners, heirs: Heirs
-) -> Iterator[tuple[str, NDArray[np.int32]]]:
+def _by_unions(subject: SplitSubject, owners: Owners, heirs: Heirs) -> Iterator[tuple[str, Int32s]]:
     for union, parts in subject.unions.items():
         bound = offsets_of(subject.segments[union])
         for i, part in enumerate(parts):
@@ -122,14 +119,14 @@ class _Whole:
 
     subject: SplitSubject
 
-    def runs(self, name: str, weights: NDArray[np.float64]) -> NDArray[np.int32]:
+    def runs(self, name: str, weights: Float64s) -> Int32s:
         return runs(self.subject.sizes[name], weights)
 
-    def of_rows(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+    def of_rows(self, m: SetMap, owner: Int32s) -> Int32s:
         shares = [(m.table[begin:end], owner) for begin, end in pieces(m.size)]
         return np.concatenate(each(most_in_rows, shares))
 
-    def of_points(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+    def of_points(self, m: SetMap, owner: Int32s) -> Int32s:
         around = transpose(m.table, self.subject.sizes[m.to_set])
         found = _most_in_csr(around.offset, owner[around.index])
         alone = np.flatnonzero(found < 0)
@@ -137,15 +134,15 @@ class _Whole:
         found[alone] = runs(alone.size, np.full(n_parts, 1 / n_parts))
         return found
 
-    def of_part(self, owner: NDArray[np.int32], begin: int, name: str) -> NDArray[np.int32]:
+    def of_part(self, owner: Int32s, begin: int, name: str) -> Int32s:
         return owner[begin : begin + self.subject.sizes[name]]
 
-    def of_union(self, owners: Sequence[NDArray[np.int32]], name: str) -> NDArray[np.int32]:
+    def of_union(self, owners: Sequence[Int32s], name: str) -> Int32s:
         return np.concatenate(owners)
 
 
 @kernel
-def most_in_rows(table: NDArray[np.int32], owner: NDArray[np.int32]) -> NDArray[np.int32]:
+def most_in_rows(table: Int32s, owner: Int32s) -> Int32s:
     """The most frequent owner of each row's points, the first of equals."""
     n, arity = table.shape
     out = np.empty(n, np.int32)
@@ -161,7 +158,7 @@ def most_in_rows(table: NDArray[np.int32], owner: NDArray[np.int32]) -> NDArray[
 
 
 @kernel
-def _most_in_csr(offset: NDArray[np.int64], owner: NDArray[np.int32]) -> NDArray[np.int32]:
+def _most_in_csr(offset: Int64s, owner: Int32s) -> Int32s:
     """The most frequent owner in each row, the lowest of equals; -1 for empty rows. Sorts rows."""
     out = np.full(offset.size - 1, -1, np.int32)
     for i in range(offset.size - 1):

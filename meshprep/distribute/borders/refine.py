@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap, distinct, offsets_of
+from meshprep_runtime.types.maps import INDEX_LIMIT, Float64s, SetMap, distinct, offsets_of
 
 from ...kernels import Bools, Int32s, Int64s, kernel
 from ...kernels.arithmetic import log
@@ -54,7 +54,7 @@ def points_of_elements(subject: SplitSubject, ranks: Ranks) -> PointTable:
     return PointTable(rows if nodes is None else np.hstack([nodes.table, rows]), first, size)
 
 
-def _rows_that_reach(m: SetMap, sizes: Mapping[str, int], ranks: Ranks) -> NDArray[np.int32]:
+def _rows_that_reach(m: SetMap, sizes: Mapping[str, int], ranks: Ranks) -> Int32s:
     """The rows of a map that reach each element at home here, ascending."""
     homes, rows_at = Homes(sizes[m.to_set], ranks), Homes(sizes[m.from_set], ranks)
     pieces = []
@@ -76,7 +76,7 @@ def _rows_that_reach(m: SetMap, sizes: Mapping[str, int], ranks: Ranks) -> NDArr
 
 
 @kernel
-def _fill_rows(pairs: NDArray[np.int32], first: int, out: NDArray[np.int32]) -> None:
+def _fill_rows(pairs: Int32s, first: int, out: Int32s) -> None:
     """Give each element its rows, each once, and the lowest where there is no room for all."""
     width = out.shape[1]
     for i in range(pairs.shape[0]):
@@ -97,9 +97,9 @@ def _fill_rows(pairs: NDArray[np.int32], first: int, out: NDArray[np.int32]) -> 
 class BorderElements:
     """Local elements: owned first, then ghosts."""
 
-    ids: NDArray[np.int64]  # (n,): numbers of the mesh; the first ``n_owned`` are owned
-    part: NDArray[np.int32]  # (n,): changes as elements move
-    table: NDArray[np.int32]  # (n, k): points of owned elements; -1 for others
+    ids: Int64s  # (n,): numbers of the mesh; the first ``n_owned`` are owned
+    part: Int32s  # (n,): changes as elements move
+    table: Int32s  # (n, k): points of owned elements; -1 for others
     n_owned: int
     # Points here; those below ``nodes`` are nodes.
     points: int
@@ -109,7 +109,7 @@ class BorderElements:
     sent: Sequence[NDArray[np.integer]] = field(default_factory=list)
     # (ranks + 1,): copies of elements of rank ``r`` stand from ``received[r]`` to below
     # ``received[r + 1]``.
-    received: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    received: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def update(self, values: NDArray[Any]) -> None:
         """Update the values of ghosts from their owners."""
@@ -120,7 +120,7 @@ class BorderElements:
 
 
 def border_elements(
-    points: PointTable, part: NDArray[np.int32], own: range, parts: int, ranks: Ranks
+    points: PointTable, part: Int32s, own: range, parts: int, ranks: Ranks
 ) -> BorderElements:
     """Elements sent from their home ranks to the ranks that own their parts.
 
@@ -242,12 +242,7 @@ TURNS, FRESH, HOT, COLD, LAST = 240, 4, 0.55, 0.05, 16
 NODE, OTHER, ONLY = 10, 3, 10
 
 
-def refined(
-    subject: SplitSubject,
-    part: NDArray[np.int32],
-    shares: NDArray[np.float64],
-    ranks: Ranks,
-) -> NDArray[np.int32]:
+def refined(subject: SplitSubject, part: Int32s, shares: Float64s, ranks: Ranks) -> Int32s:
     """Parts of the leading set with fewer copies of nodes, or of rows of the leading map.
 
     The tables of ``subject``, and ``part``, are those of the elements at home here. ``shares`` add
@@ -327,7 +322,7 @@ class _Sizes:
     ranks: Ranks
 
     @classmethod
-    def of(cls, local: BorderElements, shares: NDArray[np.float64], n: int) -> "_Sizes":
+    def of(cls, local: BorderElements, shares: Float64s, n: int) -> "_Sizes":
         count = np.bincount(local.part[: local.n_owned], minlength=shares.size)
         wanted = shares * n
         most = np.maximum(np.floor(MOST * wanted + 1e-6), np.ceil(wanted - 1e-6)).astype(np.int64)
@@ -340,7 +335,7 @@ class _Sizes:
         )
 
     @property
-    def full(self) -> NDArray[np.bool_]:
+    def full(self) -> Bools:
         return self.count >= self.most
 
     def admitted(self, chosen: Int32s, local: BorderElements, target: Int32s, turn: int) -> Int32s:
@@ -373,11 +368,11 @@ class _Sizes:
         return into, out
 
 
-def _half(room: Int64s, count: Int64s) -> NDArray[np.float64]:
+def _half(room: Int64s, count: Int64s) -> Float64s:
     return np.where(count > room, np.maximum(room, 0) / (2 * np.maximum(count, 1)), 1.0)
 
 
-def _fractions(ids: Int64s, turn: int) -> NDArray[np.float64]:
+def _fractions(ids: Int64s, turn: int) -> Float64s:
     """A number below 1 for each element."""
     spread = (ids.astype(np.uint64) + np.uint64(turn)) * SPREAD
     return (spread >> np.uint64(11)).astype(np.float64) / float(1 << 53)

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import read_only
+from meshprep_runtime.types.maps import Int64s, read_only
 
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
@@ -94,7 +93,7 @@ def _cells(
     return cells, [*notes, "numbered"] if plain else notes
 
 
-def _cell_labels(layout: FileLayout) -> tuple[dict[str, NDArray[np.int64]], list[str]]:
+def _cell_labels(layout: FileLayout) -> tuple[dict[str, Int64s], list[str]]:
     """Numbers of all cells: as they are, else 1, 2, ... through the file.
 
     Where only some sets have numbers, those of the others follow the highest of them, or fill
@@ -204,7 +203,7 @@ def _write_elements(sink: GmshWriter, content: FileContent) -> list[str]:
     return ["apart"] if apart else []
 
 
-def _copies(tag: Tag | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _copies(tag: Tag | None) -> tuple[Int64s, Int64s]:
     """Cells that are in further groups, and these: all second ones first, then the third."""
     if tag is None:
         return _NONE, _NONE
@@ -218,9 +217,7 @@ def _copies(tag: Tag | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _must_stay_apart(
-    content: FileContent,
-    first: Sequence[NDArray[np.int64]],
-    copies: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    content: FileContent, first: Sequence[Int64s], copies: Sequence[tuple[Int64s, Int64s]]
 ) -> bool:
     """Whether equal cells would be taken for copies of one cell when the file is read."""
     wrong = False
@@ -247,10 +244,10 @@ def _write_runs(
     sink: GmshWriter,
     c: CellBlock,
     part: Tag | None,
-    rows: NDArray[np.int64] | None,
-    label: NDArray[np.int64],
-    group: NDArray[np.int64],
-    node_label: NDArray[np.int64],
+    rows: Int64s | None,
+    label: Int64s,
+    group: Int64s,
+    node_label: Int64s,
 ) -> None:
     """Write these cells (None: all), a run of equal numbers of tags at a time."""
     if not label.size:
@@ -275,7 +272,7 @@ def _write_runs(
         sink.elements2(c.number, label[lo:hi], tags, nodes[lo:hi], node_label)
 
 
-def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
+def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s) -> None:
     """Text in every mode."""
     found = periodic_links(mesh, node_label)
     if not found:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import read_only
+from meshprep_runtime.types.maps import Int64s, read_only
 
 from ...mesh import Mesh
 from .emit import GmshWriter
@@ -74,9 +74,7 @@ def _write_nodes(sink: GmshWriter, content: FileContent) -> None:
     sink.end("Nodes")
 
 
-def _node_blocks(
-    layout: FileLayout, cells: Sequence[CellBlock], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _node_blocks(layout: FileLayout, cells: Sequence[CellBlock], n: int) -> tuple[Int64s, Int64s]:
     """Heads of the blocks (dimension, entity, 0: not parametric), and where they start."""
     if layout.node_entity is None:
         # They belong to none, but Gmsh wants one: that of the first cell of the highest dimension.
@@ -91,7 +89,7 @@ def _node_blocks(
     return head, start
 
 
-def _runs(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
+def _runs(*columns: NDArray[np.integer]) -> Int64s:
     """Where each run of equal rows starts, and the end."""
     n = columns[0].size
     ends = np.zeros(max(n - 1, 0), dtype=bool)
@@ -102,9 +100,7 @@ def _runs(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(min(n, 1), np.int64), change, [n]])
 
 
-def _write_elements(
-    sink: GmshWriter, cells: Sequence[CellBlock], node_label: NDArray[np.int64]
-) -> None:
+def _write_elements(sink: GmshWriter, cells: Sequence[CellBlock], node_label: Int64s) -> None:
     """A block for each run of cells of one entity; nothing is sorted. O(n)."""
     starts = [_runs(c.entity) for c in cells]
     total = sum(c.label.size for c in cells)
@@ -119,7 +115,7 @@ def _write_elements(
     sink.end("Elements")
 
 
-def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
+def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s) -> None:
     found = periodic_links(mesh, node_label)
     if not found:
         return

@@ -6,11 +6,10 @@ The proof is by gathers from the maps alone, independent of the code that derive
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import PlanError
 from ..types.loops import Arg
-from ..types.maps import rows_of_entries
+from ..types.maps import Bools, Int32s, rows_of_entries
 from .checks.proof import more
 from .checks.structure import size_of
 from .file.tree import Tree, check_array, check_below, check_offset, checked_name
@@ -106,7 +105,7 @@ def prove_matrix(matrix: MatrixPlan, loops: Mapping[str, LoopPlan]) -> list[str]
     return findings
 
 
-def _columns(matrix: MatrixPlan, row: NDArray[np.int32]) -> Iterator[str]:
+def _columns(matrix: MatrixPlan, row: Int32s) -> Iterator[str]:
     falls = (np.diff(matrix.columns) <= 0) & (row[1:] == row[:-1])
     if falls.any():
         at = row[int(np.argmax(falls))]
@@ -114,11 +113,7 @@ def _columns(matrix: MatrixPlan, row: NDArray[np.int32]) -> Iterator[str]:
 
 
 def _places(
-    matrix: MatrixPlan,
-    row: NDArray[np.int32],
-    loop_plan: LoopPlan,
-    arg: Arg,
-    used: NDArray[np.bool_],
+    matrix: MatrixPlan, row: Int32s, loop_plan: LoopPlan, arg: Arg, used: Bools
 ) -> Iterator[str]:
     """Wrong places of one loop; those that are right are noted in ``used``."""
     rows, columns = loop_plan.maps[str(arg.map)], loop_plan.maps[str(arg.columns)]

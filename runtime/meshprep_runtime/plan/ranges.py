@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..types.maps import distinct, rows_of_entries, run_offset
+from ..types.maps import Int32s, Int64s, distinct, rows_of_entries, run_offset
 from .model import LoopPlan, Ranges, Variant
 
 # Elements of a range, at least and at most: with fewer, counters cost; with more, one thread waits
@@ -49,7 +49,7 @@ def ranges_for(plan: LoopPlan, cuts: Sequence[int] = ()) -> Ranges:
         size *= 2
 
 
-def _cut(n: int, size: int, variant: Variant | None, cuts: Sequence[int]) -> NDArray[np.int64]:
+def _cut(n: int, size: int, variant: Variant | None, cuts: Sequence[int]) -> Int64s:
     """Ends of ranges of about ``size`` places, at ends of blocks where there are blocks."""
     wanted = run_offset(n, size)
     if variant is not None and variant.n_blocks:
@@ -58,14 +58,12 @@ def _cut(n: int, size: int, variant: Variant | None, cuts: Sequence[int]) -> NDA
     return np.unique(np.concatenate([[0, n], wanted, np.minimum(cuts, n)])).astype(np.int64)
 
 
-def written_points(
-    plan: LoopPlan, variant: Variant | None
-) -> Iterator[tuple[NDArray[np.int32], int]]:
+def written_points(plan: LoopPlan, variant: Variant | None) -> Iterator[tuple[Int32s, int]]:
     """The points that each place writes through each map, ``(n, columns)``, and how many there are.
 
     Columns of several maps into one set come together.
     """
-    columns: dict[str, list[NDArray[np.int32]]] = {}
+    columns: dict[str, list[Int32s]] = {}
     for name, written in plan.loop.conflict_columns.items():
         table = plan.maps[name].table
         found = table if len(written) == table.shape[1] else table[:, written]
@@ -77,9 +75,7 @@ def written_points(
         yield table, plan.rows_of(to_set)
 
 
-def _meeting(
-    plan: LoopPlan, variant: Variant | None, offset: NDArray[np.int64]
-) -> NDArray[np.int64] | None:
+def _meeting(plan: LoopPlan, variant: Variant | None, offset: Int64s) -> Int64s | None:
     """``(pairs, 2)``: ranges that write a common point, the lower first; None for too many."""
     count = offset.size - 1
     of_place, keys = rows_of_entries(offset), [np.zeros(0, np.int64)]
@@ -107,9 +103,7 @@ def _meeting(
     return np.stack(np.divmod(pairs, max(count, 1)), axis=1)
 
 
-def _in_order(
-    offset: NDArray[np.int64], pairs: NDArray[np.int64], part: NDArray[np.intp]
-) -> Ranges:
+def _in_order(offset: Int64s, pairs: Int64s, part: NDArray[np.intp]) -> Ranges:
     """The ranges in the order in which they run, ``part`` after ``part``, and what each awaits."""
     count = offset.size - 1
     met: list[list[int]] = [[] for _ in range(count)]

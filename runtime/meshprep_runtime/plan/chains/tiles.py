@@ -6,14 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...program.timings import useful_bytes
 from ...types.loops import Loop
-from ...types.maps import SetMap, offsets_of
+from ...types.maps import Int32s, Int64s, SetMap, UInt16s, offsets_of
 
 SHORT = 2**16
-Numbers = NDArray[np.int32]
+Numbers = Int32s
 
 
 def as_runs(elements: Numbers) -> tuple[Numbers, Numbers]:
@@ -37,23 +36,21 @@ class LocalSet:
     # (n_tiles + 1,): tile ``t`` holds ``elements[offset[t]:offset[t + 1]]``; the place in this list
     # is the local number of an element. Those that the tile owns come first, then those that many
     # loops run.
-    offset: NDArray[np.int64]
+    offset: Int64s
     # (runs,): the list as runs of numbers that follow each other, which takes little room.
-    first: NDArray[np.int32]
-    length: NDArray[np.int32]
+    first: Int32s
+    length: Int32s
     # (n_tiles,): how many of them the tile owns. Every element has one owner, or the set has none
     # at all because no loop of the chain writes to it or reduces over it.
-    own: NDArray[np.int64]
+    own: Int64s
 
     @classmethod
-    def of_elements(
-        cls, offset: NDArray[np.int64], elements: NDArray[np.int32], own: NDArray[np.int64]
-    ) -> "LocalSet":
+    def of_elements(cls, offset: Int64s, elements: Int32s, own: Int64s) -> "LocalSet":
         """From the list itself. O(n)."""
         return cls(offset, *as_runs(elements), own)
 
     @cached_property
-    def elements(self) -> NDArray[np.int32]:
+    def elements(self) -> Int32s:
         """The list, (n,) int32; made when it is asked for first."""
         return from_runs(self.first, self.length)
 
@@ -69,32 +66,32 @@ class LocalMap:
 
     # (n_tiles + 1,): rows ``offset[t]`` to ``offset[t + 1] - 1`` are those of tile ``t``'s first
     # elements.
-    offset: NDArray[np.int64]
-    table: NDArray[np.uint16] | NDArray[np.int32]  # (rows, arity): 0 in columns that no loop uses
+    offset: Int64s
+    table: UInt16s | Int32s  # (rows, arity): 0 in columns that no loop uses
 
 
 @dataclass(frozen=True, eq=False)
 class LocalSelection:
     """Some local elements of each tile."""
 
-    count: NDArray[np.int64]  # (n_tiles,)
+    count: Int64s  # (n_tiles,)
     # (sum of count,): local numbers, tile after tile, ascending; None: the first ``count[t]`` of
     # each.
-    items: NDArray[np.int32] | None = None
+    items: Int32s | None = None
 
     @cached_property
-    def offset(self) -> NDArray[np.int64]:
+    def offset(self) -> Int64s:
         """Where the items of each tile begin."""
         return offsets_of(self.count)
 
-    def of_tile(self, tile: int) -> NDArray[np.int32]:
+    def of_tile(self, tile: int) -> Int32s:
         """The local numbers of one tile."""
         if self.items is None:
             return np.arange(self.count[tile], dtype=np.int32)
         return self.items[self.offset[tile] : self.offset[tile + 1]]
 
     @property
-    def end(self) -> NDArray[np.int64]:
+    def end(self) -> Int64s:
         """One past the last local number of each tile."""
         if self.items is None:
             return self.count
@@ -144,7 +141,7 @@ class TilePlan:
         """Names of the dats that the chain changes."""
         return frozenset(name for loop in self.loops for name in loop.written)
 
-    def rows_of(self, map_name: str) -> NDArray[np.int64]:
+    def rows_of(self, map_name: str) -> Int64s:
         """Rows of a map that each tile needs: those of its first elements."""
         rows = np.zeros(self.n_tiles, np.int64)
         for loop, run in zip(self.loops, self.runs, strict=True):
