@@ -186,10 +186,7 @@ def _bounds(table: Int32s, block_offset: Int64s) -> Int32s:
 
 
 def sort_by_colour(colour: NDArray[np.unsignedinteger], block_offset: Int64s) -> Int32s:
-    """The order, ``new_to_old``, that sorts each block by colour; stable, blocks stay in place.
-
-    O(n + sum over blocks of the colours).
-    """
+    """The order, ``new_to_old``, that sorts each block by colour, stably; blocks stay in place."""
     return _sort(np.ascontiguousarray(colour), block_offset)
 
 

@@ -91,10 +91,7 @@ def all_copies(
 
 
 def _by_number(rows: PartRows, numbers: SplitNumbers, name: str) -> tuple[PartRows, Int64s]:
-    """Elements of each part in the order of their numbers in the split mesh, and their keys.
-
-    A key orders by part of this rank, then by number in the set.
-    """
+    """Elements of each part by number in the split mesh, and keys (part of this rank, number)."""
     count, elements = rows.of_parts(range(len(numbers.held)))
     keys = np.repeat(np.arange(count.size), count) * max(1, numbers.sizes[name])
     keys += numbers.number[name][elements]

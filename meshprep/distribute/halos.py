@@ -62,10 +62,7 @@ def rows_of_parts(
 
 
 def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, OwnedRuns]:
-    """Owned elements of each set by part: core, then boundary, in input order.
-
-    An element is boundary where any map takes it to an element of another part. O(map entries).
-    """
+    """Owned elements by part: core, then boundary, which maps take to other parts; input order."""
     boundary = {name: np.zeros(n, np.bool_) for name, n in subject.sizes.items()}
     for m in subject.maps.values():
         mark_foreign(m.table, owners[m.from_set], owners[m.to_set], boundary[m.from_set])
@@ -80,10 +77,7 @@ def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, O
 def executed_copies(
     subject: SplitSubject, owners: Owners, written: Mapping[str, Sequence[int]], parts: int
 ) -> dict[str, PartRows]:
-    """Exec copies of each part: foreign elements that write what it owns.
-
-    ``written`` names the columns that loops write through whose increments are not sent back.
-    """
+    """Foreign elements that write by ``written`` columns (not sent back) what a part owns."""
     pairs: dict[str, list[Int64s]] = {name: [] for name in subject.sizes}
     for name, columns in written.items():
         m = subject.maps[name]

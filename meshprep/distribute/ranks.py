@@ -119,10 +119,7 @@ def in_turn(
     parts: Sequence[P],
     progress: Callable[[float], None] = lambda share: None,
 ) -> Iterator[T]:
-    """``work`` of each part, or of each of several, in order; as many at once as there are threads.
-
-    Threads that are left over are shared by the parts at work.
-    """
+    """``work`` of each part in order, on all threads; parts at work share those left."""
     threads = thread_count()
     workers = max(1, min(threads, len(parts)))
     own: Any = {"initializer": set_num_threads, "initargs": (threads // workers,)}

@@ -149,10 +149,7 @@ def small_parts(subject: SplitSubject, runs: Mapping[str, OwnedRuns], options: O
 def order_together(
     subject: SplitSubject, joined: JoinedParts, options: Options
 ) -> tuple[Orders, list[BlockEnds]]:
-    """The order of all sets, which keeps to parts and classes, and the blocks of each part.
-
-    They are those of each part alone. O(elements of the parts).
-    """
+    """The order of all sets by parts and classes, and the blocks, of each part as alone."""
     mesh, classes = joined.mesh(), joined.classes
     numbering = Numbering(mesh, runs={name: one.reshape(-1) for name, one in classes.items()})
     chosen = [(spec.loop, options.for_loop(spec.options)) for spec in subject.specs]

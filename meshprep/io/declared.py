@@ -38,10 +38,7 @@ def parse(texts: Iterable[str]) -> dict[str, str]:
 
 
 def declared(sets: Mapping[str, str] | Iterable[str] | str | None) -> dict[str, str]:
-    """Declarations by name, or as a user types them: one text, or several.
-
-    Raises MeshprepError for what is neither.
-    """
+    """Declarations by name, or as a user types them; raises MeshprepError for anything else."""
     if sets is None:
         return {}
     if isinstance(sets, str):

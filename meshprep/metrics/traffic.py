@@ -225,10 +225,7 @@ def _runs(n: int, length: int) -> _Groups:
 def atomic_sectors(
     use: Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], arrays: int
 ) -> int:
-    """Sectors under the atomics of every warp, an instruction a column and component.
-
-    For one array of the dat where ``arrays`` hold a component each, else for all of it.
-    """
+    """Sectors under the atomics of every warp; ``arrays`` hold a component each, or all."""
     stride = use.dim // arrays
     seen = -(-sizes[str(use.to_set)] * stride * use.itemsize // SECTOR_BYTES)
     total = 0
@@ -378,10 +375,7 @@ def staged_units(staging: Staging, width: int, nbytes: int) -> Int64s:
 
 @kernel
 def aligned_units(points: Int32s, point_offset: Int64s, width: int, nbytes: int) -> Int64s:
-    """Distinct aligned pieces of ``nbytes`` under values of ``width`` bytes, block by block.
-
-    ``points`` ascend inside a block, as staging lists do. O(loads).
-    """
+    """Distinct aligned pieces of ``nbytes`` under ascending ``points``, block by block."""
     count = np.zeros(point_offset.size - 1, np.int64)
     for b in range(count.size):
         last = np.int64(-1)

@@ -127,10 +127,7 @@ def weighted_loads_of(table: Int32s, weight: Int32s, block: Int32s, n_blocks: in
 
 
 def staged_bytes(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int) -> Int64s:
-    """The weight of the distinct points of each block, for elements in any order.
-
-    ``table`` may have -1 for no point. Returns (n_blocks,). O(n * arity + n_points + n_blocks).
-    """
+    """The weight of the distinct points of each block; -1 in ``table`` is no point."""
     offset, member = sort_by(block, n_blocks)
     shares = [(table, weight, member, piece) for piece in rows_in_pieces(offset)]
     return np.concatenate(each(_staged_bytes, shares))

@@ -77,10 +77,7 @@ def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
 
 
 def pymetis(asked: str, instead: str) -> Any:
-    """The package pymetis; raises MissingPackageError where it is not installed.
-
-    It has no wheels for Windows and Linux on Arm, so that it is not among the requirements there.
-    """
+    """The package pymetis, which has no wheels for Windows and Arm; or MissingPackageError."""
     return import_package(
         "pymetis",
         f"{asked} needs METIS: pip install pymetis, which takes a C++ compiler where there is no "

@@ -126,10 +126,7 @@ def _ways(
 
 
 def _listed(numbering: Numbering, source: Numbering, over: str, blocks: Blocks) -> Int32s | None:
-    """The elements of each block that was cut in the order of ``source``; None where it has runs.
-
-    Parts of the set that may still move are moved.
-    """
+    """The elements of each block, cut in the order of ``source``, or None; free parts move."""
     element = source.present_ordering(over).new_to_old[blocks.new_to_old]
     numbering.move(over, blocks.new_to_old)
     element = numbering.present_ordering(over).old_to_new[element]
@@ -224,10 +221,7 @@ def _reached(
 
 
 def settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> None:
-    """Settle every set that the loop reaches, grouped by blocks where there are any [S19 2.3.2].
-
-    The elements of the loop itself, where it reaches these, stay as they were cut.
-    """
+    """Settle the sets that the loop reaches, but its own, grouped by blocks [S19 2.3.2]."""
     mesh, own = numbering.mesh, numbering.leaves(loop.over)
     for points in dict.fromkeys(mesh.map(m).to_set for m in loop.maps):
         others = [leaf for leaf in numbering.movable(points) if leaf not in own]

@@ -90,10 +90,7 @@ def numbered(free: NDArray[np.bool_]) -> NDArray[np.int32]:
 def _all_elements(
     maps: Sequence[tuple[SetMap, SetMap]], row_of: NDArray[np.int32], column_of: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], ...]:
-    """The elements of all loops, as those of one: rows, columns, and the numbers of both.
-
-    Where loops are several, shorter rows of the tables are filled up with a point without a number.
-    """
+    """The elements of all loops as one's: rows and columns, filled up, and their numbers."""
     if len(maps) == 1:
         return maps[0][0].table, maps[0][1].table, row_of, column_of
     tables = []
@@ -133,10 +130,7 @@ def pattern(
 def places(
     rows: SetMap, columns: SetMap, numbers: Sequence[NDArray[np.integer]]
 ) -> NDArray[np.int32]:
-    """The nonzero of each entry of each element's matrix; -1 where row or column has no number.
-
-    ``numbers`` are row_of, column_of, row_ptr and columns of the matrix.
-    """
+    """The nonzero of each entry by row_of, column_of, row_ptr and columns; -1 for none."""
     place = np.empty((rows.size, rows.arity * columns.arity), np.int32)
     given = [read_only(a) for a in numbers]
     tables = (read_only(rows.table), read_only(columns.table), place)

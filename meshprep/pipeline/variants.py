@@ -64,10 +64,7 @@ def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
 def with_sizes(
     plan: LoopPlan, block_sizes: Iterable[int], target: str = "gpu"
 ) -> tuple[LoopPlan, list[str]]:
-    """The loop with further variants, one for each block size that it does not have.
-
-    Also gives a line for each size whose blocks cannot be staged.
-    """
+    """The loop with a variant for each further block size; a line for each that is too large."""
     variants, refused = dict(plan.variants), []
     for size in dict.fromkeys(block_sizes):
         if any(v.block_size == size for v in variants.values()):
@@ -83,10 +80,7 @@ def with_sizes(
 
 
 def with_loop(plan: Plan, loop_plan: LoopPlan) -> Plan:
-    """The plan with this loop in place of its own, new variants measured as the others are.
-
-    O(n x arity) for each new variant.
-    """
+    """The plan with this loop in place of its own, new variants measured as the others are."""
     name = loop_plan.loop.name
     measured = dict(plan.metrics.loops.get(name, LoopMetrics()).variants)
     reached: tuple[dict[str, SetMap], dict[str, int]] | None = None
@@ -188,10 +182,7 @@ def stage_maps(
 def baseline(
     loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
 ) -> VariantMetrics | None:
-    """:func:`variant_metrics` of the order as it is, cut into blocks of ``block_size``.
-
-    What a solver gets without meshprep; None where such a block is too scattered to be staged.
-    """
+    """:func:`variant_metrics` of blocks of the order as it is; None if they cannot be staged."""
     try:
         return variant_metrics(loop, maps, sizes, baseline_variant(loop, maps, sizes, block_size))
     except StagingError:

@@ -110,10 +110,7 @@ def _geometry(graph: Csr, table: Int32s, where: Float64s | None) -> Geometry:
 
 
 def _search_parts(search: Search, sizes: Sizes) -> Int32s:
-    """Parts found by the search of blocks; a grid of hexahedra keeps its lines.
-
-    Quads do not: in the plane, shorter borders across the lines have fewer copies.
-    """
+    """Parts by the search of blocks; hexahedra keep grid lines, quads have fewer copies without."""
     size = min(TOLD_BY, max(1, search.graph.n_rows // search.n_blocks))
     start = choose_start(search.geometry, search.graph, size)
     if start.grid and search.geometry.coordinates.shape[1] > 2:

@@ -174,10 +174,7 @@ def _least_loss(table: Int32s, i: int, at: PointParts, prices: Prices) -> int:
 def _around(
     table: Int32s, i: int, own: int, at: PointParts, prices: Prices, near: Int32s, there: Int64s
 ) -> tuple[int, int]:
-    """The other parts at an element's points, with the price of the points each has.
-
-    Also what a move costs to a part that has none of the points.
-    """
+    """The other parts at an element's points with their prices, and that of a part with none."""
     kinds, cost = 0, 0
     for j in range(table.shape[1]):
         p = table[i, j]

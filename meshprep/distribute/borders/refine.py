@@ -39,10 +39,7 @@ class PointTable(NamedTuple):
 
 
 def points_of_elements(subject: SplitSubject, ranks: Ranks) -> PointTable:
-    """The points of the elements of the leading set that are at home here.
-
-    O(n / ranks log n).
-    """
+    """The points of the elements of the leading set at home here. O(n / ranks log n)."""
     name, leading = subject.leading_set, subject.leading_map
     assert leading is not None
     nodes = subject.maps.get(f"{name}->nodes")
@@ -166,10 +163,7 @@ def _inside(table: Int32s, part: Int32s, nodes: int, points: int) -> Bools:
 
 @kernel
 def _number_by_use(table: Int32s, nodes: int, number: Int32s) -> None:
-    """Number points as elements come to them, nodes first: those of a part stand together.
-
-    Memory is read in turns as the elements stand. Replaces places in the table by numbers.
-    """
+    """Number points in ``table`` as elements come to them, nodes first: parts stand together."""
     next_node, next_other = 0, nodes
     for i in range(table.size):
         p = table[i]

@@ -50,10 +50,7 @@ def _cut_into_parts(subject: SplitSubject, weights: Float64s, cut: str, ranks: R
 
 
 def _along_curve(where: Float64s, shares: Float64s, ranks: Ranks) -> Int32s:
-    """Runs along Hilbert's curve; equal keys keep the order of the input.
-
-    O(n / ranks), and 64 rounds in which the ranks count keys, 8 bytes a part.
-    """
+    """Runs along Hilbert's curve, in 64 rounds of counted keys; equal keys keep their order."""
     low, high = _boxes(where, np.zeros(len(where), np.int64), 1, ranks)
     box = low[0], high[0]
     keys = agreed(ranks, lambda: curve_keys(where, box, "curve", turning=True))
@@ -67,10 +64,7 @@ def _along_curve(where: Float64s, shares: Float64s, ranks: Ranks) -> Int32s:
 
 
 def _bisected(where: Float64s, shares: Float64s, ranks: Ranks) -> Int32s:
-    """Recursive coordinate bisection [G10 section 6] of all regions of a level at once.
-
-    O(n / ranks log n log parts), and 64 rounds a level in which the ranks count coordinates.
-    """
+    """Bisection [G10 section 6] of all regions of a level at once, in 64 rounds of counted keys."""
     first, last = np.zeros(1, np.int64), np.array([shares.size])
     region = np.zeros(len(where), np.int64)
     while (last - first > 1).any():

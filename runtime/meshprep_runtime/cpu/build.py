@@ -54,10 +54,7 @@ def rest(typing: Any) -> Any:
 
 @intrinsic
 def raises(typing: Any, function: Any, *given: Any) -> Any:
-    """Call a compiled function; True when it raised an exception, which is dropped.
-
-    One that leaves a thread is lost, and the others would wait for ever for its range.
-    """
+    """Call a compiled function; True for an exception, dropped, for which others would wait."""
     inner = function.get_call_type(typing, given, {})
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -27,10 +27,7 @@ R = TypeVar("R")
 
 
 def thread_count() -> int:
-    """Threads that share the work of this one.
-
-    numba's number (``numba.set_num_threads``, one of each thread), at most :func:`core_count`.
-    """
+    """numba's number of threads (``numba.set_num_threads``), at most :func:`core_count`."""
     numba = import_numba()
     try:
         asked: int = numba.get_num_threads()

@@ -59,10 +59,7 @@ def _cut(n: int, size: int, variant: Variant | None, cuts: Sequence[int]) -> Int
 
 
 def written_points(plan: LoopPlan, variant: Variant | None) -> Iterator[tuple[Int32s, int]]:
-    """The points that each place writes through each map, ``(n, columns)``, and how many there are.
-
-    Columns of several maps into one set come together.
-    """
+    """The points that each place writes, a table for each set, and how many there are."""
     columns: dict[str, list[Int32s]] = {}
     for name, written in plan.loop.conflict_columns.items():
         table = plan.maps[name].table

@@ -37,10 +37,7 @@ class ClassRanges:
 def class_ranges(
     way: StrategyAndVariant, schedule: Schedule, part: LoopPart, of_set: SetPart
 ) -> ClassRanges:
-    """Where the classes lie in the schedule of a strategy.
-
-    Raises MeshprepError for a strategy that does not run class after class.
-    """
+    """Where the classes lie in a schedule; raises MeshprepError if it runs them mixed."""
     strategy, variant = way
     between: Callable[[int, int], Turns]
     if strategy == "sequential":

@@ -23,10 +23,7 @@ _MPI_NAMES = {Access.INC: "SUM", Access.MIN: "MIN", Access.MAX: "MAX"}
 
 
 def world() -> Any:
-    """``MPI.COMM_WORLD``.
-
-    Raises MissingPackageError where mpi4py is not installed, or finds no MPI.
-    """
+    """``MPI.COMM_WORLD``; raises MissingPackageError without mpi4py or an MPI."""
     return _mpi().COMM_WORLD
 
 
@@ -38,10 +35,7 @@ def operation(comm: Any, access: Access) -> Any:
 
 
 def end_all_on_errors(comm: Any) -> None:
-    """Let an exception that nothing catches on one rank end the job: the others would wait.
-
-    What all ranks of the job raise together ends each, and the first alone says it.
-    """
+    """Let an uncaught exception of one rank end the job; one of all is said once."""
     if isinstance(comm, LoopbackComm) or getattr(sys.excepthook, "ends_all_ranks", False):
         return
     before, every = sys.excepthook, world()

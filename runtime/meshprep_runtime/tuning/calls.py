@@ -28,11 +28,7 @@ Call = Callable[..., None]
 
 
 class CallTrials:
-    """Calls of one loop, as trials until they are settled.
-
-    ``make`` gives the loop as a candidate runs it, with the dats ``soa`` stored component after
-    component.
-    """
+    """Calls of one loop, as trials until they are settled; ``make`` gives a candidate."""
 
     def __init__(
         self,
@@ -134,10 +130,7 @@ def begin(
     arrays: Mapping[str, Any],
     again: Callable[..., Call],
 ) -> CallTrials:
-    """The trials of a loop, where the arrays of its first call lie.
-
-    ``again`` makes the loop with another strategy, variant, commit and number of threads.
-    """
+    """The trials of a loop, where its first arrays lie; ``again`` makes it run in another way."""
 
     def make(candidate: TuningCandidate) -> Call:
         return again(

@@ -193,10 +193,7 @@ class Annealing:
         return [(elements, phase)]
 
     def improve(self, block: Int32s, phase: Phase) -> Int32s:
-        """Blocks within the cap, annealed element by element; never with more loads than before.
-
-        A copy of the given blocks if no time is left.
-        """
+        """Blocks within the cap, annealed element by element; a copy if no time is left."""
         self._start_from(block)
         self.annealed = clock()
         if self.annealed >= self.until:

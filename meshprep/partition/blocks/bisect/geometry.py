@@ -131,10 +131,7 @@ def frames(d: int, rotation: float, count: int) -> list[Float64s]:
 
 
 def block_count(n: int, block_size: int) -> int:
-    """Blocks for ``n`` elements: 1 % more than needed, so that elements can move; at most n.
-
-    Where that is less than a block, one more unless half a percent of the room is left anyway.
-    """
+    """Blocks for ``n`` elements: 1 % of room to move, or half a percent of small meshes."""
     if n <= block_size:
         return min(n, 1)
     needed = -(-n // block_size)

@@ -44,10 +44,7 @@ def pivot_coordinates(graph: Csr) -> Float64s:
 
 
 def smoothed(graph: Csr, place: Float64s, times: int) -> Float64s:
-    """Places after several steps of smoothing, each halfway to the mean of the neighbours.
-
-    O(times * edges).
-    """
+    """Places after several steps of smoothing, each halfway to the mean of the neighbours."""
     for _ in range(times):
         out = np.empty_like(place)
         shares = pieces(len(place))

@@ -139,10 +139,7 @@ def check_variant(loop_plan: LoopPlan, variant: Variant) -> None:
 
 
 def check_blocks(where: str, variant: Variant, n: int) -> None:
-    """Raise PlanError unless blocks and block colours are safe to run over.
-
-    O(blocks), and O(n) where they list their elements.
-    """
+    """Raise PlanError unless blocks, block colours and lists are safe to run over. O(n)."""
     check_offset(f"{where}, block_offset", variant.block_offset, n)
     check_offset(f"{where}, block_colour_offset", variant.block_colour_offset, variant.n_blocks)
     check_array(f"{where}, block_order", variant.block_order, "i4", (variant.n_blocks,))

@@ -70,10 +70,7 @@ def schedule(chain: ChainNumbers, part: Mapping[str, Int32s], kept: Kept | None 
 
 
 def with_maps(tiles: TilePlan, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> TilePlan:
-    """Tiles with their local maps, which a plan file leaves out. O(rows x arity).
-
-    ``maps`` are those that the loops use.
-    """
+    """Tiles with the local forms of ``maps``, which a plan file leaves out. O(rows x arity)."""
     used = dict.fromkeys(m for loop in tiles.loops for m in loop.maps)
     local = on_threads(lambda m: _local_map(tiles, maps[m], sizes[maps[m].to_set]), used)
     return replace(tiles, maps=dict(zip(used, local, strict=True)))

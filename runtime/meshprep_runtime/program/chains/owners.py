@@ -66,10 +66,7 @@ def blocks_of(plan: LoopPlan, tile_size: int) -> Int32s:
 
 
 def join(block: Int32s, meetings: Mapping[int, Mapping[int, int]], tile_size: int) -> Int32s:
-    """Grow tiles from block to block, always to the one that meets the tile most often.
-
-    Returns the tile of each block. O(b log b).
-    """
+    """Grow tiles by the block that meets them most often; the tile of each block. O(b log b)."""
     size = np.bincount(block)
     tile = np.full(size.size, -1, np.int32)
     n_tiles = 0
@@ -125,10 +122,7 @@ def _keys(m: SetMap, over: str, block: Int32s, many: int) -> Int64s:
 
 
 def inherit(chain: ChainNumbers, part: dict[str, Int32s]) -> None:
-    """Give the elements of other sets a tile of what they reach, or of what reaches them.
-
-    Sets that no map connects are cut into as many equal runs.
-    """
+    """Elements of other sets get a tile they reach, or that reaches them; else equal runs."""
     n_tiles = int(max(p.max(initial=0) for p in part.values())) + 1
     missing = [s for s in chain.sizes if s not in part]
     while missing:

@@ -72,10 +72,7 @@ def write(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
 
 
 def origin_of(path: Path) -> Origin:
-    """What a checkpoint belongs to.
-
-    Raises MeshprepError when it is damaged, or of another version.
-    """
+    """What a checkpoint belongs to; raises MeshprepError if damaged, or of another version."""
     import h5py
 
     with open(path, "rb") as file:
