@@ -213,7 +213,13 @@ def _groups(
     staged: str, loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], variant: Variant
 ) -> _Groups:
     if staged == "none":
-        return _warps(loop, maps, sizes)
+        # Warps of the elements of each colour, in storage order inside a colour
+        colours = colour_whole_set(*written_table(loop, maps, sizes))
+        bounds = offsets_of(np.bincount(colours.colour, minlength=colours.count))
+        starts = [np.arange(first, past, WARP) for first, past in pairwise(bounds)]
+        rows = np.argsort(colours.colour, kind="stable").astype(np.int32)
+        offset = np.concatenate([*starts, [rows.size]]).astype(np.int64)
+        return _Groups(rows, offset, in_order=colours.count < 2)
     return _runs(sizes[loop.over], THREADS) if staged == "atomics" else _blocks(variant)
 
 
@@ -234,16 +240,6 @@ def atomic_sectors(
         for k in range(stride):
             total += _columns_sectors([column + k], _runs(column.size, WARP), seen, use.itemsize)
     return total
-
-
-def _warps(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> _Groups:
-    """Warps of the elements of each colour, in storage order inside a colour."""
-    colours = colour_whole_set(*written_table(loop, maps, sizes))
-    bounds = offsets_of(np.bincount(colours.colour, minlength=colours.count))
-    starts = [np.arange(first, past, WARP) for first, past in pairwise(bounds)]
-    rows = np.argsort(colours.colour, kind="stable").astype(np.int32)
-    offset = np.concatenate([*starts, [rows.size]]).astype(np.int64)
-    return _Groups(rows, offset, in_order=colours.count < 2)
 
 
 def _listed(use: Use, variant: Variant, width: int) -> tuple[int, int]:

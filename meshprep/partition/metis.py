@@ -128,12 +128,7 @@ def _graph(problem: BlockProblem, kind: str) -> Csr:
     """The neighbours of each element."""
     if kind == "dual":
         return facet_graph(read_only(distinct_rows(problem.table)), problem.n_points)
-    _check_pairs(problem)
-    return element_graph(problem.table, problem.n_points)
-
-
-def _check_pairs(problem: BlockProblem) -> None:
-    """Raise MeshprepError where the conflict graph could be too large."""
+    # the conflict graph could be too large
     valence = np.bincount(problem.table.reshape(-1), minlength=problem.n_points)
     pairs = int((valence * (valence - 1)).sum())
     if pairs > INDEX_LIMIT:
@@ -141,3 +136,4 @@ def _check_pairs(problem: BlockProblem) -> None:
             f"partitioner 'metis': up to {pairs} pairs of elements share a point, past 2^31-1: "
             "set graph=dual, whose neighbours share a facet"
         )
+    return element_graph(problem.table, problem.n_points)

@@ -33,20 +33,16 @@ def contiguous(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     n, size, limit = problem.n, problem.block_size, options.get("staged_bytes", 0)
     offset = run_offset(n, size)
     if limit and problem.table.size:
-        offset = _within_bytes(problem, limit)
+        weight = problem.point_bytes
+        weight = np.ones(problem.n_points, np.int32) if weight is None else weight
+        arrays = read_only(np.ascontiguousarray(problem.table)), read_only(weight)
+        ends, count = _ends(*arrays, problem.block_size, limit)
+        if count < 0:
+            raise MeshprepError(
+                f"staged_bytes is {limit}, but element {-1 - count} alone needs more: allow more"
+            )
+        offset = ends[: count + 1]
     return Blocks(np.arange(n, dtype=np.int32), offset)
-
-
-def _within_bytes(problem: BlockProblem, limit: int) -> Int64s:
-    weight = problem.point_bytes
-    weight = np.ones(problem.n_points, np.int32) if weight is None else weight
-    arrays = read_only(np.ascontiguousarray(problem.table)), read_only(weight)
-    ends, count = _ends(*arrays, problem.block_size, limit)
-    if count < 0:
-        raise MeshprepError(
-            f"staged_bytes is {limit}, but element {-1 - count} alone needs more: allow more"
-        )
-    return ends[: count + 1]
 
 
 @kernel

@@ -54,7 +54,10 @@ def derive_dofs(mesh: Mesh, name: str) -> Mesh:
         where = np.empty((size, mesh.coordinates.shape[1]))
         for part, table in zip(layout.parts, tables, strict=True):
             corners = mesh.coordinates[part.table[:, : part.shape.n_corners]]
-            _fill_positions(part.shape, degree, corners, table, where)
+            # Where the dofs of some cells lie, by their corners (cells, n_corners, d)
+            for k, point in enumerate(local_points(part.shape, degree) / degree):
+                weights = _weights(part.shape, point)
+                where[table[:, k]] = sum(w * corners[:, c] for c, w in enumerate(weights))
         dats = [Dat(CENTROID, target, where)]
     return mesh.with_(sets=[ElementSet(target, size)], maps=maps, dats=dats)
 
@@ -120,15 +123,6 @@ def _shared(
 def _check_size(size: int, layout: Layout) -> None:
     if size > INDEX_LIMIT:
         raise MeshprepError(f"{layout.n_cells} cells have more than 2^31-1 dofs: split the mesh")
-
-
-def _fill_positions(
-    shape: CellShape, degree: int, corners: Float64s, table: Int32s, where: Float64s
-) -> None:
-    """Where the dofs of some cells lie, by their corners (cells, n_corners, d)."""
-    for k, point in enumerate(local_points(shape, degree) / degree):
-        weights = _weights(shape, point)
-        where[table[:, k]] = sum(w * corners[:, c] for c, w in enumerate(weights))
 
 
 def _weights(shape: CellShape, point: Float64s) -> Float64s:

@@ -94,16 +94,6 @@ def _candidates(
     subject: SplitSubject, owners: Owners, heirs: Heirs
 ) -> Iterator[tuple[str, Int32s]]:
     """Sets whose owners can be inherited next, the cheapest first."""
-    yield from _by_unions(subject, owners, heirs)
-    down = [m for m in subject.maps.values() if m.to_set in owners and m.from_set not in owners]
-    for m in sorted(down, key=lambda m: m.arity > 1):
-        yield m.from_set, heirs.of_rows(m, owners[m.to_set])
-    for m in subject.maps.values():
-        if m.from_set in owners and m.to_set not in owners:
-            yield m.to_set, heirs.of_points(m, owners[m.from_set])
-
-
-def _by_unions(subject: SplitSubject, owners: Owners, heirs: Heirs) -> Iterator[tuple[str, Int32s]]:
     for union, parts in subject.unions.items():
         bound = offsets_of(subject.segments[union])
         for i, part in enumerate(parts):
@@ -111,6 +101,12 @@ def _by_unions(subject: SplitSubject, owners: Owners, heirs: Heirs) -> Iterator[
                 yield part, heirs.of_part(owners[union], int(bound[i]), part)
         if union not in owners and all(part in owners for part in parts):
             yield union, heirs.of_union([owners[part] for part in parts], union)
+    down = [m for m in subject.maps.values() if m.to_set in owners and m.from_set not in owners]
+    for m in sorted(down, key=lambda m: m.arity > 1):
+        yield m.from_set, heirs.of_rows(m, owners[m.to_set])
+    for m in subject.maps.values():
+        if m.from_set in owners and m.to_set not in owners:
+            yield m.to_set, heirs.of_points(m, owners[m.from_set])
 
 
 @dataclass(frozen=True, eq=False)

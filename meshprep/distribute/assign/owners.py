@@ -83,7 +83,13 @@ def part_of_element(
         Parts are empty where their share is 0, or where there are more parts than elements.
     """
     n = graph.n_rows
-    _check_shapes(n, table, coordinates)
+    if table is not None and (table.ndim != 2 or len(table) != n or table.dtype != np.int32):
+        raise MeshprepError(
+            f"points of elements have shape {table.shape} and dtype {table.dtype}, must be int32 "
+            f"of shape ({n}, arity)"
+        )
+    if coordinates is not None:
+        check_coordinates(coordinates, n)
     wanted = part_sizes(n, parts, weights, shares, tolerance)
     if wanted.part.size <= 1 or wanted.part.size == n:
         return np.resize(wanted.part, n)
@@ -125,16 +131,6 @@ def _bisected(geometry: Geometry, rotation: float, sizes: Sizes) -> Int32s:
         g.table, g.position, g.coordinates, directions, sizes.cap.size, g.thinnest, sizes.weight,
         sizes.share,
     )  # fmt: skip
-
-
-def _check_shapes(n: int, table: Int32s | None, coordinates: Float64s | None) -> None:
-    if table is not None and (table.ndim != 2 or len(table) != n or table.dtype != np.int32):
-        raise MeshprepError(
-            f"points of elements have shape {table.shape} and dtype {table.dtype}, must be int32 "
-            f"of shape ({n}, arity)"
-        )
-    if coordinates is not None:
-        check_coordinates(coordinates, n)
 
 
 def _locality(graph: Csr, coordinates: Float64s | None) -> Int32s:

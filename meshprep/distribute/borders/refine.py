@@ -341,7 +341,9 @@ class _Sizes:
         into, out = self._counts(chosen, local, target)
         room, spare = self.most - self.count, self.count - self.least
         if (into > room).any() or (out > spare).any():
-            drawn = _fractions(local.ids[chosen], turn)
+            ids = local.ids[chosen]
+            spread = (ids.astype(np.uint64) + np.uint64(turn)) * SPREAD
+            drawn = (spread >> np.uint64(11)).astype(np.float64) / float(1 << 53)
             share = np.minimum(_half(room, into), 1.0), np.minimum(_half(spare, out), 1.0)
             source = local.part[chosen]
             keep = (drawn < share[0][target[chosen]]) & (drawn < share[1][source])
@@ -364,9 +366,3 @@ class _Sizes:
 
 def _half(room: Int64s, count: Int64s) -> Float64s:
     return np.where(count > room, np.maximum(room, 0) / (2 * np.maximum(count, 1)), 1.0)
-
-
-def _fractions(ids: Int64s, turn: int) -> Float64s:
-    """A number below 1 for each element."""
-    spread = (ids.astype(np.uint64) + np.uint64(turn)) * SPREAD
-    return (spread >> np.uint64(11)).astype(np.float64) / float(1 << 53)

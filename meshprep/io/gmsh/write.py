@@ -59,12 +59,20 @@ def write_file(
         with Path(path).open("wb") as file:
             sink = GmshWriter(file, LITTLE if binary else ASCII)
             sink.plain_nodes = layout.node_label is None
-            _write_format(sink, version)
+            sink.begin("MeshFormat")
+            sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
+            if sink.mode != ASCII:
+                sink.ints([1])
+            sink.end("MeshFormat")
             _write_names(sink, mesh, layout)
             write = write4 if version == "4.1" else write2
             notes = write(sink, content)
             _write_notes(sink, [*notes, *_notes(layout, assignment, version), *numbers])
-            _write_kept(sink, mesh, version, binary)
+            for name, body in source(mesh).get("sections", ()):
+                if keeps_section(mesh, name, version, binary):
+                    sink.begin(name)
+                    sink.file.write(body)
+                    sink.text(f"$End{name}\n")
             labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}
             write_fields(sink, layout, labels)
     except OSError as error:
@@ -112,14 +120,6 @@ def _cell_labels(layout: FileLayout) -> tuple[dict[str, Int64s], list[str]]:
     return out, [f"unnumbered {s.cell_type}" for s in missing] if given else []
 
 
-def _write_format(sink: GmshWriter, version: str) -> None:
-    sink.begin("MeshFormat")
-    sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
-    if sink.mode != ASCII:
-        sink.ints([1])
-    sink.end("MeshFormat")
-
-
 def _write_names(sink: GmshWriter, mesh: Mesh, layout: FileLayout) -> None:
     names: dict[int, Mapping[int, str]] = dict(source(mesh).get("names", {}))
     for s in layout.cells:
@@ -154,14 +154,6 @@ def _write_notes(sink: GmshWriter, notes: list[str]) -> None:
     if notes:
         lines = "\n".join([NOTES_VERSION, *notes])
         sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
-
-
-def _write_kept(sink: GmshWriter, mesh: Mesh, version: str, binary: bool) -> None:
-    for name, body in source(mesh).get("sections", ()):
-        if keeps_section(mesh, name, version, binary):
-            sink.begin(name)
-            sink.file.write(body)
-            sink.text(f"$End{name}\n")
 
 
 _NONE = np.empty(0, dtype=np.int64)

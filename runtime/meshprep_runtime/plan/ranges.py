@@ -42,20 +42,16 @@ def ranges_for(plan: LoopPlan, cuts: Sequence[int] = ()) -> Ranges:
     n = plan.sizes[plan.loop.over]
     size = min(MOST, max(LEAST, n // SEVERAL // 256 * 256))
     while True:
-        offset = _cut(n, size, variant, cuts)
+        # Ends of ranges of about size places, at ends of blocks where there are blocks
+        wanted = run_offset(n, size)
+        if variant is not None and variant.n_blocks:
+            ends = variant.block_offset
+            wanted = ends[np.minimum(np.searchsorted(ends, wanted), ends.size - 1)]
+        offset = np.unique(np.concatenate([[0, n], wanted, np.minimum(cuts, n)])).astype(np.int64)
         pairs = _meeting(plan, variant, offset)
         if pairs is not None:
             return _in_order(offset, pairs, np.searchsorted(cuts, offset[:-1], side="right"))
         size *= 2
-
-
-def _cut(n: int, size: int, variant: Variant | None, cuts: Sequence[int]) -> Int64s:
-    """Ends of ranges of about ``size`` places, at ends of blocks where there are blocks."""
-    wanted = run_offset(n, size)
-    if variant is not None and variant.n_blocks:
-        ends = variant.block_offset
-        wanted = ends[np.minimum(np.searchsorted(ends, wanted), ends.size - 1)]
-    return np.unique(np.concatenate([[0, n], wanted, np.minimum(cuts, n)])).astype(np.int64)
 
 
 def written_points(plan: LoopPlan, variant: Variant | None) -> Iterator[tuple[Int32s, int]]:

@@ -211,20 +211,16 @@ def _check_loops(
 
 
 def _check_set(where: str, of_set: LocalSet, n_tiles: int, n: int) -> None:
-    _check_runs(where, of_set, n_tiles, n)
+    check_array(f"{where}, offset", of_set.offset, "i8", (n_tiles + 1,))
+    runs = of_set.first.size
+    check_array(f"{where}, first", of_set.first, "i4", (runs,))
+    check_array(f"{where}, length", of_set.length, "i4", (runs,))
+    check_below(f"{where}, first", of_set.first, n)
+    check_below(f"{where}, length", of_set.length - 1, n)
+    check_below(f"{where}, ends", of_set.first.astype(np.int64) + of_set.length - 1, n)
+    check_offset(f"{where}, offset", of_set.offset, int(of_set.length.sum(dtype=np.int64)))
     check_array(f"{where}, own", of_set.own, "i8", (n_tiles,))
     _check_at_most(f"{where}, own", of_set.own, np.diff(of_set.offset))
-
-
-def _check_runs(where: str, lists: LocalSet, n_tiles: int, n: int) -> None:
-    check_array(f"{where}, offset", lists.offset, "i8", (n_tiles + 1,))
-    runs = lists.first.size
-    check_array(f"{where}, first", lists.first, "i4", (runs,))
-    check_array(f"{where}, length", lists.length, "i4", (runs,))
-    check_below(f"{where}, first", lists.first, n)
-    check_below(f"{where}, length", lists.length - 1, n)
-    check_below(f"{where}, ends", lists.first.astype(np.int64) + lists.length - 1, n)
-    check_offset(f"{where}, offset", lists.offset, int(lists.length.sum(dtype=np.int64)))
 
 
 def _check_selection(where: str, chosen: LocalSelection, of_set: LocalSet) -> None:
