@@ -86,7 +86,7 @@ def find_input(path: Path, name: str | None) -> Format:
     """The format of a mesh that is there to be read; raises MeshprepError where it cannot be."""
     with named(path):
         for one in FORMATS.values():
-            if one.folder and name in (None, one.name) and one.folder(path):
+            if one.folder and name in (None, one.name) and one.folder(path) is not None:
                 return one
         if path.is_dir() and name is None:
             raise MeshprepError("is a directory: name a file in it, or the folder of a case")
@@ -140,7 +140,7 @@ def write(
         refuse_losses(mesh, path, target, **options)
     with named(path):
         lost = left_out(mesh, target, **options)
-    check_targets([path], overwrite=overwrite)
+    check_targets([path], overwrite=overwrite, folder=target.folder)
     with named(path), together([path], overwrite=overwrite) as (staged,):
         _write(target, mesh, staged, options)
         if check:

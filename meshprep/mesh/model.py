@@ -359,9 +359,13 @@ def rows_as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:
 
 def moved(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
     """:meth:`Mesh.renumber` of orderings that are known to fit the sets, unions to fit parts."""
+    maps = {name: renumber_map(m, ordering) for name, m in mesh.maps.items()}
+    for name in mesh.extras.get(UPPER_TRIANGULAR, ()):
+        table = maps[name].table
+        maps[name] = replace(maps[name], table=rows_turned(table, table[:, 0] > table[:, 1]))
     return Mesh(
         mesh.sets.values(),
-        (renumber_map(m, ordering) for m in mesh.maps.values()),
+        maps,
         (_renumber_dat(d, ordering.get(d.set)) for d in mesh.dats),
         (_renumber_tag(t, ordering.get(t.set)) for t in mesh.tags),
         (_renumber_list(i, ordering.get(i.set)) for i in mesh.lists),

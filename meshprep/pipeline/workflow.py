@@ -119,7 +119,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
             job.options,
             keep_order=keep,
             progress=told.stage,
-            fixed={} if keep else _fixed(mesh, _target(job, mesh)),
+            fixed={} if keep else _fixed(mesh, _target(job)),
         ),
         job.options,
         told.stage,
@@ -185,7 +185,7 @@ def _write_mesh(
     output = job.output
     if output is None:
         return [], []
-    target, left_out = _target(job, mesh), list[str]()
+    target, left_out = _target(job), list[str]()
     if job.ids:
         new, left_out = with_original_ids(new, plan.ordering, target)
     missing = io.write(new, staged[output], format=target.name, drop=job.drop)
@@ -272,17 +272,19 @@ def kinds() -> list[tuple[str, str, str]]:
 
 def _refuse(job: Job) -> list[str]:
     """Refuse what can be refused before reading; the formats of the job."""
-    formats = [job.source.find_format()]
+    formats = [source := job.source.find_format()]
     check_partitioner(job.options)
-    check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.source.path])
+    if job.output is not None:
+        formats.append(_target(job))
+    inputs = [(source.folder and source.folder(job.source.path)) or job.source.path]
+    folder = formats[-1].folder if job.output else None
+    check_targets(job.outputs, overwrite=job.overwrite, inputs=inputs, folder=folder)
     for path in job.vectors:
         check_vector(path)
     for chain in job.chains:
         # of the default loop, which needs the mesh, later
         if job.requests:
             chain.check({request.name: request.dats for request in job.requests})
-    if job.output is not None:
-        formats.append(find(io.FORMATS, job.output, job.output_format, writing=True))
     return [f.name for f in formats]
 
 
@@ -293,7 +295,7 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     if job.output is not None:
         # The numbers of the file give way to new ones, and stay in the plan.
         bare = replace(mesh, dats=tuple(d for d in mesh.dats if not d.is_numbering))
-        target = _target(job, mesh)
+        target = _target(job)
         ordered = bare.renumber(_fixed(bare, target, job.output))
         io.refuse_losses(ordered, job.output, target, drop=job.drop)
     return mesh
@@ -305,13 +307,13 @@ def _fixed(mesh: Mesh, target: Format, path: Path = Path()) -> Mapping[str, Orde
         return {} if target.order is None else target.order(mesh)
 
 
-def _target(job: Job, mesh: Mesh) -> Format:
+def _target(job: Job) -> Format:
     """The format to write: asked for, or that of the name, or of the input where it has that name.
 
-    The input may have another format than its ending says.
+    The input may have another format than its ending says, or none as the folder that it is.
     """
     assert job.output is not None
-    if job.output_format is None and job.output.suffix == job.source.path.suffix:
+    if job.output_format is None and job.output.suffix in (job.source.path.suffix, ""):
         same = job.source.find_format()
         if same.write is not None:
             return same

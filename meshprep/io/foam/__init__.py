@@ -1,10 +1,19 @@
 """OpenFOAM cases: polyMesh with cells of any shape, and what is on its cells, faces and points."""
 
 from ..registry import Format
-from .case import case_folder, read
+from .case import CASE, case_folder, read
+from .write import losses, reduced, write, write_cell_map
 
-__all__ = ["FORMAT", "case_folder"]
+__all__ = ["FORMAT", "case_folder", "write_cell_map"]
 
 FORMAT = Format(
-    "openfoam", (".foam",), read, None, lambda mesh: [], cells=False, folder=case_folder
+    "openfoam",
+    (".foam",),
+    read,
+    write,
+    losses,
+    reduce=reduced,
+    cells=False,
+    extras=(CASE,),
+    folder=case_folder,
 )
