@@ -30,7 +30,7 @@ def check_targets(
         if folder and not i and any(o != place and place.startswith(o + os.sep) for o in taken):
             raise MeshprepError(f"{path}: is inside the input: choose another place")
         if path.is_dir() and (i or not folder or not folder(path)):
-            what = "another name" if folder and not i else "a file"
+            what = "a new folder" if folder and not i else "a file"
             raise MeshprepError(f"{path}: is a directory: name {what}")
         refuse_device(Path(place), path)
         if place in taken:

@@ -22,7 +22,7 @@ CONSTANT, POLY_MESH, FACES = "constant", "polyMesh", "faces->cells"
 _KEPT = ("cells", "faces", "nodes")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _PATCH = re.compile(r"(\"[^\"]*\"|[^\s{}()\"]+)\s*\{\s*$")
-_DAMAGED = "the mesh is damaged"
+_DAMAGED = "the mesh is damaged, write it again"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class PolyMesh:
     """One polyMesh as its files have it."""
 
     folder: Path
-    files: dict[str, FoamFile]  # points, faces, owner, neighbour
+    files: dict[str, tuple[FoamFile, int]]  # by name, with where its list ends
     owner: Int32s
     neighbour: Int32s
     face_offset: Int64s
@@ -138,11 +138,17 @@ def _set_name(patch: str) -> str:
 
 
 def _read_mesh(folder: Path, root: Path) -> PolyMesh:
-    files = {name: open_file(folder / name, root) for name in ("faces", "owner", "neighbour")}
-    files["points"] = open_file(folder / "points", root)
-    offset, points = files["faces"].faces()
+    files = {
+        name: open_file(folder / name, root) for name in ("points", "faces", "owner", "neighbour")
+    }
+    ends = dict[str, int]()
+    offset, points, ends["faces"] = files["faces"].faces()
     n_faces = offset.size - 1
-    owner, neighbour = (_labels(files[name], n_faces) for name in ("owner", "neighbour"))
+    sides = dict[str, Int32s]()
+    for name in ("owner", "neighbour"):
+        values, ends[name] = files[name].numbers(files[name].start, "label", limit=n_faces)
+        sides[name] = as_index(files[name], values[:, 0], 2 * n_faces)
+    owner, neighbour = sides.values()
     if owner.size != n_faces or not n_faces:
         raise MeshprepError(
             f"{files['owner'].name}: holds {owner.size} labels for {n_faces} faces: {_DAMAGED}"
@@ -151,8 +157,8 @@ def _read_mesh(folder: Path, root: Path) -> PolyMesh:
     if same.any():
         at = int(np.argmax(same))
         raise MeshprepError(f"{files['owner'].name}: face {at} has cell {owner[at]} on both sides")
-    xyz, _ = files["points"].numbers(files["points"].start, "scalar", 3)
-    xyz = np.ascontiguousarray(xyz, np.float64)
+    found, ends["points"] = files["points"].numbers(files["points"].start, "scalar", 3)
+    xyz = np.ascontiguousarray(found, np.float64)
     if points.max(initial=0) >= len(xyz):
         raise MeshprepError(
             f"{files['faces'].name}: a face has point {points.max()} of {len(xyz)}: {_DAMAGED}"
@@ -167,14 +173,10 @@ def _read_mesh(folder: Path, root: Path) -> PolyMesh:
         )
     centre = _centres(files["faces"], (owner, neighbour, offset, points), xyz, n_cells)
     patches = _patches(folder, root, neighbour.size, n_faces)
+    kept = {name: (file, ends[name]) for name, file in files.items()}
     return PolyMesh(
-        folder, files, owner, neighbour, offset, points, len(xyz), n_cells, patches, centre
+        folder, kept, owner, neighbour, offset, points, len(xyz), n_cells, patches, centre
     )
-
-
-def _labels(file: FoamFile, n_faces: int) -> Int32s:
-    values, _ = file.numbers(file.start, "label", limit=n_faces)
-    return as_index(file, values[:, 0], 2 * n_faces)
 
 
 def _refuse_points(file: FoamFile, xyz: Float64s) -> None:
@@ -282,13 +284,3 @@ def case_of(mesh: Mesh) -> FoamCase | None:
     """The case that a mesh was read from, None for another mesh."""
     found = next(iter(mesh.extras.get(CASE, {}).values()), None)
     return found if isinstance(found, FoamCase) else None
-
-
-def numbers_in_case(mesh: Mesh, of: str) -> Int32s | None:
-    """For each element of a set its number in the case; None where the mesh does not say it."""
-    where = next((i.index for i in mesh.lists if i.name == IN_CASE and i.set == of), None)
-    if where is None or where.size != mesh.size(of):
-        return None
-    back = np.full(where.size, -1, np.int32)
-    back[where] = np.arange(where.size, dtype=np.int32)
-    return back if back.min(initial=0) >= 0 else None

@@ -115,16 +115,16 @@ class FoamFile:
             raise self.error(f"a list does not end where it should: {_MORE}", pos)
         return found.end()
 
-    def faces(self) -> tuple[Int64s, Int32s]:
-        """Offsets and points of all faces; each has its points in turn. O(bytes)."""
+    def faces(self) -> tuple[Int64s, Int32s, int]:
+        """Offsets and points of all faces, and where their list ends. O(bytes)."""
         if self.header.get("class") == "faceCompactList":
             offset, pos = self.numbers(self.start, "label", limit=len(self.raw))
-            points, _ = self.numbers(pos, "label")
+            points, end = self.numbers(pos, "label")
             offset = offset[:, 0].astype(np.int64)
             good = offset.size and offset[0] == 0 and (np.diff(offset) >= 0).all()
             if not good or offset[-1] != len(points):
                 raise self.error(f"offsets of faces do not fit their points: {_MORE}", pos)
-            return offset, as_index(self, points[:, 0], INDEX_LIMIT)
+            return offset, as_index(self, points[:, 0], INDEX_LIMIT), end
         if self.binary:
             raise self.error("binary faces must be a faceCompactList: use foamFormatConvert", 0)
         n, at = self.count(self.start, len(self.raw))
@@ -134,8 +134,7 @@ class FoamFile:
         pos = int(_take_faces(data, at, offset, points))
         if pos < 0 or self.raw[at : at + 1] != b"(":
             raise self.error(f"expected a face, its size and its points: {_MORE}", abs(pos))
-        self.end_of_list(pos, 1 + (n > 0))
-        return offset, points[: offset[-1]]
+        return offset, points[: offset[-1]], self.end_of_list(pos, 1 + (n > 0))
 
     def moved_rows(
         self,

@@ -118,22 +118,25 @@ def _fill_faces(
             count += 1
 
 
-def moved_mesh(file: FoamFile, moves: Moves, name: str) -> list[bytes]:
-    """A file of the mesh itself: points, faces, owner or neighbour."""
+def moved_points(file: FoamFile, moves: Moves) -> list[bytes]:
+    """Points in the new order, those of a mesh that moves too."""
     begin = file.behind_blank(file.start)
-    if name == "points":
-        lists, end = file.moved_rows(begin, 3 * file.kind("scalar").itemsize, moves.points)
-    elif name != "faces":
-        values = moves.owner if name == "owner" else moves.neighbour
-        lists, end = file.list_of(values), file.numbers(begin, "label", limit=values.size)[1]
+    width = 3 * file.kind("scalar").itemsize
+    lists, end = file.moved_rows(begin, width, moves.points)
+    return [bytes(file.raw[:begin]), *lists, bytes(file.raw[end:])]
+
+
+def moved_mesh(file: FoamFile, end: int, moves: Moves, name: str) -> list[bytes]:
+    """The faces, owners or neighbours, whose list in the file ends there."""
+    begin = file.behind_blank(file.start)
+    if name != "faces":
+        lists = file.list_of(moves.owner if name == "owner" else moves.neighbour)
     elif file.binary:
         lists = [*file.list_of(moves.face_offset), b"\n\n", *file.list_of(moves.face_points)]
-        end = file.numbers(file.numbers(begin, "label")[1], "label")[1]
     else:
         out = np.empty(22 * moves.size("faces") + 11 * moves.face_points.size, np.uint8)
         size = put_faces(moves.face_offset, moves.face_points, out)
         lists = [b"%d\n(\n" % moves.size("faces"), out[:size].tobytes(), b")"]
-        end = len(file.raw) if not moves.size("faces") else file.raw.rindex(b")") + 1
     return [bytes(file.raw[:begin]), *lists, bytes(file.raw[end:])]
 
 
@@ -165,11 +168,11 @@ def _not_zero(text: bytes) -> bool:
     return re.search(rb"[1-9]", text) is not None
 
 
-def moved_set(file: FoamFile, moves: Moves) -> list[bytes] | None:
-    """A cellSet, faceSet or pointSet with new numbers; None where the file is none of these."""
+def moved_set(file: FoamFile, moves: Moves) -> list[bytes]:
+    """A cellSet, faceSet or pointSet with new numbers."""
     of = _SETS.get(file.header.get("class", ""))
     if of is None:
-        return None
+        raise file.error("is no cellSet, faceSet or pointSet: take it away", 0)
     # the elements of hashed sets are text in binary files, too
     text = replace(file, header={**file.header, "format": "ascii"})
     begin = file.behind_blank(file.start)

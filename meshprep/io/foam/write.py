@@ -1,5 +1,6 @@
 """Writing OpenFOAM cases: a copy of the case that was read, in the new order."""
 
+import gzip
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,9 +12,10 @@ import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.file.atomic import PREFIX
+from meshprep_runtime.types.ordering import Ordering
 
 from ...kernels import Int32s
-from ...mesh import IndexList, Mesh, SetMap
+from ...mesh import Mesh
 from ...mesh.geometry import CENTROID
 from .case import (
     CONSTANT,
@@ -23,7 +25,6 @@ from .case import (
     FoamCase,
     PolyMesh,
     case_of,
-    numbers_in_case,
 )
 from .files import GZ, FoamFile, open_file
 from .moves import (
@@ -36,11 +37,17 @@ from .moves import (
     moved_field,
     moved_labels,
     moved_mesh,
+    moved_points,
     moved_set,
     moved_zones,
 )
 
 _TIME = re.compile(r"[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?")
+_ROLES = {
+    **dict.fromkeys(("faces", "owner", "neighbour"), "mesh"),
+    **dict.fromkeys(LISTS, "labels"),
+    **dict.fromkeys(ZONES, "zones"),
+}
 _HEAD = re.compile(rb"\bFoamFile\b")
 
 
@@ -51,7 +58,8 @@ class _Entry:
     path: Path
     place: Path
     mesh: PolyMesh | None = None  # None where it is copied as it is
-    role: str = ""  # mesh, labels, zones, set or data; "lost" for what cannot be kept
+    # mesh, points, labels, zones, set or data; "lost" for what cannot be kept
+    role: str = ""
 
 
 def _entries(case: FoamCase) -> Iterator[_Entry]:
@@ -97,7 +105,7 @@ def _inside(case: FoamCase, path: Path, mesh: PolyMesh, top: str) -> Iterator[_E
     if path.name == POLY_MESH and path.is_dir():
         for inner in sorted(path.iterdir()):
             yield from _of_mesh(case, inner, mesh, top == CONSTANT)
-    elif path.name == "lagrangian" or name == "cellMap":
+    elif path.name == "lagrangian" or name == "cellMap" or _is_hidden(path):
         yield _Entry(path, place, mesh, "lost")
     elif path.is_file():
         yield _Entry(path, place, mesh, "labels" if name in LISTS else "data")
@@ -107,28 +115,31 @@ def _inside(case: FoamCase, path: Path, mesh: PolyMesh, top: str) -> Iterator[_E
 
 def _of_mesh(case: FoamCase, path: Path, mesh: PolyMesh, whole: bool) -> Iterator[_Entry]:
     """Files of polyMesh; that of a time may have moved points, and nothing else."""
-    name = path.name.removesuffix(GZ)
+    name, place = path.name.removesuffix(GZ), path.relative_to(case.root)
     if whole and path.name == "sets" and path.is_dir():
         for inner in sorted(path.iterdir()):
-            yield _Entry(inner, inner.relative_to(case.root), mesh, "set")
-        return
-    roles = {**dict.fromkeys(LISTS, "labels"), **dict.fromkeys(ZONES, "zones")}
-    roles |= dict.fromkeys(("faces", "owner", "neighbour"), "mesh")
-    role = "mesh" if name == "points" else roles.get(name, "lost") if whole else "lost"
-    place = path.relative_to(case.root)
-    yield _Entry(path, place) if whole and name in FREE else _Entry(path, place, mesh, role)
+            role = "lost" if _is_hidden(inner) else "set"
+            yield _Entry(inner, inner.relative_to(case.root), mesh, role)
+    elif whole and name in FREE and not _is_hidden(path):
+        yield _Entry(path, place)
+    elif name == "points" and not _is_hidden(path):
+        yield _Entry(path, place, mesh, "points")
+    else:
+        known = whole and path.is_file() and not _is_hidden(path)
+        yield _Entry(path, place, mesh, _ROLES.get(name, "lost") if known else "lost")
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether OpenFOAM reads another file in place of this packed one."""
+    return path.suffix == GZ and path.with_suffix("").is_file()
 
 
 def losses(mesh: Mesh, **_options: object) -> list[str]:
     """What a case has no place for, and what of the case would be wrong in another order."""
-    case, made = _in_order(mesh)
+    case = _checked(mesh)
     # a case that comes in another order than it should is put in order
-    as_read = all((np.diff(i.index) > 0).all() for i in mesh.lists if i.name == IN_CASE)
-    lost = [
-        f"the order of set '{m.from_set}'"
-        for m in mesh.maps.values()
-        if not as_read and not np.array_equal(m.table, made.map(m.name).table)
-    ]
+    moved = any((np.diff(i.index) < 0).any() for i in mesh.lists if i.name == IN_CASE)
+    lost = ["the order of the faces"] if moved and not _ascends(mesh.map(FACES).table) else []
     lost += [f"values '{d.name}' on '{d.set}'" for d in mesh.dats if d.name != CENTROID]
     lost += [f"groups '{t.name}' on '{t.set}'" for t in mesh.tags]
     lost += [f"index list '{i.name}'" for i in mesh.lists if i.name != IN_CASE]
@@ -136,57 +147,58 @@ def losses(mesh: Mesh, **_options: object) -> list[str]:
     return lost + ([f"{', '.join(stale)} (in the old numbering)"] if stale else [])
 
 
+def _checked(mesh: Mesh) -> FoamCase:
+    """The case that the mesh is of; raises MeshprepError where it is not one of a case any more."""
+    case = case_of(mesh)
+    lists = {i.set: i.index for i in mesh.lists if i.name == IN_CASE}
+    sizes = {s: mesh.size(s) for s in ("cells", "faces") if s in mesh.sets and mesh.size(s)}
+    if case is None or sizes != {s: index.size for s, index in lists.items()}:
+        raise MeshprepError(
+            "only the mesh of a case that was read can be written as one: use another format"
+        )
+    new, base = lists["cells"], 0
+    for size in case.part_sizes if len(case.parts) > 1 else ():
+        own, base = new[base : base + size] - base, base + size
+        if own.min() < 0 or own.max() >= size:
+            raise MeshprepError("cells of one processor folder are in another: keep them apart")
+    for name, table in case.tables.items():
+        if name != FACES and not np.array_equal(new[table], mesh.map(name).table):
+            raise MeshprepError(f"map '{name}' is in another order than in the case: keep it")
+    if case.tables.keys() != mesh.maps.keys():
+        raise MeshprepError("there are other maps than those of the case: use another format")
+    return case
+
+
 def reduced(mesh: Mesh) -> Mesh:
     """The mesh as reading the written case gives it."""
-    made = _in_order(mesh)[1]
+    made = _in_order(mesh)
     lists = [replace(i, index=np.arange(i.index.size, dtype=np.int32)) for i in made.lists]
     return replace(made, lists=tuple(lists))
 
 
-def _in_order(mesh: Mesh) -> tuple[FoamCase, Mesh]:
-    """The case, and its mesh with the cells as ``mesh`` has them and all else in its place.
-
-    Raises MeshprepError for a mesh that is not one of a case any more.
-    """
-    case, cells = case_of(mesh), numbers_in_case(mesh, "cells")
-    if case is None or cells is None:
-        raise MeshprepError(
-            "only the mesh of a case that was read can be written as one: use another format"
-        )
-    new, base = inverse(cells), 0
-    for size in case.part_sizes:
-        if cells[base : base + size].min(initial=base) < base or (
-            cells[base : base + size].max(initial=base) >= base + size
-        ):
-            raise MeshprepError("cells of one processor folder are in another: keep them apart")
-        base += size
-    tables = {name: new[table] for name, table in case.tables.items()}
-    sides = np.sort(tables[FACES], axis=1)
-    faces = numbers_in_case(mesh, "faces")
-    if faces is None or not _ascends(sides[faces]):
-        faces = np.lexsort(sides.T[::-1]).astype(np.int32)
-    tables[FACES] = sides[faces]
-    if {n: t.shape for n, t in tables.items()} != {n: m.table.shape for n, m in mesh.maps.items()}:
-        raise MeshprepError("the mesh is not that of its case any more: use another format")
-    maps = [SetMap(n, m.from_set, m.to_set, tables[n]) for n, m in mesh.maps.items()]
-    dats = [d for d in mesh.dats if d.name == CENTROID and d.set == "cells"]
-    lists = [IndexList(IN_CASE, "cells", new)]
-    lists += [IndexList(IN_CASE, "faces", inverse(faces))] if faces.size else []
-    return case, Mesh(mesh.sets.values(), maps, dats, lists=lists, extras=mesh.extras)
+def _in_order(mesh: Mesh) -> Mesh:
+    """The mesh without what a case has no place for, its faces by their cells."""
+    table = mesh.map(FACES).table
+    if not _ascends(table):
+        sides = np.sort(table, axis=1)
+        order = Ordering.from_new_to_old(np.lexsort(sides.T[::-1]).astype(np.int32), "faces")
+        mesh = mesh.renumber({"faces": order})
+    dats = [d for d in mesh.dats if d.name == CENTROID]
+    lists = [i for i in mesh.lists if i.name == IN_CASE]
+    return replace(mesh, dats=tuple(dats), tags=(), lists=tuple(lists))
 
 
 def _ascends(rows: Int32s) -> bool:
-    low, high = rows.T
-    step = np.diff(low)
-    return bool((step >= 0).all() and (np.diff(high)[step == 0] >= 0).all())
+    """Whether rows of two go by the first, which is the lower one, and then by the second."""
+    key = (rows[:, 0].astype(np.int64) << 32) + rows[:, 1]
+    return bool((rows[:, 0] < rows[:, 1]).all() and (key[1:] >= key[:-1]).all())
 
 
 def write(mesh: Mesh, path: Path) -> None:
     """Copy the case with mesh, zones, sets and fields in the order of the mesh."""
-    case, made = _in_order(mesh)
-    cells, faces = numbers_in_case(made, "cells"), numbers_in_case(made, "faces")
-    assert cells is not None
-    faces = np.empty(0, np.int32) if faces is None else faces
+    case, made = _checked(mesh), _in_order(mesh)
+    back = {i.set: inverse(i.index) for i in made.lists}
+    cells, faces = back["cells"], back.get("faces", np.empty(0, np.int32))
     moves, base, first = dict[Path, Moves](), 0, 0
     for part in case.parts:
         own = cells[base : base + part.n_cells] - np.int32(base)
@@ -198,12 +210,9 @@ def write(mesh: Mesh, path: Path) -> None:
         if entry.role == "lost":
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        pieces = file = None
-        if entry.mesh is not None and entry.path.is_file():
-            file = _foam_file(entry, case)
-            if file is not None:
-                pieces = _moved(file, moves[entry.mesh.folder], entry)
-        if file is not None and pieces is not None:
+        found = None if entry.mesh is None else _moved(entry, case, moves[entry.mesh.folder])
+        if found is not None:
+            file, pieces = found
             file.save(target, pieces)
         elif entry.path.is_dir() and not entry.path.is_symlink():
             shutil.copytree(entry.path, target, symlinks=True)
@@ -211,33 +220,29 @@ def write(mesh: Mesh, path: Path) -> None:
             shutil.copy2(entry.path, target, follow_symlinks=entry.mesh is not None)
 
 
-def _foam_file(entry: _Entry, case: FoamCase) -> FoamFile | None:
-    """The file where it is one of OpenFOAM's, which those of data need not be."""
-    plain = entry.path.with_name(entry.path.name.removesuffix(GZ))
-    assert entry.mesh is not None
-    if entry.role == "mesh" and plain.parent == entry.mesh.folder:
-        return entry.mesh.files[plain.name]
-    if entry.role == "data" and entry.path.suffix != GZ:
-        with entry.path.open("rb") as opened:
-            if _HEAD.search(opened.read(4096)) is None:
-                return None
-    return open_file(plain, case.root)
+def _moved(entry: _Entry, case: FoamCase, moves: Moves) -> tuple[FoamFile, list[bytes]] | None:
+    """A file and what it is to hold in the new order; None for one without numbers of the mesh."""
+    name, role = entry.path.name.removesuffix(GZ), entry.role
+    if role == "mesh":
+        file, end = moves.mesh.files[name]
+        return file, moved_mesh(file, end, moves, name)
+    if role == "data" and not _has_header(entry.path):
+        return None
+    file = open_file(entry.path.with_name(name), case.root)
+    if role == "points":
+        return file, moved_points(file, moves)
+    if role == "labels":
+        return file, moved_labels(file, moves, LISTS[name])
+    if role == "zones":
+        return file, moved_zones(file, moves, ZONES[name])
+    if role == "set":
+        return file, moved_set(file, moves)
+    return (file, moved_field(file, moves)) if is_field(file) else None
 
 
-def _moved(file: FoamFile, moves: Moves, entry: _Entry) -> list[bytes] | None:
-    name = entry.path.name.removesuffix(GZ)
-    if entry.role == "mesh":
-        return moved_mesh(file, moves, name)
-    if entry.role == "labels":
-        return moved_labels(file, moves, LISTS[name])
-    if entry.role == "zones":
-        return moved_zones(file, moves, ZONES[name])
-    if entry.role == "set":
-        found = moved_set(file, moves)
-        if found is None:
-            raise file.error("is no cellSet, faceSet or pointSet: take it away", 0)
-        return found
-    return moved_field(file, moves) if is_field(file) else None
+def _has_header(path: Path) -> bool:
+    with gzip.open(path) if path.suffix == GZ else path.open("rb") as opened:
+        return _HEAD.search(opened.read(4096)) is not None
 
 
 def write_cell_map(order: Int32s, target: Path) -> None:
