@@ -17,7 +17,7 @@ from meshprep_runtime.plan.inputs import check_input, reason
 
 from ..mesh import Dat, Mesh, Tag
 from ..mesh.cells import shape_of
-from . import graphs, meshio_adapter, op2, op2_grid, su2
+from . import cgns, graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
 from .gmsh.layout import ENTITY_DIM, ENTITY_TAG
 from .outputs import check_targets
@@ -26,6 +26,7 @@ from .registry import Format, find
 _ALL = (
     GMSH,
     su2.FORMAT,
+    cgns.FORMAT,
     op2.FORMAT,
     *meshio_adapter.FORMATS.values(),
     op2_grid.FORMAT,
@@ -77,7 +78,8 @@ def read(
         given = {name: value for name, value in options.items() if value is not None}
         _check_options(source, given, source.read_options, "option for reading")
         made = source.read(path, **given)
-        if source.cells:
+        # meshes of polyhedra are sets and maps alone
+        if source.cells and (made.cell_sets or not made.maps):
             validate(made, dimension)
     return made
 
