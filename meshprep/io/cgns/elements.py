@@ -28,6 +28,8 @@ _WIDTH = np.zeros(max(TYPE) + 1, np.int64)
 _WIDTH[[*TYPE]] = [1 + node_count(name) for name in TYPE.values()]
 _WORD = {"vertex": "NODE", "line": "BAR", "triangle": "TRI", "quad": "QUAD", "tetra": "TETRA"}
 _WORD |= {"pyramid": "PYRA", "wedge": "PENTA", "hexahedron": "HEXA"}
+# By dimension of the cells: the sets of facets of polyhedra and of polygons, inner and outer.
+FACETS = {2: ("edges", "boundary_edges"), 3: ("faces", "boundary_faces")}
 # Column ``i`` in memory is column ``TO_MEMORY[t][i]`` of the file: CGNS has the upright edges
 # before those of the top, other faces of hexahedra first, and turns cubic edges of tetrahedra.
 _HEXAHEDRON = [*range(12), *range(16, 20), *range(12, 16)]
@@ -43,7 +45,9 @@ TO_FILE = {t: np.argsort(o).tolist() for t, o in TO_MEMORY.items()}
 
 
 def standard_name(cell_type: str) -> str:
-    """CGNS's name of a type of cells (``HEXA_8``)."""
+    """CGNS's name of a type of cells (``HEXA_8``), or of facets or cells of polyhedra."""
+    if cell_type in (*FACETS[2], *FACETS[3], "cells"):
+        return "NFACE_n" if cell_type == "cells" else "NGON_n"
     return f"{_WORD[shape_of(cell_type).name]}_{node_count(cell_type)}"
 
 
@@ -73,7 +77,7 @@ class Lists:
 
 
 @dataclass(eq=False)
-class Section:
+class ElementSection:
     """A section: the number of its first element, and its elements by type, or as lists."""
 
     name: str
@@ -91,7 +95,7 @@ class Section:
         return np.arange(self.start, self.start + self.size)
 
 
-def read_section(node: Node, n_nodes: int) -> Section:
+def read_section(node: Node, n_nodes: int) -> ElementSection:
     """The section that an ``Elements_t`` holds, in a zone of this many nodes.
 
     Raises MeshprepError that names the section for types that are not known and lists that do not
@@ -107,7 +111,7 @@ def read_section(node: Node, n_nodes: int) -> Section:
             f"{where}: elements {first} to {last} do not fit the {values.size} numbers there: "
             "the file is damaged"
         )
-    section = Section(node.name, first, size)
+    section = ElementSection(node.name, first, size)
     if kind in (NGON, NFACE):
         lists = _lists(node, values, size, where)
         section.polygons, section.polyhedra = (lists, None) if kind == NGON else (None, lists)

@@ -1,6 +1,6 @@
 """What groups of a mesh are in a CGNS file: sections, boundary conditions, regions and zones."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,14 +8,13 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.types.maps import ranges
 
-from ...mesh import Mesh, Tag
+from ...mesh import Tag
 from ...mesh.assemble import GroupTable
+from .elements import standard_name
 from .tree import Node
 
 SECTION, BC, REGION, ZONE = "cgns:section", "cgns:bc", "cgns:region", "cgns:zone"
 NOTES = "cgns:notes"
-# By dimension of the cells: what the facets of polyhedra and of polygons are called.
-FACETS = {2: ("edges", "boundary_edges"), 3: ("faces", "boundary_faces")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,25 +22,25 @@ class CgnsNotes:
     """What a file holds besides the mesh, and where it has the parts of the mesh.
 
     ``nodes`` are those at the root but the version; those whose data follow the mesh have none.
-    ``sections`` are the names of sections by type of cells or set, where no tag has them.
+    ``order`` are the names of the sections as they stand there; ``sections`` has them by type of
+    cells or set, where no tag has them.
     """
 
     nodes: tuple[Node, ...]
+    order: tuple[str, ...] = ()
     sections: dict[str, str] = field(default_factory=dict)
 
 
-def is_polyhedral(mesh: Mesh) -> bool:
-    """Whether a mesh is one of facets and cells, as NGON_n and NFACE_n are read."""
-    return facets_of(mesh) != () and not mesh.cell_sets
+def sections_are_groups(names: Mapping[str, set[str]], *, top: bool, bare: bool) -> bool:
+    """Whether the sections of one dimension say more than types do; by type, their names.
 
-
-def facets_of(mesh: Mesh) -> tuple[str, ...]:
-    """The sets of facets of a mesh of polyhedra or polygons, those of two cells first."""
-    for names in FACETS.values():
-        found = tuple(n for n in names if f"{n}->cells" in mesh.maps and f"{n}->nodes" in mesh.maps)
-        if found:
-            return found
-    return ()
+    Those of boundaries do where there are several, or no boundary conditions (``bare``).
+    """
+    if all(found == {standard_name(kind)} for kind, found in names.items()):
+        return False
+    if top:
+        return any(len(found) > 1 for found in names.values())
+    return bare or len(set().union(*names.values())) > 1
 
 
 def table(

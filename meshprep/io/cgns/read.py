@@ -17,8 +17,8 @@ from ...mesh.assemble import Block, GroupTable, assemble, merge_data, merge_tags
 from ...mesh.cells import shape_of
 from ..meshio_adapter.harden import guarded
 from ..su2.read import group_numbers
-from .elements import Lists, Section, read_section
-from .groups import BC, FACETS, NOTES, REGION, SECTION, ZONE, CgnsNotes, table
+from .elements import FACETS, ElementSection, Lists, read_section, standard_name
+from .groups import BC, NOTES, REGION, SECTION, ZONE, CgnsNotes, sections_are_groups, table
 from .tree import Node, load
 
 _SOLUTIONS = ("FlowSolution_t", "DiscreteData_t")
@@ -28,8 +28,6 @@ _OF_SECTIONS = {
     *("ParentElements", "ParentElementsPosition", "ParentData"),
 }
 _INDEX = ("IndexArray_t", "IndexRange_t", "Rind_t")
-# The name that the section of polyhedra gets where a file has them as parents of faces alone.
-_NO_CELLS = "NFACE_n"
 # Arrays of no more numbers than this are no values of nodes or cells.
 _SMALL = 8
 
@@ -103,7 +101,7 @@ def _mesh(root: Node) -> Mesh:
         for p in z.pieces
         if SECTION not in p.tags
     }
-    extras: dict[str, Any] = {NOTES: CgnsNotes(tuple(root.children), untagged)}
+    extras: dict[str, Any] = {NOTES: CgnsNotes(tuple(root.children), tuple(sections), untagged)}
     extras |= {"unread": tuple(unread)} if unread else {}
     points = np.concatenate(_of_one_width(zones))
     lists, dats = _lists(zones), _node_data(zones)
@@ -222,7 +220,7 @@ def _pieces(node: Node, zone: _Zone, n_cells: int, dim: int, names: list[str]) -
     return [piece for section in read for piece in _cells(section, names)]
 
 
-def _cells(section: Section, names: list[str]) -> Iterator[_Piece]:
+def _cells(section: ElementSection, names: list[str]) -> Iterator[_Piece]:
     cells, place = section.cells, names.index(section.name)
     if section.polygons is not None:
         counts = np.diff(section.polygons.offset)
@@ -239,7 +237,7 @@ def _cells(section: Section, names: list[str]) -> Iterator[_Piece]:
 
 
 def _facets_and_cells(
-    read: Sequence[Section], n_cells: int, dim: int, names: list[str]
+    read: Sequence[ElementSection], n_cells: int, dim: int, names: list[str]
 ) -> list[_Piece]:
     """Facets of two cells, those of one, and the cells of NGON_n and NFACE_n sections."""
     other = [s.name for s in read if s.cells]
@@ -274,15 +272,16 @@ def _facets_and_cells(
         piece = _Piece(kind, dim - 1, numbers[chosen], in_section[chosen], polygons=lists)
         piece.cells = parents[chosen, :width]
         out += [piece] if chosen.size else []
-    if not cells and _NO_CELLS not in names:
-        names.append(_NO_CELLS)
-    places = [names.index(s.name) for s in cells] or [names.index(_NO_CELLS)]
+    # a file may have its cells as parents of faces alone
+    if not cells and standard_name("cells") not in names:
+        names.append(standard_name("cells"))
+    places = [names.index(s.name) for s in cells] or [names.index(standard_name("cells"))]
     which = np.repeat(places, [s.size for s in cells] or [cell_numbers.size])
     return [*out, _Piece("cells", dim, cell_numbers, which)]
 
 
 def _from_parents(
-    parents: NDArray[np.int64], cells: Sequence[Section], n_cells: int
+    parents: NDArray[np.int64], cells: Sequence[ElementSection], n_cells: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Cells from 0 on both sides of each face, -1 for none, and the numbers of the cells."""
     given = parents[parents > 0]
@@ -461,10 +460,11 @@ def _tag(zones: Sequence[_Zone], sections: Sequence[str]) -> dict[str, dict[int,
     ids = np.array([numbers[s] for s in sections])
     for dim in {p.dim for p in pieces}:
         level = [p for p in pieces if p.dim == dim]
-        used = {i for p in level for i in np.unique(p.section).tolist()}
-        kinds = {p.kind for p in level}
-        bare = dim < highest and not any(BC in p.tags for p in level)
-        if bare or (len(used) > 1 and (dim < highest or len(used) > len(kinds))):
+        used: dict[str, set[str]] = {}
+        for p in level:
+            used.setdefault(p.kind, set()).update(sections[i] for i in np.unique(p.section))
+        bare = not any(BC in p.tags for p in level)
+        if sections_are_groups(used, top=dim == highest, bare=bare):
             for p in level:
                 p.tags[SECTION] = np.broadcast_to(ids[p.section], p.numbers.shape)
     if len(zones) > 1:
