@@ -248,7 +248,9 @@ _OF_GMSH = (ENTITY_DIM, ENTITY_TAG, "gmsh:dim_tags")
 
 
 def notes(mesh: Mesh) -> list[Dat | Tag]:
-    """What only Gmsh has a use for, and a group that all cells are in.
+    """What only one format has a use for, and a group that all cells are in.
+
+    The section of a CGNS file that a boundary condition is stored in is a note beside it.
 
     Gmsh notes the entity of its geometry that each node and cell lies on. Those of cells are no
     notes where there are no physical groups: they are the only groups then. A physical group of all
@@ -257,7 +259,9 @@ def notes(mesh: Mesh) -> list[Dat | Tag]:
     dats = [d for d in mesh.dats if d.set == "nodes" and d.name in _OF_GMSH]
     physical = [t for t in mesh.tags if t.name == "physical" and t.set != "nodes"]
     entities = [t for t in mesh.tags if t.name == "entity" and physical]
-    return [*dats, *entities, *_of_all(mesh, physical)]
+    stored = {t.set for t in mesh.tags if t.name == "cgns:bc" and (t.first_ids() != 0).all()}
+    sections = [t for t in mesh.tags if t.name == "cgns:section" and t.set in stored]
+    return [*dats, *entities, *sections, *_of_all(mesh, physical)]
 
 
 def _of_all(mesh: Mesh, physical: list[Tag]) -> list[Tag]:

@@ -21,6 +21,7 @@ from .elements import FACETS, ElementSection, Lists, read_section, standard_name
 from .groups import BC, NOTES, REGION, SECTION, ZONE, CgnsNotes, sections_are_groups, table
 from .tree import Node, load
 
+_AXES = ["CoordinateX", "CoordinateY", "CoordinateZ"]
 _SOLUTIONS = ("FlowSolution_t", "DiscreteData_t")
 _POINTS = ("PointList", "PointRange", "ElementList", "ElementRange")
 _OF_SECTIONS = {
@@ -180,8 +181,8 @@ def _points(node: Node, n: int, where: str) -> NDArray[np.float64]:
     grids = list(node.having("GridCoordinates_t"))
     grid = next((g for g in grids if g.name == "GridCoordinates"), grids[0] if grids else None)
     arrays = {a.name: a for a in grid.having("DataArray_t")} if grid else {}
-    axes = [arrays[f"Coordinate{axis}"] for axis in "XYZ" if f"Coordinate{axis}" in arrays]
-    if len(axes) < 2 or len(axes) < len(arrays):
+    axes = [arrays[name] for name in _AXES if name in arrays]
+    if len(axes) < 2 or {a.name for a in axes} != arrays.keys() or not axes[1].name.endswith("Y"):
         found = ", ".join(arrays) or "none"
         raise MeshprepError(
             f"{where} has the coordinates {found}: write CoordinateX, CoordinateY and CoordinateZ"
