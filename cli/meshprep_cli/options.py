@@ -15,8 +15,8 @@ from .groups import words
 
 if TYPE_CHECKING:
     from meshprep.io.source import MeshSource
-    from meshprep.loops import LoopRequest
     from meshprep.loops.chains import ChainRequest
+    from meshprep.loops.requests import LoopRequest
     from meshprep.report import Assumptions
 
 MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
@@ -119,7 +119,7 @@ class LoopChoice:
     @property
     def requests(self) -> tuple[LoopRequest, ...]:
         """The loops of ``--loops`` and then of each ``--loop``; empty for the default."""
-        from meshprep.loops import read_requests, simple_request
+        from meshprep.loops.requests import read_requests, simple_request
 
         found = read_requests(self.loops) if self.loops is not None else []
         return (*found, *map(simple_request, self.loop or ()))

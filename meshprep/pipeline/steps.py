@@ -6,10 +6,13 @@ those who have something to do meanwhile. Every step is a function of arrays in 
 only this module, :mod:`order`, :mod:`blocks` and :mod:`matrices` know them.
 """
 
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from datetime import UTC, datetime
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, Progress
@@ -30,19 +33,17 @@ from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores
-from ..loops import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..loops.chains import ChainRequest
 from ..loops.options import Options
+from ..loops.requests import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..mesh import Mesh
 from ..metrics import measures
 from ..reorder import FOLLOW, propagate
 from ..topology import derive, steps_of
 from .blocks import colour, cut, wants_lists
-from .input_order import input_reach
-from .matrices import build_matrices
+from .matrices import build_matrices, input_reach
 from .numbering import Numbering
 from .order import Lead, locality_metrics, order_for_locality
-from .provenance import about
 from .variants import baseline, input_baselines
 
 __all__ = [
@@ -393,3 +394,25 @@ def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
     moved = {name == "nodes" for name, order in ordering.items() if not order.is_identity}
     kept = tuple(d for d in mesh.dats if not d.is_numbering or (d.set == "nodes") not in moved)
     return replace(mesh, dats=kept).renumber(ordering)
+
+
+PACKAGES = ("meshprep", "numpy", "scipy", "numba", "h5py", "meshio", "pymetis")
+
+
+def about() -> dict[str, Any]:
+    """Creator, time in UTC and versions, as JSON values."""
+    versions = {"python": platform.python_version()}
+    versions |= {name: _version(name) for name in PACKAGES}
+    return {
+        "creator": f"meshprep {versions['meshprep']}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions,
+    }
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

@@ -17,15 +17,13 @@ from meshprep_runtime.types.ordering import Ordering
 
 from .. import io
 from ..io.front import named
-from ..io.original_ids import with_original_ids
+from ..io.original_ids import check_vector, with_original_ids, write_vector
 from ..io.outputs import check_targets
 from ..io.registry import Format, find
 from ..io.source import MeshSource
-from ..io.vectors import check_vector, write_vector
 from ..kernels.parallel import at_once
-from ..loops import LoopRequest, LoopSpec
 from ..loops.chains import ChainRequest, dats_of
-from ..loops.requests import empty_loop
+from ..loops.requests import LoopRequest, LoopSpec, empty_loop
 from ..mesh import Mesh
 from ..metrics.cost import Measured
 from .blocks import check_partitioner

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import MeshprepError, check_choice
+from ..kernel.bind import AUTO
 from ..loop import ParLoop
-from ..plan import LoopPlan, MatrixPlan
-from ..tuning.lookup import AUTO
+from ..plan import LoopPlan
+from ..plan.matrices import MatrixPlan
 from ..types.loops import Arg
 from ..types.maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
 from .stores import CsrMatrix, Ellpack, LocalMatrices
