@@ -16,7 +16,7 @@ from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
 from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.original import with_type_order
-from meshprep.report import compare, plan_table
+from meshprep.report import compare
 from meshprep.report.describe import describe
 from meshprep.report.files import ReportFiles, paraview_mesh, write_files
 from meshprep.report.html import html_report, sections_of, svg_files
@@ -232,7 +232,7 @@ def test_reports_say_that_blocks_list_their_elements(tmp_path):
         told[lists] = (
             "Blocks list their elements, whose numbers stay." in page,
             "Map cells-&gt;nodes in the order of the blocks" in page,
-            "at most, which list them" in " ".join(t.title for t in plan_table(plan)),
+            "at most, which list them" in " ".join(t.title for t in compare_one(plan).tables()),
             record["elements"],
         )
     assert told == {True: (True, True, True, "lists"), False: (False, False, False, "ranges")}

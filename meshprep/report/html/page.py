@@ -15,6 +15,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import MatrixPlan, Plan
 from meshprep_runtime.plan.chains.tiles import ChainPlan
 
+from ..best import Best
 from ..chains import chain_tables, layers, owner
 from ..compare import Column, Comparison
 from ..draw import Picture, draw_views, place, spy_matrix
@@ -68,27 +69,26 @@ def html_report(
     meshes: Sequence[NamedMesh] = (),
     *,
     title: str = "",
-    best: tuple[str, str] | None = None,
     sections: Sections | None = None,
 ) -> str:
     """The report as HTML that needs no other file and no network.
 
     ``meshes`` are those of the plans, as read or renumbered; a plan holds no coordinates. Where the
     mesh of a plan is not among them, the page says so in place of its pictures. Without ``title``
-    the page names the plans. ``best`` is the name of the best plan and what it is best in: its
-    verdicts alone stand in the open. ``sections`` are what :func:`sections_of` has made of the
-    same. O(elements + pixels) for each of the first three loops that have arrays; others get no
-    pictures.
+    the page names the plans. Of several the verdicts of the best stand in the open. ``sections``
+    are what :func:`sections_of` has made of the same. O(elements + pixels) for each of the first
+    three loops that have arrays; others get no pictures.
     """
     sections = sections_of(comparison, meshes) if sections is None else sections
     title = title or _title(comparison)
-    columns = comparison.columns()
+    columns, best = comparison.columns(), comparison.best()
     shown_variants = _shown_variants(comparison, columns)
     shown, more = _verdicts(_first_drawn(_nameless(columns), shown_variants), best)
     made = sorted({str(p.about.get("created", ""))[:10] for p in comparison.plans} - {""})
     return render(
         "page.html",
         title=title,
+        told=comparison.conclusion(best.name if best else comparison.names[0]),
         assumed=comparison.assumptions,
         made=list(dict.fromkeys((made[0], made[-1]))) if made else [],
         best=best,
@@ -135,11 +135,9 @@ def _nameless(columns: Sequence[Column]) -> list[Column]:
     return [replace(c, plan="") if alone else c for c in columns]
 
 
-def _verdicts(
-    columns: Sequence[Column], best: tuple[str, str] | None
-) -> tuple[list[Column], list[Column]]:
+def _verdicts(columns: Sequence[Column], best: Best | None) -> tuple[list[Column], list[Column]]:
     """The columns whose verdicts stand in the open, and the others."""
-    own = [c for c in columns if best and c.plan in (best[0], "")]
+    own = [c for c in columns if best and c.plan in (best.name, "")]
     # of a loop cut in several ways the way that a solver gets unless it asks for another
     shown = (own or [c for c in columns if c.chosen])[:MOST_VERDICTS]
     return shown, [c for c in columns if c not in shown]
