@@ -150,8 +150,8 @@ class Measured:
 
     @property
     def milliseconds(self) -> tuple[float, float]:
-        """The medians."""
-        return 1e3 * self.before.median, 1e3 * self.after.median
+        """The medians; that of the input order twice where noise could have made them differ."""
+        return 1e3 * self.before.median, 1e3 * (self.before.median - self.saved)
 
     @property
     def saved(self) -> float:
@@ -179,26 +179,15 @@ class Cost:
         return -(-int(self.seconds * 1e9) // max(1, int(self.saved * 1e9)))
 
 
-def occupancy_share(
-    found: VariantMetrics, assumptions: Assumptions, block_size: int | None = None
-) -> float | None:
+def occupancy_share(found: VariantMetrics, assumptions: Assumptions) -> float | None:
     """Warps over the most that the device holds, when a block stages everything.
 
-    ``block_size`` threads where it is another than the block size of the figures; then every block
-    stages in proportion. None where blocks have more elements than a block may have threads.
+    None where blocks have more elements than a block may have threads, and for a CPU.
     """
-    held = _occupancy(found, assumptions, block_size)
-    return None if held is None else held.share
-
-
-def _occupancy(
-    found: VariantMetrics, assumptions: Assumptions, block_size: int | None = None
-) -> Occupancy | None:
-    staged, threads = found.staged_bytes.max, block_size or found.block_size
-    if staged is None or found.target == "cpu" or threads > MOST_THREADS:
+    staged, size = found.staged_bytes.max, found.block_size
+    if staged is None or found.target == "cpu" or size > MOST_THREADS:
         return None
-    shared = -(-staged * threads // found.block_size)
-    return occupancy(assumptions.device, threads, assumptions.registers, shared)
+    return occupancy(assumptions.device, size, assumptions.registers, staged).share
 
 
 def cost_of(plan: Plan, times: Mapping[str, Measured]) -> Cost:

@@ -45,10 +45,13 @@ def best_plan(plans: Mapping[str, Plan]) -> Best | None:
     best = min(rank, key=lambda name: rank[name])
     own = next((name for name, plan in alike.items() if _is_own(plan, target)), None)
     if own is not None and (1 - GAIN) * rank[own][0] <= rank[best][0]:
-        best, why = own, f"as reorder chooses itself: no other of blocks of {size:,} {chosen.less}"
+        best, why = (
+            own,
+            f"as reorder chooses itself: no other with blocks of {size:,} {chosen.less}",
+        )
     else:
         gain = "" if own is None else f", {1 - rank[best][0] / rank[own][0]:.0%} beside {own}"
-        why = f"which {chosen.least} of blocks of {size:,}{gain}"
+        why = f"which {chosen.least} of those with blocks of {size:,}{gain}"
     if len(alike) < len(plans):
         why += "; only 'meshprep tune' tells sizes apart"
     return Best(best, chosen.name, why)

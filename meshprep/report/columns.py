@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +29,6 @@ class ReportRow:
     # Finds the figure; None where there is none, as in plans of older versions.
     find: Callable[[ShownMetrics], float | int | None]
     better: int = 0  # {1, 0, -1}: whether large is good, nothing is, or small is
-    # Heads the figure's column where a plan is a line; empty for figures that are left out there.
-    short: str = ""
 
 
 def _traffic(layout: str, what: str) -> Callable[[ShownMetrics], int | None]:
@@ -46,15 +44,15 @@ def _useful(of: VariantMetrics, milliseconds: float | None) -> float | None:
 
 
 FIGURES = (
-    ReportRow("reuse factor", lambda v: v.reuse, +1, "reuse"),
+    ReportRow("reuse factor", lambda v: v.reuse, +1),
     ReportRow("accesses", lambda v: v.accesses),
-    ReportRow("loads", lambda v: v.loads, -1, "loads"),
+    ReportRow("loads", lambda v: v.loads, -1),
     ReportRow("exclusive share of loads", lambda v: v.exclusive_share, +1),
     ReportRow("blocks", lambda v: v.blocks),
     ReportRow("blocks in several pieces", lambda v: v.partition.scattered if v.partition else None),
     ReportRow("elements a block, largest", lambda v: v.block_elements.max),
     ReportRow("staged bytes a block, mean", lambda v: v.staged_bytes.mean),
-    ReportRow("staged bytes a block, largest", lambda v: v.staged_bytes.max, -1, "staged bytes"),
+    ReportRow("staged bytes a block, largest", lambda v: v.staged_bytes.max, -1),
     ReportRow("128-byte lines a block (AoS)", lambda v: v.aos.lines.mean),
     ReportRow("128-byte lines a block (SoA)", lambda v: v.soa.lines.mean),
     ReportRow("32-byte sectors a block (AoS)", lambda v: v.aos.sectors.mean),
@@ -64,10 +62,10 @@ FIGURES = (
     ReportRow("sectors written a call (AoS)", _traffic("aos", "written"), -1),
     ReportRow("sectors read a call (SoA)", _traffic("soa", "read"), -1),
     ReportRow("sectors written a call (SoA)", _traffic("soa", "written"), -1),
-    ReportRow("thread colours, mean", lambda v: v.thread_colours.mean, -1, "thread colours"),
+    ReportRow("thread colours, mean", lambda v: v.thread_colours.mean, -1),
     ReportRow("thread colours, bound", lambda v: v.thread_colours.bound_mean),
     ReportRow("thread colours, largest", lambda v: v.thread_colours.max, -1),
-    ReportRow("block colours", lambda v: v.block_colours, -1, "block colours"),
+    ReportRow("block colours", lambda v: v.block_colours, -1),
     ReportRow("blocks in the smallest colour", lambda v: v.block_colour_blocks.min, +1),
     ReportRow("blocks in the largest colour", lambda v: v.block_colour_blocks.max),
     ReportRow("warp efficiency, computing", lambda v: v.warp_efficiency.computing, +1),
@@ -77,7 +75,6 @@ FIGURES = (
         "seconds to cut the blocks",
         lambda v: v.partition.seconds if v.partition else None,
         -1,
-        "s to cut",
     ),
 )
 
@@ -90,9 +87,8 @@ def device_figures(assumptions: Assumptions) -> tuple[ReportRow, ...]:
             f"occupancy {on}, {assumptions.registers} registers",
             lambda v: occupancy_share(v, assumptions),
             +1,
-            "occupancy",
         ),
-        ReportRow("measured ms a call", lambda v: v.measured_ms, -1, "measured ms"),
+        ReportRow("measured ms a call", lambda v: v.measured_ms, -1),
         ReportRow("measured useful GB/s", lambda v: _useful(v, v.measured_ms), +1),
     )
 
@@ -203,32 +199,28 @@ def _method(plan: Plan) -> str:
     return first.method if first and first.applied else "input"
 
 
-def _lead(plan: Plan) -> str:
-    """The partitioner of the first loop, which gives the others their order."""
-    return next((sides.after.partitioner for sides in plan.metrics.sides()), "")
-
-
-def _told(plan: Plan) -> str:
-    """The options of the partitioner, as a person would type them."""
-    given = plan.options.get("partition_options") or {}
-    return " ".join(f"{name}={value}" for name, value in given.items())
-
-
 def _ways(columns: Sequence[Column], plans: Mapping[str, Plan]) -> list[str]:
     """What sets the columns of one loop apart that have one partitioner and block size.
 
-    The least of: nothing, options, order, partitioner of the first loop, these together, the file.
+    The least of: nothing, the order and the partitioner's options, the file.
     """
-    parts = [(_told(p), _method(p), _lead(p)) for p in (plans[column.plan] for column in columns)]
-    for these in (some for n in range(4) for some in combinations(range(3), n)):
-        ways = [" ".join(filter(None, (part[i] for i in these))) for part in parts]
-        keys = [
-            (way, c.after.partitioner, c.after.block_size)
-            for way, c in zip(ways, columns, strict=True)
-        ]
-        if len(set(keys)) == len(keys):
+    told = {
+        name: f"{_method(plan)} {options_text(plan.options.get('partition_options'))}".strip()
+        for name, plan in plans.items()
+    }
+    names = [c.plan for c in columns]
+    for ways in ([""] * len(names), [told[name] for name in names]):
+        keys = {
+            (w, c.after.partitioner, c.after.block_size) for w, c in zip(ways, columns, strict=True)
+        }
+        if len(keys) == len(columns):
             return ways
-    return [column.plan for column in columns]
+    return names
+
+
+def options_text(options: Mapping[str, Any] | None) -> str:
+    """Options of a partitioner, as a person would type them."""
+    return " ".join(f"{name}={value}" for name, value in (options or {}).items())
 
 
 def _peer(column: Column, among: Sequence[Column], plans: Mapping[str, Plan]) -> str:
@@ -284,10 +276,21 @@ SUMS = (
     _Sum("loads", _total(lambda v: v.loads if v.target == "cpu" else None)),
     _Sum("block colours", _total(lambda v: v.block_colours)),
 )
-MORE_SUMS = (
-    _Sum("staged bytes", lambda sides: max((v.staged_bytes.max or 0 for v in sides), default=None)),
-    _Sum("s to cut", _total(lambda v: v.partition.seconds if v.partition else None)),
-)
+STAGED = _Sum("staged bytes", lambda sides: max(v.staged_bytes.max or 0 for v in sides) or None)
+TO_CUT = _Sum("s to cut", _total(lambda v: v.partition.seconds if v.partition else None))
+COLOURS = _Sum("thread colours", lambda sides: sides[0].thread_colours.mean)
+
+
+def facts(column: Column) -> Table:
+    """What a user acts on of one loop: half a dozen figures, before and after."""
+    rows = []
+    for one in (*SUMS, STAGED, COLOURS):
+        before, after = (one.of([side]) if side else None for side in (column.before, column.after))
+        most = f", at most {column.bound:.2f}" if one is REUSE and column.bound else ""
+        if after is not None:
+            rows.append((f"{one.head}{most}", figure(before), figure(after)))
+    changed = frozenset((i, 2) for i, row in enumerate(rows) if "-" != row[1] != row[2])
+    return Table("", ("", "before", "after"), rows, frozenset(), changed)
 
 
 def brief_table(columns: Sequence[Column], most: int) -> Table:
@@ -300,7 +303,7 @@ def brief_table(columns: Sequence[Column], most: int) -> Table:
     named = list(lines.items())[: most if alone else None]
     heads, cells, best = ["loop" if alone else "after"], [[name] for name, _ in named], set()
     alike = not alone and len({tuple(map(_subject, line)) for line in lines.values()}) < 2
-    for one in (*SUMS, *(() if alone else MORE_SUMS)):
+    for one in (*SUMS, *(() if alone else (STAGED, TO_CUT))):
         after = [one.of([c.after for c in line]) for _, line in named]
         if (all if alone else any)(value is None for value in after):
             continue
@@ -365,19 +368,6 @@ def side_by_side(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Tab
     return Table(title, ("", *header), rows, frozenset(best), changed)
 
 
-def line_by_line(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Table:
-    """A line a plan with what sets plans apart, after; the best of each column."""
-    alike, inputs = comparable(columns), _inputs(columns)
-    names = [*(c.label for c in columns), *(f"input order s{v.block_size}" for v in inputs)]
-    rows, best = [], set()
-    for i, row in enumerate(row for row in _telling(figures, columns) if row.short):
-        after = [row.find(c.after) for c in columns]
-        rows.append((row.short, *map(figure, [*after, *map(row.find, inputs)])))
-        best |= {(i, 1 + j) for j in best_of(after, row.better) if alike}
-    title = f"loop {columns[0].loop}"
-    return Table(title, ("after", *names), rows, frozenset(best)).transposed()
-
-
 def comparable(columns: Sequence[Column]) -> bool:
     """Whether the columns are of one loop over one mesh, so that one of them can be the best."""
     return len({(c.after.accesses, c.elements) for c in columns}) < 2
@@ -392,12 +382,6 @@ def _telling(figures: Sequence[ReportRow], columns: Sequence[Column]) -> list[Re
         for row in figures
         if not {row.find(v) for v in values} <= ({None, 0} if direct else {None})
     ]
-
-
-def _inputs(columns: Sequence[Column]) -> list[ShownMetrics]:
-    """The input order cut into every block size, ascending."""
-    found = {c.before.block_size: c.before for c in columns if c.before is not None}
-    return [found[size] for size in sorted(found)]
 
 
 def _arrow(before: float | int | None, after: float | int | None) -> str:

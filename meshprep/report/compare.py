@@ -27,7 +27,6 @@ from .columns import (
     columns_of,
     comparable,
     device_figures,
-    line_by_line,
     seconds_table,
     side_by_side,
 )
@@ -161,8 +160,7 @@ class Comparison:
         """The figures of the order of points."""
         if len(self.plans) == 1:
             return [t for one in self.plans[0].metrics.orders for t in order_tables(one)]
-        found = order_comparison(self.names, self.plans)
-        return [t.transposed() for t in found] if len(self.plans) > MOST_COLUMNS else found
+        return order_comparison(self.names, self.plans)
 
     def loop_table(self, columns: Sequence[Column]) -> Table:
         """The figures of one loop, from the columns that :meth:`by_loop` gives."""
@@ -171,9 +169,8 @@ class Comparison:
         if len(self.plans) == 1:
             # the plan's name would be the same everywhere
             columns = [replace(column, plan="") for column in columns]
-        if len(columns) > MOST_COLUMNS:
-            return line_by_line(columns, self.rows)
-        return side_by_side(columns, self.rows)
+        found = side_by_side(columns, self.rows)
+        return found.transposed() if len(columns) > MOST_COLUMNS else found
 
     def seconds_table(self) -> Table:
         return seconds_table(self.names, self.plans, len(self.plans) > MOST_COLUMNS)
@@ -278,43 +275,17 @@ def order_tables(order: OrderMetrics) -> list[Table]:
 
 
 def order_comparison(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
-    """The final figures of several plans side by side; none where no plan has them.
-
-    The input's come first, where they are the same for all plans.
-    """
-    orders = [plan.metrics.locality for plan in plans]
-    final = [order.final if order else None for order in orders]
-    if not any(final):
+    """The final figures of several plans, a line each, after the input's; none without any."""
+    orders = {n: p.metrics.locality for n, p in zip(names, plans, strict=True)}
+    known = {name: order for name, order in orders.items() if order and order.final}
+    if not known:
         return []
-    several = len({order.target for order in orders if order}) > 1
-    header = [
-        " ".join([name, *_untold(name, order, several)]) if order and order.final else name
-        for name, order in zip(names, orders, strict=True)
-    ]
-    before = [_common(orders, name) for _, _, name in ORDER_FIGURES]
-    told = any(value is not None for value in before)
-    rows = [
-        (
-            f"{label} ({target})",
-            *([figure(value)] * told),
-            *(figure(getattr(found, name, None)) for found in final),
-        )
-        for (label, target, name), value in zip(ORDER_FIGURES, before, strict=True)
-    ]
-    return [Table("order of the leading points", ("", *["input order"] * told, *header), rows)]
-
-
-def _common(orders: Sequence[OrderMetrics | None], name: str) -> float | None:
-    """A figure of the input; None where plans differ: lines depend on the length of runs."""
-    found = {getattr(order.before, name) for order in orders if order}
-    return found.pop() if len(found) == 1 else None
-
-
-def _untold(name: str, order: OrderMetrics, several: bool) -> list[str]:
-    """The order, and the target where there are several, unless the plan's name says them."""
-    kept = [] if order.applied or order.method == "none" else ["(not applied)"]
-    words = [order.method, *kept, *([order.target] * several)]
-    return [word for word in words if word not in name.split()]
+    kept = {True: "", False: " (not applied)"}
+    sides = [("input order", "", next(iter(known.values())).before)]
+    sides += [(n, f"{o.method}{kept[o.applied]}", o.final) for n, o in known.items() if o.final]
+    rows = [(*w, *(figure(getattr(f, n)) for *_, n in ORDER_FIGURES)) for *w, f in sides]
+    header = ("", "method", *(f"{label} ({target})" for label, target, _ in ORDER_FIGURES))
+    return [Table("order of the leading points", header, rows)]
 
 
 def _candidates(candidates: Sequence[TriedOrder]) -> Table:

@@ -95,7 +95,7 @@ def write_files(
                 # names of files may be no UTF-8
                 path.write_text(page, encoding="utf-8", errors="replace")
             elif target == files.figures and sections is not None:
-                _write_zip(path, svg_files(sections.all()))
+                _write_zip(path, svg_files(sections))
             elif target == files.png:
                 path.write_bytes(_picture(*_first(comparison, files, known)))
             else:

@@ -19,6 +19,7 @@ from ..partition.options import effective
 from ..pipeline.steps import Ordered, cut_and_colour, order, plan_request_maps
 from ..pipeline.workflow import check_default
 from .best import best_plan
+from .columns import options_text
 from .compare import Comparison
 from .files import ReportFiles, write_files
 from .meshes import NamedMesh, bare
@@ -41,8 +42,8 @@ class SweepPoint:
     @property
     def name(self) -> str:
         """``gps effort=strong blocks s448``."""
-        told = [f"{name}={value}" for name, value in self.options.items()]
-        return " ".join([self.method, *told, self.partitioner, f"s{self.block_size}"])
+        words = (self.method, options_text(self.options), self.partitioner, f"s{self.block_size}")
+        return " ".join(filter(None, words))
 
     def over(self, options: Options) -> Options:
         """These options, with what this point says over them."""
@@ -253,6 +254,7 @@ class SweepJob:
     options: Options = field(default_factory=Options)
     assumptions: Assumptions = field(default_factory=Assumptions)
     files: ReportFiles = field(default_factory=ReportFiles)
+    measure: bool = False  # whether calls of the best plan's loops are timed
 
 
 def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None) -> SweepResult:
@@ -275,6 +277,8 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
         assumptions=job.assumptions,
         progress=lambda done, n, name: progress(done + 1, total, name),
     )
+    if job.measure:
+        result = replace(result, comparison=result.comparison.timed())
     first = result.comparison.plans[0]
     check_default(job.requests, first.loops.values(), first.sizes)
     meshes = [NamedMesh(str(job.source.path), bare(mesh))]

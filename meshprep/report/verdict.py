@@ -48,7 +48,7 @@ def verdict(before: VariantMetrics | None, after: VariantMetrics) -> str:
     if found == WORSE:
         return f"made it worse: reuse {_change(old, new)}"
     parts = [f"reuse {_change(old, new)}", _fewer(before.loads, after.loads, "loads")]
-    return "; ".join([*parts, *_traffic(before, after), *_price(before, after)])
+    return "; ".join([*parts, *_price(before, after)])
 
 
 HERE = "on one thread of this CPU"
@@ -137,21 +137,6 @@ def _why(after: VariantMetrics) -> str:
     if after.partitioner == "contiguous":
         return "blocks are runs of an order no better than the input's"
     return "the input order was already as good"
-
-
-def _traffic(before: VariantMetrics, after: VariantMetrics) -> list[str]:
-    """What is predicted of the layout that suits the plan.
-
-    Nothing in plans of older versions and for the CPU: transactions are those of a GPU's blocks.
-    """
-    if not before.traffic or not after.traffic or after.target == "cpu":
-        return []
-    old, new = (min(t.total for t in m.traffic.values()) for m in (before, after))
-    if new == old:
-        return []
-    if new > old:
-        return [f"but {_fewer(new, old, 'memory transactions', 'more')} predicted"]
-    return [f"{_fewer(old, new, 'memory transactions')} predicted"]
 
 
 def _price(before: VariantMetrics, after: VariantMetrics) -> list[str]:

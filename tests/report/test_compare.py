@@ -12,14 +12,12 @@ from meshprep.io.generate import generate
 from meshprep.report import Comparison, Table, compare, verdict
 from meshprep.report.columns import best_of
 from meshprep.report.compare import order_comparison
-from meshprep.report.html import html_report
 from meshprep.report.table import figure
 from meshprep_runtime import Plan
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.metrics import (
     BeforeAfter,
     LoopMetrics,
-    SectorCounts,
     ThreadColourMetrics,
     VariantMetrics,
 )
@@ -70,7 +68,7 @@ def test_the_bound_of_the_reuse_loads_every_point_once(plans):
 def test_a_short_report_of_several_plans_has_a_line_for_each(plans):
     best, sentence, table, more = compare(list(plans.values())).brief()
     assert (
-        best == "Best: good<.plan.h5, as reorder chooses itself: no other of blocks of 64 moves "
+        best == "Best: good<.plan.h5, as reorder chooses itself: no other with blocks of 64 moves "
         "15 % fewer."
     )
     assert sentence.endswith("what a call saves was not measured.")
@@ -98,20 +96,21 @@ def test_two_plans_side_by_side(plans):
 def test_orders_side_by_side(plans):
     found = compare([plans["good"], str(plans["as-is"])])
     (table,) = [t for t in found.tables() if t.title.startswith("order of")]
-    assert table.header[1:] == ("input order", "good<.plan.h5 gps", "as-is<.plan.h5")
     order = Plan.load(plans["good"]).metrics.locality
     label = "128-byte lines a loop (gpu)"
-    assert _cell(table, label, 1) == f"{order.before.lines:,}"
-    assert _cell(table, label, 2) == f"{order.final.lines:,}"
+    lines = table.header.index(label)
+    assert table.rows[0][lines] == f"{order.before.lines:,}"
+    assert table.rows[1][:2] == ("good<.plan.h5", "gps")
+    assert table.rows[1][lines] == f"{order.final.lines:,}"
+    assert len(table.rows) == 2
     options = Options(target="cpu", method="rcm")
     banded = prepare(generate("delaunay2d", cells=600), ["edges->cells"], options).plan
     orders = order_comparison(["a", "b"], [Plan.load(plans["good"]), banded])[0]
-    assert _cell(orders, "bandwidth (cpu)", 1) == f"{order.before.bandwidth:,}"
-    assert orders.header[2:] == ("a gps gpu", "b rcm cpu")
+    assert [row[:2] for row in orders.rows] == [("input order", ""), ("a", "gps"), ("b", "rcm")]
+    assert orders.rows[0][orders.header.index("bandwidth (cpu)")] == f"{order.before.bandwidth:,}"
     found = replace(banded.metrics.locality, applied=False)
     left = replace(banded, metrics=replace(banded.metrics, locality=found))
-    assert order_comparison(["a"], [left])[0].header[-1] == "a rcm (not applied)"
-    assert order_comparison(["a rcm"], [left])[0].header[-1] == "a rcm (not applied)"
+    assert order_comparison(["a"], [left])[0].rows[1][1] == "rcm (not applied)"
 
 
 def test_one_plan_before_and_after(plans):
@@ -220,9 +219,8 @@ def test_many_variants_of_one_plan_are_lines_of_one_table(plans):
     variants = {f"s{size}": _both(sides, block_size=size) for size in sizes}
     one = _with_variants(one, variants)
     (table,) = [t for t in one.tables() if t.title.startswith("loop ")]
-    assert [row[0] for row in table.rows][:8] == [f"blocks {name}" for name in variants]
+    assert [row[0] for row in table.rows] == [f"blocks {name}" for name in variants]
     assert [c.variant for c in one.columns() if c.chosen] == ["s64"]
-    assert "<summary>7 more verdicts</summary>" in html_report(one)
 
 
 def test_small_figures_have_no_exponent():
@@ -237,13 +235,10 @@ def test_small_figures_have_no_exponent():
 
 
 RUNS = "did not help: blocks are runs of an order no better than the input's (reuse 1.34 -> 1.34)"
-PRICED = (
-    "reuse 2.00 -> 3.60; 1.8 times fewer loads; 1.5 times fewer memory transactions predicted; "
-    "price: thread colours a block 3.00 -> 4.00"
-)
+PRICED = "reuse 2.00 -> 3.60; 1.8 times fewer loads; price: thread colours a block 3.00 -> 4.00"
 
 
-def _side(reuse, colours=3.0, sectors=None, partitioner="blocks", blocks=2):
+def _side(reuse, colours=3.0, partitioner="blocks", blocks=2):
     return VariantMetrics(
         block_size=64,
         partitioner=partitioner,
@@ -253,7 +248,6 @@ def _side(reuse, colours=3.0, sectors=None, partitioner="blocks", blocks=2):
         blocks=blocks,
         block_colours=1,
         thread_colours=ThreadColourMetrics(mean=colours),
-        traffic={"aos": SectorCounts(read=sectors, written=0)} if sectors else {},
     )
 
 
@@ -262,8 +256,8 @@ def _side(reuse, colours=3.0, sectors=None, partitioner="blocks", blocks=2):
     [
         (_side(1.33), _side(3.6), "reuse 1.33 -> 3.60; 2.7 times fewer loads"),
         (
-            _side(2.0, 3.0, 210),
-            _side(3.6, 4.0, 138),
+            _side(2.0, 3.0),
+            _side(3.6, 4.0),
             PRICED,
         ),
         (_side(3.0), _side(3.6), "reuse 3.00 -> 3.60; 17 % fewer loads"),
@@ -276,11 +270,6 @@ def _side(reuse, colours=3.0, sectors=None, partitioner="blocks", blocks=2):
             _side(1.34),
             _side(1.34, partitioner="contiguous"),
             RUNS,
-        ),
-        (
-            _side(2.0, sectors=100),
-            _side(3.6, sectors=107),
-            "reuse 2.00 -> 3.60; 1.8 times fewer loads; but 7 % more memory transactions predicted",
         ),
         (
             _side(3.6),

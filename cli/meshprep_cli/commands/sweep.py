@@ -85,12 +85,13 @@ def run(
         requests=loops.requests,
         options=chosen,
         assumptions=prediction.assumptions,
+        measure=not (prediction.no_measure or prediction.measured or shown.as_csv),
         files=ReportFiles(html=how.html, figures=how.figures, overwrite=how.force),
     )
     job.files.check([mesh])
     jobs = [point.over(chosen) for point in job.sweep_points]
     watch = console.Stopwatch()
-    tasks = [*sweep_tasks(jobs, job.source), "measure"]
+    tasks = [*sweep_tasks(jobs, job.source), *["measure"] * job.measure]
     with console.compiled_ahead(tasks, shown.quiet) as report:
         result = run_sweep(job, report)
     reasons = dict.fromkeys(reason for _, reason in result.failures)
@@ -100,7 +101,7 @@ def run(
     if shown.as_json:
         console.show_json(result.to_dict())
         return
-    console.show_comparison(result.comparison.timed(), shown)
+    console.show_comparison(result.comparison, shown)
     if not shown.as_csv:
         console.show(f"to make it: {_command(job, result.best, loops, inputs)}")
     done = f"{len(result.comparison.plans)} plans in {watch}"
