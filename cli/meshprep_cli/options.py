@@ -39,6 +39,9 @@ Figures = Annotated[
         "--figures", help="Write the figures of that page as SVG files, packed into one .zip file."
     ),
 ]
+NoMeasure = Annotated[
+    bool, typer.Option("--no-measure", help="Do not time the loops before and after.")
+]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; default: every core.")
 ]
@@ -177,6 +180,8 @@ class Prediction:
             help="LOOP=BEFORE:AFTER, milliseconds of a call. Repeatable.",
         ),
     ] = None
+
+    no_measure: NoMeasure = False
 
     @property
     def assumptions(self) -> Assumptions:

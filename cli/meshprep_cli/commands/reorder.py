@@ -58,9 +58,7 @@ class Outputs:
             "--no-ids", help="Do not write original_id, the number in the input, into the mesh."
         ),
     ] = False
-    no_measure: Annotated[
-        bool, typer.Option("--no-measure", help="Do not time the loops before and after.")
-    ] = False
+    no_measure: options.NoMeasure = False
 
 
 def run(
@@ -109,7 +107,7 @@ def show(
     done: "JobResult | dict[str, Any]", shown: options.Shown, watch: console.Stopwatch
 ) -> None:
     """Print what a job did, or, of a dry run, what it would do."""
-    from meshprep.report import measured_lines, plan_table
+    from meshprep.report import Comparison
 
     if isinstance(done, dict):
         console.show_json(done) if shown.as_json else console.show("\n".join(done["text"]))
@@ -122,7 +120,6 @@ def show(
     if shown.as_json:
         console.show_json(done.to_dict())
         return
-    console.show_tables(plan_table(done.plan, full=shown.full))
-    for line in measured_lines(done.plan, done.measured):
-        console.show(line)
+    found = Comparison(("",), (done.plan,), times={"": done.measured})
+    console.show_comparison(found, shown)
     console.show(f"wrote {listed(done.written)} in {watch}")
