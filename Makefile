@@ -83,6 +83,7 @@ wheel: env
 	rm -rf $(BUILD)/kernels
 	NUMBA_CPU_NAME=$(FAMILY) NUMBA_CPU_FEATURES= MESHPREP_CACHE_DIR=$(BUILD) \
 	  $(BIN)/python -m meshprep_cli.main warm-up $(TASKS)
+	cd $(BUILD)/kernels && for f in *; do $(abspath $(BIN))/python -m zipfile -c $$f.zip $$f/*; done
 	MESHPREP_COMPILED=$(BUILD)/kernels $(BIN)/python -m pip wheel --quiet \
 	  --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) ./runtime .
 

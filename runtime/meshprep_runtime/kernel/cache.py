@@ -26,8 +26,8 @@ from ..errors import MeshprepWarning
 
 FOLDER = "MESHPREP_CACHE_DIR"
 MOST_KEPT = 400
-# Of a file's content, before it.
-DIGEST_BYTES = 32
+# The time of every source, in seconds since 1970.
+MADE = 1.0e9
 SEAL = "seal"
 
 
@@ -86,10 +86,13 @@ def source(place: Path, text: str) -> Path | None:
     try:
         if not path.is_file():
             write_whole(path, text.encode())
+        if path.stat().st_mtime != MADE:
+            # numba's index holds this time: machine code that comes from elsewhere fits
+            os.utime(path, (MADE, MADE))
         if not os.access(place, os.W_OK) or not is_private(place):
             return None
         code = place / "__pycache__"
-        _make_private(code)
+        make_private(code)
         if not _is_sealed(place):
             with Lock(place):
                 # by now another process may have sealed what it was writing
@@ -194,7 +197,7 @@ def forget_oldest() -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Whole or not at all, also where the power fails; two processes write the same."""
-    _make_private(path.parent)
+    make_private(path.parent)
     temporary = path.with_name(f".{os.getpid()}.{id(content)}.tmp")
     with open(temporary, "wb") as file:
         file.write(content)
@@ -203,25 +206,11 @@ def write_whole(path: Path, content: bytes) -> None:
     os.replace(temporary, path)
 
 
-def _make_private(place: Path) -> None:
+def make_private(place: Path) -> None:
     """Make a folder, and those that lead to it, so that only the user can write to them."""
     if not place.is_dir():
-        _make_private(place.parent)
+        make_private(place.parent)
         place.mkdir(mode=0o700, exist_ok=True)
-
-
-def write_sealed(path: Path, content: bytes) -> None:
-    """A file that :func:`read_sealed` reads."""
-    write_whole(path, hashlib.sha256(content).digest() + content)
-
-
-def read_sealed(path: Path) -> bytes | None:
-    """What :func:`write_sealed` wrote; None for a damaged file, or one that others could write."""
-    if not is_private(path.parent):
-        return None
-    found = path.read_bytes()
-    content = found[DIGEST_BYTES:]
-    return content if hashlib.sha256(content).digest() == found[:DIGEST_BYTES] else None
 
 
 def is_private(place: Path) -> bool:
