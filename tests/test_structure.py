@@ -297,7 +297,6 @@ def test_every_module_has_a_caller():
 FOR_USERS = {
     "meshprep_cli.__main__",
     "meshprep_cuda_check.emulated",
-    "meshprep_runtime.matrix.cuda_products",
 }
 
 
