@@ -126,7 +126,8 @@ def _describe_function(function: FunctionType, options: dict[str, Any], seen: _M
     cells = [_describe(c.cell_contents, seen, names) for c in function.__closure__ or ()]
     defaults = _describe(function.__defaults__, seen, ())
     settings = repr(sorted(options.items()))
-    own = (function.__code__, settings)
+    # machine code names the module of a compiled function, which it loads
+    own = (function.__code__, settings, function.__module__ if options else "")
     seen.under_way.discard(id(function))
     return ("function", *own, tuple(reached), tuple(cells), defaults)
 
