@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.inputs import check_input
+from meshprep_runtime.plan.file.atomic import check_input
 
 from ..declared import declared
 from ..front import FORMATS, named

@@ -30,11 +30,10 @@ from ...kernels.parallel import at_once, take
 from ...mesh.incidence import Csr
 from ...reorder.curve import curve_keys
 from ...reorder.radix import stable_argsort
-from ..blocks_of import Blocks, blocks_of
+from ..blocks_of import BlockProblem, Blocks, blocks_of
 from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
-from ..problem import BlockProblem
 from .anneal.annealing import FOREVER
 from .anneal.corners import Corners, corners_of
 from .bisect.geometry import Geometry, block_count
