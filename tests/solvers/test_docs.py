@@ -17,7 +17,8 @@ from meshprep.topology import derive
 from meshprep_cli.main import main
 from meshprep_runtime import DistributedPlan, run_ranks
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "io" / inner) for inner in ("", "foam")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "io" / "foam"))
 from foam_files import STYLES, boxes, write_mesh
 from op2_files import c_mesh, put_map, write_hdf5, write_text
 
