@@ -39,6 +39,9 @@ Figures = Annotated[
         "--figures", help="Write the figures of that page as SVG files, packed into one .zip file."
     ),
 ]
+NoMeasure = Annotated[
+    bool, typer.Option("--no-measure", help="Do not time the loops before and after.")
+]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; default: every core.")
 ]
@@ -178,6 +181,8 @@ class Prediction:
         ),
     ] = None
 
+    no_measure: NoMeasure = False
+
     @property
     def assumptions(self) -> Assumptions:
         """As the report takes them; raises MeshprepError for what is out of range."""
@@ -219,17 +224,27 @@ def set_threads(threads: int | None) -> None:
 
 def default_plan(mesh: Path) -> Path:
     """``wing.msh`` -> ``wing.plan.h5``, beside it."""
+    mesh = case_of(mesh)
     return mesh.parent / f"{_stem(mesh)}.plan.h5"
 
 
 def default_parts(source: Path) -> Path:
     """``wing.msh`` and ``wing.plan.h5`` -> ``wing.parts.h5``, beside it."""
+    source = case_of(source)
     return source.parent / f"{_stem(source).removesuffix('.plan')}.parts.h5"
 
 
 def default_output(mesh: Path) -> Path:
     """``wing.msh`` -> ``wing-reordered.msh``, beside it."""
+    mesh = case_of(mesh)
     return mesh.parent / f"{_stem(mesh)}-reordered{mesh.suffix}"
+
+
+def case_of(mesh: Path) -> Path:
+    """The folder of a case that the path stands for; the path of all other meshes."""
+    from meshprep.io.foam import case_folder
+
+    return case_folder(mesh) or mesh
 
 
 def _stem(mesh: Path) -> str:

@@ -17,7 +17,7 @@ from meshprep_runtime.plan.inputs import check_input, reason
 
 from ..mesh import Dat, Mesh, Tag
 from ..mesh.cells import shape_of
-from . import cgns, deck, graphs, meshio_adapter, op2, op2_grid, su2
+from . import cgns, deck, foam, graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
 from .gmsh.layout import ENTITY_DIM, ENTITY_TAG
 from .outputs import check_targets
@@ -32,6 +32,7 @@ _ALL = (
     *meshio_adapter.FORMATS.values(),
     op2_grid.FORMAT,
     *graphs.FORMATS,
+    foam.FORMAT,
 )
 FORMATS: dict[str, Format] = {f.name: f for f in _ALL}
 # Whose extras are notes on their own kind of file or object.
@@ -73,9 +74,8 @@ def read(
     from .validate import validate
 
     path = Path(path)
+    source = find_input(path, format)
     with named(path):
-        check_input(path)
-        source = _find(path, format)
         given = {name: value for name, value in options.items() if value is not None}
         _check_options(source, given, source.read_options, "option for reading")
         made = source.read(path, **given)
@@ -83,6 +83,18 @@ def read(
         if source.cells and (made.cell_sets or not made.maps):
             validate(made, dimension)
     return made
+
+
+def find_input(path: Path, name: str | None) -> Format:
+    """The format of a mesh that is there to be read; raises MeshprepError where it cannot be."""
+    with named(path):
+        for one in FORMATS.values():
+            if one.folder and name in (None, one.name) and one.folder(path) is not None:
+                return one
+        if path.is_dir() and name is None:
+            raise MeshprepError("is a directory: name a file in it, or the folder of a case")
+        check_input(path)
+        return find(FORMATS, path, name)
 
 
 def write(
@@ -131,7 +143,7 @@ def write(
         refuse_losses(mesh, path, target, **options)
     with named(path):
         lost = left_out(mesh, target, **options)
-    check_targets([path], overwrite=overwrite)
+    check_targets([path], overwrite=overwrite, folder=target.folder)
     with named(path), together([path], overwrite=overwrite) as (staged,):
         _write(target, mesh, staged, options)
         if check:

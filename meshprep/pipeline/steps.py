@@ -37,13 +37,14 @@ from ..loops.chains import ChainRequest
 from ..loops.options import Options
 from ..loops.requests import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..mesh import Mesh
+from ..mesh.model import UPPER_TRIANGULAR
 from ..metrics import measures
 from ..reorder import FOLLOW, propagate
 from ..topology import derive, steps_of
 from .blocks import colour, cut, wants_lists
 from .matrices import build_matrices, input_reach
 from .numbering import Numbering
-from .order import Lead, locality_metrics, order_for_locality
+from .order import Lead, go_by_cells, locality_metrics, order_for_locality
 from .variants import baseline, input_baselines
 
 __all__ = [
@@ -178,7 +179,9 @@ def order(
         (full, specs), source_hash = at_once(
             lambda: derived or plan_request_maps(mesh, loops), mesh.content_hash
         )
-    numbering = Numbering(full, mesh.sets if keep_order else ())
+    triangular = mesh.extras.get(UPPER_TRIANGULAR, {})
+    runs = {full.map(name).to_set: sizes for name, sizes in triangular.items()}
+    numbering = Numbering(full, mesh.sets if keep_order else (), runs)
     with stages.stage("locality"):
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
         # most of an order is found on one core, and the rest waits for it
@@ -188,6 +191,8 @@ def order(
             lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)),
         )
         numbering.fix(fixed or {}, [spec.loop.over for spec in specs])
+        for name in () if keep_order else triangular:
+            full = go_by_cells(numbering, name)
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
             numbering.cut_frozen_in(_temporary(full, chosen))
     return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds, source_hash, before)

@@ -10,7 +10,7 @@ from sealing import seal
 
 from meshprep import io
 from meshprep.mesh import Mesh
-from meshprep.report import plan_table
+from meshprep.report import Comparison
 from meshprep_runtime import MeshprepError, Plan
 from meshprep_runtime.plan.file.seal import check_seal
 from meshprep_runtime.plan.file.store import VERSIONS
@@ -88,7 +88,7 @@ def try_plans(plan: Plan, folder: Path, chance: random.Random, times: int) -> No
         seal(path, version)
         try:
             loaded = Plan.load(path)
-            plan_table(loaded)
+            Comparison(("",), (loaded,)).brief()
         except MeshprepError as error:
             one_line(error)
             continue
