@@ -54,6 +54,13 @@ class Splitting:
             "for meshes that do not fit one process; with --cut refined, rcb or curve.",
         ),
     ] = False
+    fields: Annotated[
+        bool,
+        typer.Option(
+            "--fields",
+            help="Keep the mesh's values in the parts, too, beside coordinates and groups.",
+        ),
+    ] = False
     op2: Annotated[
         Path | None,
         typer.Option(
@@ -110,6 +117,7 @@ def run(
         declared=read.declared(loops.loops),
         slices=splitting.slices,
         op2=splitting.op2,
+        fields=splitting.fields,
     )
     if how.dry_run:
         _describe(job, adding, shown)
