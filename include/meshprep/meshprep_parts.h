@@ -544,7 +544,7 @@ int mp_part_group(const mp_part *part, const char *set, const char *tag, const c
     at = at ? mp_value(at, tag) : NULL;
     while (at != NULL && (key = mp_next_key(&at, &value)) != NULL) {
         if (*value == '"' && (text = mp_next_name(&value)) != NULL) {
-            if (*name != 0 && strcmp(text, name) == 0 && found++ == 0)
+            if (strcmp(text, name) == 0 && found++ == 0)
                 *number = strtoll(key, NULL, 10);
             free(text);
         }

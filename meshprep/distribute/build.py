@@ -102,12 +102,12 @@ class PartBuilder:
             "group_names": self._group_names(),
         }
 
-    def _group_names(self) -> dict[str, dict[str, dict[str, str]]]:
-        """By set and tag: the names of all groups by number, empty where they have none."""
-        found: dict[str, dict[str, dict[str, str]]] = {}
+    def _group_names(self) -> dict[str, dict[str, dict[str, str | None]]]:
+        """By set and tag: the names of all groups by number, None where they have none."""
+        found: dict[str, dict[str, dict[str, str | None]]] = {}
         for tag in self.subject.tags:
             numbers = sorted({*tag.names, *tag.group_id.tolist()} - {0})
-            names = {str(number): tag.names.get(number, "") for number in numbers}
+            names = {str(number): tag.names.get(number) for number in numbers}
             found.setdefault(tag.set, {})[tag.name] = names
         return found
 

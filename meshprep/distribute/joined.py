@@ -129,7 +129,9 @@ class _RowsHere:
                 further = further[(further[:, 0] >= own.start) & (further[:, 0] < own.stop)]
                 tag = tag_of_ids(label[0], name, first, further - [own.start, 0])
                 names = table.description["group_names"][name][label[0]]
-                yield replace(tag, names={int(k): text for k, text in names.items() if text})
+                yield replace(
+                    tag, names={int(k): text for k, text in names.items() if text is not None}
+                )
 
     def runs(self, table: PartsTable, name: str, ranks: Ranks) -> NDArray[np.int64]:
         """Begin of core and boundary of a set in each part, on all ranks, and the end."""

@@ -1,7 +1,7 @@
 """Groups of elements by name or number, in a plan and in a part of one."""
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ class Grouped(Protocol):
         """Rows of an element and a further group."""
 
     @property
-    def group_names(self) -> Mapping[str, Mapping[str, Mapping[int, str]]]:
-        """Names by number, empty for groups without one."""
+    def group_names(self) -> Mapping[str, Mapping[str, Mapping[int, Any]]]:
+        """Names by number, None for groups without one."""
 
 
 def members(
@@ -43,7 +43,7 @@ def members(
     inside, found = np.zeros(size, bool), False
     for tag in _group_tags(of, set_name):
         names = of.group_names.get(set_name, {}).get(tag, {})
-        numbers = [n for n, own in names.items() if group and group in (n, own)]
+        numbers = [n for n, own in names.items() if group != 0 and group in (n, own)]
         found |= bool(numbers)
         if group and not isinstance(group, str):
             numbers = [group]
@@ -67,4 +67,5 @@ def _known(of: Grouped, set_name: str) -> Iterator[str]:
         names = of.group_names.get(set_name, {}).get(tag, {})
         further = of.further_groups.get(set_name, {}).get(tag, _NONE_FURTHER)
         used = distinct(np.append(of.tags[set_name][tag], further[:, 1])).tolist()
-        yield from (names.get(number) or str(number) for number in {*used, *names} - {0})
+        named = {number: name for number, name in names.items() if name is not None}
+        yield from (named.get(number, str(number)) for number in {*used, *names} - {0})

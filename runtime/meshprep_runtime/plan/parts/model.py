@@ -110,8 +110,8 @@ class PartPlan:
     fields: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
     # By set and tag name, (m, 2): a local element and a further group of it; rows ascend.
     further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
-    # By set and tag name: every group of the whole mesh, with its name, empty for none.
-    group_names: Mapping[str, Mapping[str, Mapping[int, str]]] = field(default_factory=dict)
+    # By set and tag name: every group of the whole mesh, with its name, None for none.
+    group_names: Mapping[str, Mapping[str, Mapping[int, str | None]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         name_entries(self, sizes="set", sets="set", maps="map", loops="loop", partial="map")
