@@ -83,6 +83,7 @@ wheel: env
 	rm -rf $(BUILD)/kernels
 	NUMBA_CPU_NAME=$(FAMILY) NUMBA_CPU_FEATURES= MESHPREP_CACHE_DIR=$(BUILD) \
 	  $(BIN)/python -m meshprep_cli.main warm-up $(TASKS)
+	cd $(BUILD)/kernels && for f in *; do $(abspath $(BIN))/python -m zipfile -c $$f.zip $$f/*; done
 	MESHPREP_COMPILED=$(BUILD)/kernels $(BIN)/python -m pip wheel --quiet \
 	  --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) ./runtime .
 
@@ -101,7 +102,7 @@ readers: env
 
 docs: env
 	$(PIP) -e ./runtime -e '.[dev,docs]'
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 format: env
 	$(BIN)/ruff check --fix .
@@ -124,6 +125,7 @@ check-gpu: gpu
 bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_first.py
 	$(BIN)/python benchmarks/bench_gpu.py
+	$(BIN)/python benchmarks/bench_gpu_loops.py
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 

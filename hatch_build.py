@@ -7,7 +7,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# A folder as ``meshprep warm-up`` fills it; without it the wheel is for any machine.
+# A folder with archives of machine code; without it the wheel is for any machine.
 COMPILED = "MESHPREP_COMPILED"
 
 
@@ -22,12 +22,10 @@ class CompiledKernels(BuildHookInterface):
         place = os.environ.get(COMPILED)
         if not place:
             return
-        files = sorted(
-            p for p in Path(place).resolve().glob("*/*") if p.suffix in (".nbc", ".done")
-        )
-        if not files:
+        archives = sorted(Path(place).resolve().glob("*.zip"))
+        if not archives:
             raise FileNotFoundError(f"{COMPILED}={place}: there is no machine code: make wheel")
-        inside = {str(f): f"meshprep/kernels/shipped/{f.parent.name}/{f.name}" for f in files}
+        inside = {str(f): f"meshprep/kernels/shipped/{f.name}" for f in archives}
         build_data["force_include"].update(inside)
         build_data["pure_python"] = False
         build_data["infer_tag"] = True

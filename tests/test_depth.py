@@ -54,8 +54,9 @@ def calls_to_move(*command):
     )  # fmt: skip
     lines = [line for line in made.stderr.splitlines() if line.startswith(str(ROOT))]
     found = [line.split(maxsplit=1) for line in lines]
-    # a comprehension is part of the function that it stands in
-    names = [f"{Path(path).stem}.{name}" for path, name in found if not name.endswith(">")]
+    # a comprehension is part of the function that it stands in, a kernel's call of the kernel
+    left_out = (">", "CachedKernel.__call__")
+    names = [f"{Path(path).stem}.{name}" for path, name in found if not name.endswith(left_out)]
     return ["counts.move", *names[: names.index("reorder.run") + 1]][::-1]
 
 

@@ -9,13 +9,11 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
 import pytest
-from numba import njit
 
 import meshprep
-from meshprep.kernels import KERNELS, clock, helper
-from meshprep.kernels.compiled import QUICK, from_python
+from meshprep.kernels import KERNELS, clock, helper, machine_code
+from meshprep.kernels.compiled import from_python
 from meshprep.kernels.machine_code import digest
 from meshprep_runtime.errors import MeshprepWarning, UntestedVersionWarning
 from meshprep_runtime.kernel.cache import is_private
@@ -56,13 +54,8 @@ print(*(sum(k.stats.cache_misses.values()) for k in KERNELS))
 """
 
 
-def ways():
-    """Both ways to machine code, where numba is one whose private parts are used."""
-    return ["quick", "plain"] if QUICK else ["plain"]
-
-
-@pytest.fixture(params=ways())
-def run(tmp_path, request):
+@pytest.fixture
+def run(tmp_path):
     """The results of three kernels in a new process, and how many it compiled."""
     (tmp_path / "inner.py").write_text(INNER)
     (tmp_path / "outer.py").write_text(OUTER)
@@ -70,8 +63,6 @@ def run(tmp_path, request):
     environment = {**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path), "PYTHONPATH": paths}
     # Python knows a file by its size and times, which an edit here leaves as they are.
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    if request.param == "plain":
-        environment["MESHPREP_PLAIN_NUMBA"] = "1"
 
     def go():
         made = subprocess.run(
@@ -95,23 +86,21 @@ def edit(path: Path, old: str, new: str) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def test_an_edit_in_another_file_is_seen(run, tmp_path, request):
-    """Of a helper, a constant and the order of fields, one after another."""
+def test_an_edit_in_another_file_is_seen(run, tmp_path):
+    """Of a helper and a constant, one after the other."""
     assert run() == ("8 14 4", 3)
     assert run() == ("8 14 4", 0)
     edits = [
         ("2 * value", "3 * value", "12 14 4"),
         ("STEP = 10", "STEP = 20", "12 24 4"),
-        ("first: int\n    second: int", "second: int\n    first: int", "12 24 4"),
     ]
-    # the plain way sees fields change in meshprep's own sources alone
-    for old, new, expected in edits[: 2 if "plain" in request.node.name else 3]:
+    for old, new, expected in edits:
         edit(tmp_path / "inner.py", old, new)
         assert run() == (expected, 1)
     assert run() == (expected, 0)
 
 
-def machine_code(place):
+def kept(place):
     return sorted(place.joinpath("kernels").rglob("*.nb[ci]"))
 
 
@@ -120,7 +109,7 @@ def test_damaged_machine_code_is_made_again(run, tmp_path, damage):
     """Of every file, a little after another; a bit anywhere would be run as it is."""
     run()
     rng = random.Random(5)
-    for path in machine_code(tmp_path):
+    for path in kept(tmp_path):
         content = bytearray(path.read_bytes())
         if damage == "gone":
             path.unlink()
@@ -161,27 +150,19 @@ def test_without_a_folder_everything_works(run, tmp_path, monkeypatch):
     assert run() == ("8 14 4", 3)
 
 
-WARM = """
-import sys
-from meshprep.kernels import kernel
-
-@kernel
-def one(value):
-    return value + 1
-
-print(one(4), "numba.typed.typeddict" in sys.modules)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not QUICK, reason="the plain way loads numba's compiler")
-def test_kernels_are_loaded_without_the_compiler(tmp_path):
-    (tmp_path / "warm.py").write_text(WARM)
-    paths = os.pathsep.join([str(tmp_path), *sys.path])
-    environment = {**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path), "PYTHONPATH": paths}
-    command = [sys.executable, tmp_path / "warm.py"]
-    said = [subprocess.check_output(command, env=environment, text=True) for _ in range(2)]
-    assert said == ["5 True\n", "5 False\n"]
+def test_fields_of_named_tuples_in_another_order_are_another_digest(tmp_path, monkeypatch):
+    """numba knows a named tuple by its name and the types of its fields."""
+    monkeypatch.setattr(machine_code, "__file__", str(tmp_path / "kernels" / "machine_code.py"))
+    found = []
+    for fields in ("first: int\n    second: int", "second: int\n    first: int"):
+        (tmp_path / "pairs.py").write_text(f"class Pair(NamedTuple):\n    {fields}\n\nX = 1\n")
+        machine_code.tuples.cache_clear()
+        found.append(machine_code.tuples())
+        (tmp_path / "pairs.py").write_text(f"Y = 2\nclass Pair(NamedTuple):\n    {fields}\n\n")
+        machine_code.tuples.cache_clear()
+        assert machine_code.tuples() == found[-1]
+    machine_code.tuples.cache_clear()
+    assert found[0] != found[1]
 
 
 def modules():
@@ -189,7 +170,7 @@ def modules():
 
 
 def test_compiled_functions_call_helpers_alone():
-    """A kernel is for Python: with a numba that was not tried, compiled code cannot call it."""
+    """A kernel is for Python: compiled code cannot call it."""
     found = modules()
     kernels = {id(k) for k in KERNELS}
     for module in found:
@@ -231,40 +212,6 @@ def test_an_error_in_a_helper_arrives():
     assert outer(9, 3) == 3
     with pytest.raises(ZeroDivisionError):
         outer(9, 0)
-
-
-@pytest.mark.skipif(not QUICK, reason="numba makes machine code of each helper")
-def test_what_a_kernel_calls_is_made_machine_code_with_it_alone(monkeypatch):
-    from numba.core.caching import NullCache
-    from numba.core.codegen import JITCodeLibrary
-    from numba.core.registry import cpu_target
-    from numba.core.runtime import rtsys
-
-    @helper
-    def half(values):
-        out = np.empty(values.size, values.dtype)
-        for i in range(values.size):
-            out[i] = values[i] // 2
-        return out
-
-    @helper
-    def quarter(values):
-        return half(half(values))
-
-    @from_python
-    def halves(values):
-        return half(values) + np.full(values.size, quarter(values)[0])
-
-    libraries, finished = [], JITCodeLibrary._finalize_specific
-    monkeypatch.setattr(
-        JITCodeLibrary, "_finalize_specific", lambda own: libraries.append(own) or finished(own)
-    )
-    halves._cache = NullCache()
-    rtsys.initialize(cpu_target.target_context)
-    assert halves(np.array([8, 9])).tolist() == [6, 6]
-    assert [one.name for one in libraries] == [halves.py_func.__qualname__]
-    # what was compiled serves functions of others, too
-    assert njit(lambda values: quarter(values)[1])(np.array([8, 9])) == 2
 
 
 def test_the_clock_leaves_compiling_out(monkeypatch):

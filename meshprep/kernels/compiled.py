@@ -1,17 +1,12 @@
 """The decorators of every compiled function of meshprep.
 
 A ``kernel`` is called from Python; a ``helper`` by kernels and helpers only, which spares it the
-way in from Python. Machine code lies in files (:mod:`machine_code`) named by a digest of all that
-went into it: the code of the kernel and of every helper it reaches, the constants these read, the
-types and the processor. So no change is missed.
-
-Two ways lead to machine code. The plain one is what numba documents: ``njit`` and its own cache; it
-works with every numba. With the versions in ``TRIED`` private parts of numba take its place
-(:mod:`numba_internals`), and compile in 0.4 of the time.
+way in from Python. Both are numba's ``njit``, with numba's own cache: in a folder named by a digest
+of all that went into a kernel (:mod:`machine_code`), so that no change is missed.
 """
 
+import gc
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -22,29 +17,27 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
+from numba.core.options import DefaultOptions
 
 from meshprep_runtime.kernel import cache
 from meshprep_runtime.kernel.analysis import INNER
 
-from .machine_code import digest, folder, sources
+from .machine_code import digest, folder, forget_unused, mark_used, tuples
 
-__all__ = ["KERNELS", "QUICK", "clock", "from_python", "helper", "inlined", "kernel"]
+__all__ = ["KERNELS", "clock", "from_python", "helper", "inlined", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Releases of numba whose private parts do what numba_internals takes them for: all tests passed.
-TRIED = ("0.68",)
-# MESHPREP_PLAIN_NUMBA=1 compiles the plain way with every numba.
-QUICK = numba.__version__.rpartition(".")[0] in TRIED and not os.environ.get("MESHPREP_PLAIN_NUMBA")
+# Whether references to arrays are counted: an atomic addition an array and a call. A helper that is
+# not told takes after its caller. Where a version of numba lacks the option, all are counted, and
+# code takes twice as long.
+COUNTED = hasattr(DefaultOptions, "_nrt")
 # Every kernel of the modules that were imported.
 KERNELS: list[Any] = []
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function that is called from Python; it lets other threads run.
-
-    Of a helper that Python calls, too, ``kernel`` makes a second function.
-    """
+    """Compile a function called from Python without the GIL; of a helper, a second function."""
     made = from_python(function)
     KERNELS.append(made)
     return made
@@ -66,12 +59,7 @@ def inlined(function: Function) -> Function:
 
 def from_python(function: Function) -> Function:
     """A function, or a helper that is to be tested, as something that Python can call."""
-    plain = getattr(function, "py_func", function)
-    if QUICK:
-        from .numba_internals import quick_kernel
-
-        return cast(Function, quick_kernel(plain))
-    return cast(Function, PlainKernel(plain))
+    return cast(Function, CachedKernel(getattr(function, "py_func", function)))
 
 
 def clock() -> float:
@@ -80,13 +68,9 @@ def clock() -> float:
 
 
 def _helper(function: Function, **options: bool) -> Function:
-    if QUICK:
-        from .numba_internals import quick_helper
-
-        made = quick_helper(function, options)
-    else:
-        jit: Any = numba.njit
-        made = jit(**(INNER | options))(function)
+    jit: Any = numba.njit
+    counts = {"_nrt": not options.get("forceinline", False)} if COUNTED else {}
+    made = jit(**(INNER | options | counts))(function)
 
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise TypeError(f"{function.__qualname__} is a helper: only kernels can call it")
@@ -96,12 +80,12 @@ def _helper(function: Function, **options: bool) -> Function:
     return cast(Function, made)
 
 
-class PlainKernel:
+class CachedKernel:
     """A kernel that numba compiles and keeps by its documented means.
 
     numba keeps machine code beside the file that a function names as its source: here one in a
-    folder that a digest of the kernel and of all of meshprep's sources names, since numba knows a
-    named tuple by its name alone. It adds the types of a call under the next free number, so that
+    folder that a digest names, of the kernel and of meshprep's named tuples, which numba knows by
+    their names alone. It adds the types of a call under the next free number, so that
     two processes that do so at once could take one number for two types; whoever compiles locks
     the folder, and seals it before others may write.
     """
@@ -140,13 +124,16 @@ class PlainKernel:
         """Called where numba begins to compile the kernel for further types."""
         if self._place is not None:
             self._locked = (threading.get_ident(), cache.Lock(self._place))
+            forget_unused(self._place.parents[1])
 
     def _make(self) -> Any:
         function, place = self.py_func, folder()
-        key = hashlib.sha256(f"{sources()} {digest(function)}".encode()).hexdigest()[:32]
+        key = hashlib.sha256(f"{tuples()} {digest(function)}".encode()).hexdigest()[:32]
         name = f"{function.__module__}.{function.__qualname__}-{key}"
         kept = None if place is None else cache.source(place / name, f"# {name}\n")
         self._place: Path | None = None if kept is None else kept.parent
+        if self._place is not None:
+            mark_used(self._place)
         own = function if kept is None else _standing_in(kept, function)
         jit: Any = numba.njit
         with cache.beside_its_source():
@@ -178,12 +165,16 @@ class _Compiling(event.Listener):
 
     def __init__(self) -> None:
         self._depth, self._begun, self._spent = 0, 0.0, 0.0
+        self._collecting = False
         # kernels to tell, by what numba made of them
-        self.told: dict[Any, PlainKernel] = {}
+        self.told: dict[Any, CachedKernel] = {}
 
     def on_start(self, event: Any) -> None:
         if self._depth == 0:
             self._begun = time.perf_counter()
+            # looking for garbage meanwhile takes a tenth of the time, and finds little
+            self._collecting = gc.isenabled()
+            gc.disable()
             if (kernel := self.told.get((event.data or {}).get("dispatcher"))) is not None:
                 kernel.lock()
         self._depth += 1
@@ -192,6 +183,8 @@ class _Compiling(event.Listener):
         self._depth -= 1
         if self._depth == 0:
             self._spent += time.perf_counter() - self._begun
+            if self._collecting:
+                gc.enable()
 
     def seconds(self) -> float:
         under_way = time.perf_counter() - self._begun if self._depth else 0.0

@@ -1,21 +1,24 @@
 """Where the machine code of kernels lies: in the user's folder, and in packages built for it.
 
-Files are named by a digest of all that went into them (:mod:`compiled`), folders by what they were
-compiled for: Python, the compiler and the processor. ``make wheel`` puts a folder into the package
-that is compiled for a family of processors. Where that is not of this Python, this compiler or this
-family, kernels are compiled on this machine.
+Each kernel has a folder named by a digest of all that went into it (:mod:`compiled`), below one
+named by what it is compiled for: Python, the compiler and the processor. ``make wheel`` packs such
+a folder, compiled for a family of processors. Where it is not of this Python, this compiler or this
+family, and in other programs than ours, kernels are compiled on this machine.
 """
 
 import hashlib
+import os
 import platform
+import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -24,25 +27,19 @@ import numpy as np
 from numba.core import config
 
 from meshprep_runtime.kernel.analysis import reach, stable
-from meshprep_runtime.kernel.cache import DIGEST_BYTES, read_sealed, root, write_sealed
+from meshprep_runtime.kernel.cache import make_private, root
 
 # Machine code that nothing has used for so long is removed.
 UNUSED_DAYS = 60
 DAY = 86_400
 SHIPPED = Path(__file__).with_name("shipped")
+NAMED_TUPLE = re.compile(r"^class \w+\(NamedTuple\):.*?(?=^\S|\Z)", re.M | re.S)
 # What packages are compiled for, by machine, in LLVM's words; and what that needs.
 FAMILIES = {"x86_64": "x86-64-v3", "aarch64": "generic"}
 NEEDED = {
     "x86-64-v3": "avx avx2 bmi bmi2 cx16 f16c fma lzcnt movbe popcnt sahf sse4.2 xsave",
     "generic": "neon",
 }
-
-
-class Shipped(NamedTuple):
-    """The folder that came with the package, and the family of processors it is for."""
-
-    folder: Path
-    family: str
 
 
 def folder() -> Path | None:
@@ -56,17 +53,34 @@ def processor() -> str:
     return str(getattr(config, "CPU_NAME", None) or llvm.get_host_cpu_name())
 
 
-@cache
-def shipped() -> Shipped | None:
-    """What came with the package and fits this machine."""
+def shipped() -> Path | None:
+    """The archive of machine code that came with the package, where it fits this machine."""
     family = FAMILIES.get(platform.machine(), "")
-    place = SHIPPED / _compiled_for(family)
-    asked = getattr(config, "CPU_NAME", None)
-    if not place.is_dir() or asked not in (None, family):
+    archive = SHIPPED / f"{_compiled_for(family)}.zip"
+    if not archive.is_file() or getattr(config, "CPU_NAME", None) not in (None, family):
         return None
     own = llvm.get_host_cpu_features()
-    fits = all(own.get(feature) for feature in NEEDED[family].split())
-    return Shipped(place, family) if fits else None
+    return archive if all(own.get(feature) for feature in NEEDED[family].split()) else None
+
+
+def use_shipped() -> None:
+    """Compile for the family of processors from now on, and take what came with the package.
+
+    For the program's own process: a caller's kernels are compiled for his processor.
+    """
+    if (archive := shipped()) is None:
+        return
+    for name, value in (("CPU_NAME", FAMILIES[platform.machine()]), ("CPU_FEATURES", "")):
+        setattr(config, name, value)
+        # for the processes that compile
+        os.environ[f"NUMBA_{name}"] = value
+    if (place := folder()) is None:
+        return
+    with suppress(OSError), zipfile.ZipFile(archive) as content:
+        for name in content.namelist():
+            if not (place / name).exists():
+                make_private((place / name).parent)
+                (place / name).write_bytes(content.read(name))
 
 
 def why_not_shipped() -> str | None:
@@ -90,34 +104,13 @@ def digest(function: Callable[..., Any]) -> str:
 
 
 @cache
-def sources() -> str:
-    """A digest of all modules of meshprep."""
+def tuples() -> str:
+    """A digest of the named tuples of meshprep: their fields, and the order of these."""
     found = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        found.update(path.read_bytes())
+        for definition in NAMED_TUPLE.findall(path.read_text(encoding="utf-8")):
+            found.update(definition.encode())
     return found.hexdigest()
-
-
-def load(name: str, shipped_name: str) -> Iterator[bytes]:
-    """The contents of the files of these names, that of the package first."""
-    if (came := shipped()) is not None:
-        with suppress(OSError):
-            yield (came.folder / shipped_name).read_bytes()[DIGEST_BYTES:]
-    if (place := folder()) is not None:
-        with suppress(OSError):
-            content = read_sealed(place / name)
-            _mark_used(place / name)
-            if content is not None:
-                yield content
-
-
-def save(name: str, content: bytes) -> None:
-    """Keep a file, where there is a folder that can be written to."""
-    place = folder()
-    with suppress(OSError):
-        if place is not None:
-            write_sealed(place / name, content)
-            _forget_unused(place.parent)
 
 
 def _compiled_for(cpu: str) -> str:
@@ -128,15 +121,16 @@ def _compiled_for(cpu: str) -> str:
     return f"{python}-{compiler}-numpy-{numpy}-{cpu}"
 
 
-def _mark_used(path: Path) -> None:
+def mark_used(place: Path) -> None:
+    """Keep a kernel's folder for another while."""
     with suppress(OSError):
-        if time.time() - path.stat().st_mtime > DAY:
-            path.touch()
+        if time.time() - place.stat().st_mtime > DAY:
+            os.utime(place)
 
 
 @cache
-def _forget_unused(place: Path) -> None:
-    """Once a process that compiles."""
+def forget_unused(place: Path) -> None:
+    """Remove what nothing has used for long; once a process that compiles."""
     for path in place.glob("*/*"):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > UNUSED_DAYS * DAY:

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 from numba.core import config
 
-from meshprep_runtime.cpu.cores import thread_count
+from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.errors import Progress
 from meshprep_runtime.program import chains
 
-from ..kernels.machine_code import folder, shipped, why_not_shipped
+from ..kernels.machine_code import folder, why_not_shipped
 
 if TYPE_CHECKING:
     from ..io.source import MeshSource
@@ -99,7 +99,7 @@ def warm_up(tasks: Sequence[str], progress: Progress = lambda done, total, name:
     kept.
     """
     place = _writable_folder()
-    left = [] if place is None else [t for t in tasks if not _is_done(t, place)]
+    left = [] if place is None else [t for t in tasks if not (place / _mark(t)).is_file()]
     if place is None or not left:
         return Warmed()
     count = min(len(left), thread_count())
@@ -164,10 +164,7 @@ def _processes(count: int) -> Iterator[SimpleQueue[subprocess.Popen[str]]]:
 
 
 def serve() -> None:
-    """Run the tasks that stdin names, a line each; answer with seconds, or what went wrong.
-
-    Garbage is left to the end of the process, which comes soon.
-    """
+    """Run the tasks that stdin names, a line each; answer with seconds, or what went wrong."""
     from .small_runs import run_task
 
     gc.disable()
@@ -206,12 +203,6 @@ def _writable_folder() -> Path | None:
     with suppress(OSError):
         place.mkdir(parents=True, exist_ok=True)
     return place if os.access(place, os.W_OK) else None
-
-
-def _is_done(task: str, place: Path) -> bool:
-    came = shipped()
-    places = [place] if came is None else [came.folder, place]
-    return any((p / _mark(task)).is_file() for p in places)
 
 
 def _mark(task: str) -> str:

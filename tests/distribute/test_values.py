@@ -16,13 +16,12 @@ from meshprep.distribute.subject import subject_of_mesh, subject_of_plan, tag_of
 from meshprep.io import read, write
 from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
-from meshprep.loops import simple_request
+from meshprep.loops.requests import simple_request
 from meshprep.mesh import Dat, Tag
 from meshprep.mesh.assemble import GroupTable
 from meshprep.pipeline.steps import plan_request_maps, prepare
 from meshprep_runtime import DistributedPlan, run_ranks
-from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.named import UnknownNameError
+from meshprep_runtime.errors import MeshprepError, UnknownNameError
 from meshprep_runtime.plan.parts.proof import proved
 from meshprep_runtime.plan.parts.structure import check_part
 

@@ -21,7 +21,7 @@ from test_c import MATRIX
 from meshprep import Options, prepare, read_requests
 from meshprep.distribute.job import SplitJob, run
 from meshprep.io.generate import generate
-from meshprep.loops import simple_request
+from meshprep.loops.requests import simple_request
 from meshprep.pipeline import workflow
 from meshprep.topology import derive
 from meshprep_runtime.plan import ranges

@@ -15,7 +15,7 @@ from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
-from meshprep.loops import simple_request
+from meshprep.loops.requests import simple_request
 from meshprep.mesh.assemble import GroupTable
 from meshprep.pipeline import workflow
 from meshprep_runtime.plan.groups import members

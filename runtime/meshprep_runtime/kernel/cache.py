@@ -26,8 +26,8 @@ from ..errors import MeshprepWarning
 
 FOLDER = "MESHPREP_CACHE_DIR"
 MOST_KEPT = 400
-# Of a file's content, before it.
-DIGEST_BYTES = 32
+# The time of every source, in seconds since 1970.
+MADE = 1.0e9
 SEAL = "seal"
 
 
@@ -78,18 +78,18 @@ def module(name: str, text: str) -> ModuleType | None:
 
 
 def source(place: Path, text: str) -> Path | None:
-    """A file with this text, in a folder of its own; None where nothing can be kept there.
-
-    Machine code that is there already, and is not what was sealed, is removed.
-    """
+    """A file with this text in its own folder, without unsealed code beside it; None for none."""
     path = place / "loop.py"
     try:
         if not path.is_file():
             write_whole(path, text.encode())
+        if path.stat().st_mtime != MADE:
+            # numba's index holds this time: machine code that comes from elsewhere fits
+            os.utime(path, (MADE, MADE))
         if not os.access(place, os.W_OK) or not is_private(place):
             return None
         code = place / "__pycache__"
-        _make_private(code)
+        make_private(code)
         if not _is_sealed(place):
             with Lock(place):
                 # by now another process may have sealed what it was writing
@@ -123,10 +123,7 @@ def _state(place: Path) -> bytes:
 
 @contextmanager
 def beside_its_source() -> Iterator[None]:
-    """Functions that numba is given meanwhile keep their machine code beside their source.
-
-    Otherwise ``NUMBA_CACHE_DIR`` would name another place.
-    """
+    """Let functions keep machine code beside their source, not in NUMBA_CACHE_DIR."""
     import numba
 
     config: Any = numba.config
@@ -153,10 +150,7 @@ def compiled(
 
 
 class Lock:
-    """Keeps other processes out of a folder from now on, until the context ends.
-
-    Where a file system knows no locks, it keeps nobody out.
-    """
+    """Keeps other processes out of a folder until the context ends, where locks are known."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -194,7 +188,7 @@ def forget_oldest() -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Whole or not at all, also where the power fails; two processes write the same."""
-    _make_private(path.parent)
+    make_private(path.parent)
     temporary = path.with_name(f".{os.getpid()}.{id(content)}.tmp")
     with open(temporary, "wb") as file:
         file.write(content)
@@ -203,32 +197,15 @@ def write_whole(path: Path, content: bytes) -> None:
     os.replace(temporary, path)
 
 
-def _make_private(place: Path) -> None:
+def make_private(place: Path) -> None:
     """Make a folder, and those that lead to it, so that only the user can write to them."""
     if not place.is_dir():
-        _make_private(place.parent)
+        make_private(place.parent)
         place.mkdir(mode=0o700, exist_ok=True)
 
 
-def write_sealed(path: Path, content: bytes) -> None:
-    """A file that :func:`read_sealed` reads."""
-    write_whole(path, hashlib.sha256(content).digest() + content)
-
-
-def read_sealed(path: Path) -> bytes | None:
-    """What :func:`write_sealed` wrote; None for a damaged file, or one that others could write."""
-    if not is_private(path.parent):
-        return None
-    found = path.read_bytes()
-    content = found[DIGEST_BYTES:]
-    return content if hashlib.sha256(content).digest() == found[:DIGEST_BYTES] else None
-
-
 def is_private(place: Path) -> bool:
-    """Whether a folder below :func:`root`, and all that lead to it, are the user's alone.
-
-    Warns once of a folder that is not.
-    """
+    """Whether a folder below :func:`root` is the user's alone; warns once if not."""
     top = root()
     for path in (place, *place.parents):
         with suppress(FileNotFoundError):
@@ -267,10 +244,7 @@ def versions() -> tuple[str, ...]:
 def _own_code() -> tuple[str, ...]:
     """The code of this runtime that ends up inside a loop."""
     here = Path(__file__).parent
-    own = [
-        (here / f"{n}.py").read_bytes()
-        for n in ("../cpu/build", "analysis", "../cpu/vectors", "../cpu/atomics")
-    ]
+    own = [(here / f"{n}.py").read_bytes() for n in ("../cpu/build", "analysis", "../cpu/vectors")]
     return tuple(hashlib.sha256(content).hexdigest() for content in own)
 
 

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import UnknownNameError
 from ..types.maps import distinct
-from .named import UnknownNameError
 
 # A set's elements by Gmsh's entities, which count only where it has no other groups.
 ENTITY = "entity"

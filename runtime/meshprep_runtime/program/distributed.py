@@ -10,12 +10,11 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import PlanError, check_number
+from ..errors import PlanError, UnknownNameError, check_number
 from ..kernel.bind import AOS
 from ..plan.file.seal import SIZE as SEAL_SIZE
 from ..plan.groups import members
 from ..plan.model import LoopPlan
-from ..plan.named import UnknownNameError
 from ..plan.parts import LoopPart, PartPlan, SetPart, parts_table, read_part
 from ..plan.parts.slices import PartsTable
 from ..types.loops import among
@@ -31,8 +30,7 @@ from .dat import (
 )
 from .exchange import Exchange
 from .fields import OwnedRows
-from .mpi import end_all_on_errors, world
-from .vote import from_root, together
+from .mpi import end_all_on_errors, from_root, together, world
 
 
 class DistributedPlan:
