@@ -105,7 +105,7 @@ _HALO = (
     *("elements, mean", "elements, most", "% copies"),
 )
 _RECEIVED = ("MB received", "kB received, most", "messages")
-_COSTS = ("increments", "executed again", "MB if exec", "MB if reverse")
+_COSTS = ("increments", "why", "executed again", "MB if exec", "MB if reverse")
 _LOOPS = ("parts", "loop", *_RECEIVED, *_COSTS)
 _RUNS = ("owned", "least owned", "most owned", "core", "exec", "halo")
 
@@ -125,6 +125,7 @@ def _halo(one: Figures) -> tuple[str, ...]:
 def _loop(found: Figures, cost: Figures | None) -> tuple[str, ...]:
     received = (found["bytes"] / 1e6, found["most bytes"] / 1e3, found["messages"])
     if cost is None:
-        return (*map(figure, received), "-", "-", "-", "-")
+        return (*map(figure, received), *("-" for _ in _COSTS))
     both = (cost["elements"], cost["exec_bytes"] / 1e6, cost["reverse_bytes"] / 1e6)
-    return (*map(figure, received), cost["increments"], *map(figure, both))
+    chosen = cost["increments"], cost.get("why", "-")
+    return (*map(figure, received), *chosen, *map(figure, both))

@@ -43,9 +43,9 @@ class Splitting:
         typer.Option(
             "--increments",
             help="exec: elements at borders are executed by both parts; reverse: increments are "
-            "sent back; auto: what moves fewer bytes, loop by loop.",
+            "sent back; auto: what costs less, loop by loop.",
         ),
-    ] = "exec"
+    ] = "auto"
     slices: Annotated[
         bool,
         typer.Option(
