@@ -75,8 +75,10 @@ def point_graph(table: Int32s, n_to: int) -> Csr:
 
     No loops, no repeated neighbours; rows are ascending. O(sum over points of incidences x arity).
     """
-    if table.shape[1] == 2:
-        offset, index = _graph_of_pairs(read_only(table), n_to)
+    if table.shape[1] in (2, 3):
+        # the sides of triangles, each from both of its cells
+        pairs = table if table.shape[1] == 2 else table[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
+        offset, index = _graph_of_pairs(read_only(pairs), n_to)
         return Csr(offset, index[: offset[-1]])
     return _two_steps(transpose(table, n_to), as_csr(table))
 
