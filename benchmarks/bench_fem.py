@@ -19,7 +19,7 @@ from common import best, mesh_of, report
 from skfem.models.poisson import laplace
 
 from meshprep import to_skfem
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.metrics.product_traffic import store_bytes
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import LoopPlan

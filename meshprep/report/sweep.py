@@ -10,8 +10,8 @@ from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..io.source import MeshSource
 from ..kernels import clock
-from ..loops import LoopRequest, Loops, LoopSpec
 from ..loops.options import Options
+from ..loops.requests import LoopRequest, Loops, LoopSpec
 from ..mesh import Mesh
 from ..metrics.cost import Assumptions
 from ..partition import PARTITIONERS

@@ -15,7 +15,10 @@ from meshprep_runtime import MeshprepError, Plan
 from meshprep_runtime.plan.file.seal import check_seal
 from meshprep_runtime.plan.file.store import VERSIONS
 
-FORMATS = (".msh", ".vtu", ".vtk", ".su2", ".mesh", ".e", ".xdmf", ".med", ".inp", ".bdf", ".h5")
+FORMATS = (
+    *(".msh", ".vtu", ".vtk", ".su2", ".mesh", ".e", ".xdmf", ".med", ".inp", ".bdf", ".h5"),
+    ".cgns",
+)
 
 
 def spoiled(data: bytes, chance: random.Random) -> bytes:
@@ -37,12 +40,20 @@ def spoiled(data: bytes, chance: random.Random) -> bytes:
 def read_spoiled(path: Path, good: bytes, chance: random.Random) -> str:
     """Spoil a mesh file and read it; "read", or what the error says.
 
+    Raises AssertionError as :func:`read_damaged`.
+    """
+    path.write_bytes(spoiled(good, chance))
+    return read_damaged(path)
+
+
+def read_damaged(path: Path) -> str:
+    """Read a damaged mesh file; "read", or what the error says.
+
     Raises
     ------
     AssertionError
         For errors of more than a line or without the file's name, and coordinates that are none.
     """
-    path.write_bytes(spoiled(good, chance))
     try:
         mesh = io.read(path)
     except MeshprepError as error:

@@ -47,6 +47,14 @@ class Outputs:
         ),
     ] = None
     blocks: Blocks = None
+    cell_map: Annotated[
+        bool,
+        typer.Option(
+            "--cell-map",
+            help="Write only constant/cellMap into an OpenFOAM case, for renumberMesh with method "
+            "manual.",
+        ),
+    ] = False
     output_format: Annotated[
         str | None,
         typer.Option("--to", help="Format to write, such as vtu, where its name does not tell."),
@@ -87,9 +95,13 @@ def run(
     options.set_threads(how.threads)
     process.keep_freed()
     watch = console.Stopwatch()
+    cell_map = options.case_of(mesh) / "constant" / "cellMap" if outputs.cell_map else None
+    if cell_map and outputs.output:
+        raise MeshprepError("--cell-map writes no new case: leave --output out")
     job = workflow.Job(
         source=inputs.of(mesh, loops.loops),
-        output=outputs.output or options.default_output(mesh),
+        output=None if cell_map else outputs.output or options.default_output(mesh),
+        cell_map=cell_map,
         plan=None if outputs.order_only else outputs.plan or options.default_plan(mesh),
         requests=loops.requests,
         chains=loops.chains,

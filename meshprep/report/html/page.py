@@ -10,8 +10,9 @@ import numpy as np
 from markupsafe import escape
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan import MatrixPlan, Plan
+from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.chains.tiles import ChainPlan
+from meshprep_runtime.plan.matrices import MatrixPlan
 
 from ..chains import chain_tables, layers, owner
 from ..columns import before_after
