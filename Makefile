@@ -102,7 +102,7 @@ readers: env
 
 docs: env
 	$(PIP) -e ./runtime -e '.[dev,docs]'
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 format: env
 	$(BIN)/ruff check --fix .

@@ -21,7 +21,7 @@ from common import best, fastest, mesh_of, report, table
 from skfem.models.poisson import laplace
 
 from meshprep import to_skfem
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.metrics.product_traffic import store_bytes
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import LoopPlan, ParLoop

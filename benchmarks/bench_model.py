@@ -17,7 +17,7 @@ from common import report
 
 from meshprep import Options, prepare
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest, read_requests
+from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.mesh import Mesh
 from meshprep.metrics.traffic import Widths, traffic
 from meshprep.pipeline.steps import plan_request_maps

@@ -15,8 +15,8 @@ from .groups import words
 
 if TYPE_CHECKING:
     from meshprep.io.source import MeshSource
-    from meshprep.loops import LoopRequest
     from meshprep.loops.chains import ChainRequest
+    from meshprep.loops.requests import LoopRequest
     from meshprep.report import Assumptions
 
 MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
@@ -38,6 +38,9 @@ Figures = Annotated[
     typer.Option(
         "--figures", help="Write the figures of that page as SVG files, packed into one .zip file."
     ),
+]
+NoMeasure = Annotated[
+    bool, typer.Option("--no-measure", help="Do not time the loops before and after.")
 ]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; default: every core.")
@@ -119,7 +122,7 @@ class LoopChoice:
     @property
     def requests(self) -> tuple[LoopRequest, ...]:
         """The loops of ``--loops`` and then of each ``--loop``; empty for the default."""
-        from meshprep.loops import read_requests, simple_request
+        from meshprep.loops.requests import read_requests, simple_request
 
         found = read_requests(self.loops) if self.loops is not None else []
         return (*found, *map(simple_request, self.loop or ()))
@@ -178,6 +181,8 @@ class Prediction:
         ),
     ] = None
 
+    no_measure: NoMeasure = False
+
     @property
     def assumptions(self) -> Assumptions:
         """As the report takes them; raises MeshprepError for what is out of range."""
@@ -219,17 +224,27 @@ def set_threads(threads: int | None) -> None:
 
 def default_plan(mesh: Path) -> Path:
     """``wing.msh`` -> ``wing.plan.h5``, beside it."""
+    mesh = case_of(mesh)
     return mesh.parent / f"{_stem(mesh)}.plan.h5"
 
 
 def default_parts(source: Path) -> Path:
     """``wing.msh`` and ``wing.plan.h5`` -> ``wing.parts.h5``, beside it."""
+    source = case_of(source)
     return source.parent / f"{_stem(source).removesuffix('.plan')}.parts.h5"
 
 
 def default_output(mesh: Path) -> Path:
     """``wing.msh`` -> ``wing-reordered.msh``, beside it."""
+    mesh = case_of(mesh)
     return mesh.parent / f"{_stem(mesh)}-reordered{mesh.suffix}"
+
+
+def case_of(mesh: Path) -> Path:
+    """The folder of a case that the path stands for; the path of all other meshes."""
+    from meshprep.io.foam import case_folder
+
+    return case_folder(mesh) or mesh
 
 
 def _stem(mesh: Path) -> str:

@@ -31,12 +31,12 @@ from ..colour import colour_threads
 from ..colour.block_colours import colour_blocks
 from ..kernels import Int64s, kernel
 from ..kernels.arrays import first_not_below
-from ..loops import LoopSpec
 from ..loops.options import Options
 from ..loops.reach import written_table
+from ..loops.requests import LoopSpec
 from ..pipeline.variants import stage_maps
 from .copies import AllCopies, MessageRows
-from .numbers import SplitNumbers
+from .halos import SplitNumbers
 from .order import OrderedParts
 from .subject import SplitSubject
 from .together import TOGETHER

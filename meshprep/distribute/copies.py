@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import distinct, distinct_without, ranges
+from meshprep_runtime.types.maps import Int32s, Int64s, distinct, distinct_without, ranges
 
-from .halos import OwnedRuns, PartRows, offsets
-from .numbers import SplitNumbers
+from .halos import OwnedRuns, PartRows, SplitNumbers, offsets
 from .ranks import ALONE, Ranks, exchanged, holder
 from .subject import SplitSubject
 
@@ -24,8 +23,8 @@ class Copies:
 
     rows: PartRows  # the copies of each part, ascending, so that those of one owner stand together
     sent: PartRows  # what each part sends: elements by receiver, ascending
-    receiver: NDArray[np.int32]  # (n_sent,): of each entry of ``sent``
-    offset: NDArray[np.int64]  # (parts + 1,): the owned range of each part, here and elsewhere
+    receiver: Int32s  # (n_sent,): of each entry of ``sent``
+    offset: Int64s  # (parts + 1,): the owned range of each part, here and elsewhere
     held: range  # the parts of this rank
 
     def sent_by(self, places: range) -> "MessageRows":
@@ -46,8 +45,8 @@ class Copies:
 class MessageRows:
     """Rows of messages, part after part, in the order of the parts at the other ends."""
 
-    count: NDArray[np.int64]  # (k,): rows of each part
-    other: NDArray[np.int32]  # of each row: the part at the other end
+    count: Int64s  # (k,): rows of each part
+    other: Int32s  # of each row: the part at the other end
     rows: NDArray[np.integer]
 
 
@@ -91,13 +90,8 @@ def all_copies(
     return AllCopies(elements, copies, halo, partial)
 
 
-def _by_number(
-    rows: PartRows, numbers: SplitNumbers, name: str
-) -> tuple[PartRows, NDArray[np.int64]]:
-    """Elements of each part in the order of their numbers in the split mesh, and their keys.
-
-    A key orders by part of this rank, then by number in the set.
-    """
+def _by_number(rows: PartRows, numbers: SplitNumbers, name: str) -> tuple[PartRows, Int64s]:
+    """Elements of each part by number in the split mesh, and keys (part of this rank, number)."""
     count, elements = rows.of_parts(range(len(numbers.held)))
     keys = np.repeat(np.arange(count.size), count) * max(1, numbers.sizes[name])
     keys += numbers.number[name][elements]
@@ -130,7 +124,7 @@ def _foreign_keys(
     executed: Mapping[str, PartRows],
     numbers: SplitNumbers,
     name: str,
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[Int64s, int]:
     """Keys of the distinct foreign points that each part reaches, and how many entries do."""
     m, own = subject.maps[name], np.arange(len(numbers.held))
     rows, number = runs[m.from_set], numbers.number[m.to_set]
@@ -146,9 +140,7 @@ def _foreign_keys(
     return distinct(foreign), foreign.size
 
 
-def _copies_of_keys(
-    keys: NDArray[np.int64], numbers: SplitNumbers, name: str, ranks: Ranks
-) -> Copies:
+def _copies_of_keys(keys: Int64s, numbers: SplitNumbers, name: str, ranks: Ranks) -> Copies:
     """Copies of this rank's parts from ascending keys, and what all parts copy of them."""
     held, offset = numbers.held, numbers.offset[name]
     place, elements = np.divmod(keys, max(1, numbers.sizes[name]))
@@ -161,5 +153,5 @@ def _copies_of_keys(
     return Copies(rows, sent, receiver.astype(np.int32), offset, held)
 
 
-def _owner_of(elements: NDArray[np.integer], offset: NDArray[np.int64]) -> NDArray[np.int32]:
+def _owner_of(elements: NDArray[np.integer], offset: Int64s) -> Int32s:
     return (np.searchsorted(offset, elements, side="right") - 1).astype(np.int32)

@@ -33,13 +33,13 @@ from ..io.outputs import check_targets
 from ..io.sliced import scan
 from ..io.source import MeshSource
 from ..kernels.parallel import at_once
-from ..loops import LoopRequest, default_request
 from ..loops.options import Options
+from ..loops.requests import LoopRequest, default_request
 from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
-from .assign.given import FILE
+from .assign.owners import FILE
 from .check import proof_of_split
-from .figures import batch_figures, split_figures
+from .increments import batch_figures, split_figures
 from .joined import joined_subject
 from .order import with_kept_blocks
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts

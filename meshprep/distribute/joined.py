@@ -16,7 +16,7 @@ from meshprep_runtime.plan.parts.store import about, read_batch
 from meshprep_runtime.types.maps import SetMap, ranges
 
 from ..kernels.memory import give_back
-from ..loops import LoopSpec
+from ..loops.requests import LoopSpec
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root
 from .slices.homes import Homes
 from .subject import KEPT, SplitSubject

@@ -12,7 +12,7 @@ from meshprep_runtime.plan.model import PlanContent
 from meshprep_runtime.types.loops import Loop
 from meshprep_runtime.types.maps import SetMap, read_only
 
-from ..loops import LoopSpec
+from ..loops.requests import LoopSpec
 from ..mesh import Mesh
 from ..mesh.cells import shape_of
 from ..mesh.geometry import Means, centroids, map_of_means
@@ -177,10 +177,7 @@ def written_by(loops: Iterable[Loop]) -> dict[str, Sequence[int]]:
 
 
 def unions_of(plan: PlanContent) -> dict[str, tuple[str, ...]]:
-    """By set name: the sets of the types whose elements it has, one type after the other.
-
-    Names tell what may be one, orderings whether it is. O(elements).
-    """
+    """The sets of the types whose elements a set has, as names tell and orderings confirm."""
     families = {"cells": _cell_types(plan)}
     for prefix in ("", "boundary_"):
         names = [f"{prefix}{kind}_faces" for kind in FACE_TYPES.values()]

@@ -17,7 +17,7 @@ from meshprep_runtime.plan.inputs import check_input, reason
 
 from ..mesh import Dat, Mesh, Tag
 from ..mesh.cells import shape_of
-from . import graphs, meshio_adapter, op2, op2_grid, su2
+from . import cgns, foam, graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
 from .gmsh.layout import ENTITY_DIM, ENTITY_TAG
 from .outputs import check_targets
@@ -26,10 +26,12 @@ from .registry import Format, find
 _ALL = (
     GMSH,
     su2.FORMAT,
+    cgns.FORMAT,
     op2.FORMAT,
     *meshio_adapter.FORMATS.values(),
     op2_grid.FORMAT,
     *graphs.FORMATS,
+    foam.FORMAT,
 )
 FORMATS: dict[str, Format] = {f.name: f for f in _ALL}
 # Whose extras are notes on their own kind of file or object.
@@ -71,15 +73,27 @@ def read(
     from .validate import validate
 
     path = Path(path)
+    source = find_input(path, format)
     with named(path):
-        check_input(path)
-        source = _find(path, format)
         given = {name: value for name, value in options.items() if value is not None}
         _check_options(source, given, source.read_options, "option for reading")
         made = source.read(path, **given)
-        if source.cells:
+        # meshes of polyhedra are sets and maps alone
+        if source.cells and (made.cell_sets or not made.maps):
             validate(made, dimension)
     return made
+
+
+def find_input(path: Path, name: str | None) -> Format:
+    """The format of a mesh that is there to be read; raises MeshprepError where it cannot be."""
+    with named(path):
+        for one in FORMATS.values():
+            if one.folder and name in (None, one.name) and one.folder(path) is not None:
+                return one
+        if path.is_dir() and name is None:
+            raise MeshprepError("is a directory: name a file in it, or the folder of a case")
+        check_input(path)
+        return find(FORMATS, path, name)
 
 
 def write(
@@ -128,7 +142,7 @@ def write(
         refuse_losses(mesh, path, target, **options)
     with named(path):
         lost = left_out(mesh, target, **options)
-    check_targets([path], overwrite=overwrite)
+    check_targets([path], overwrite=overwrite, folder=target.folder)
     with named(path), together([path], overwrite=overwrite) as (staged,):
         _write(target, mesh, staged, options)
         if check:
@@ -246,7 +260,9 @@ _OF_GMSH = (ENTITY_DIM, ENTITY_TAG, "gmsh:dim_tags")
 
 
 def notes(mesh: Mesh) -> list[Dat | Tag]:
-    """What only Gmsh has a use for, and a group that all cells are in.
+    """What only one format has a use for, and a group that all cells are in.
+
+    The section of a CGNS file that a boundary condition is stored in is a note beside it.
 
     Gmsh notes the entity of its geometry that each node and cell lies on. Those of cells are no
     notes where there are no physical groups: they are the only groups then. A physical group of all
@@ -255,7 +271,9 @@ def notes(mesh: Mesh) -> list[Dat | Tag]:
     dats = [d for d in mesh.dats if d.set == "nodes" and d.name in _OF_GMSH]
     physical = [t for t in mesh.tags if t.name == "physical" and t.set != "nodes"]
     entities = [t for t in mesh.tags if t.name == "entity" and physical]
-    return [*dats, *entities, *_of_all(mesh, physical)]
+    stored = {t.set for t in mesh.tags if t.name == "cgns:bc" and (t.first_ids() != 0).all()}
+    sections = [t for t in mesh.tags if t.name == "cgns:section" and t.set in stored]
+    return [*dats, *entities, *sections, *_of_all(mesh, physical)]
 
 
 def _of_all(mesh: Mesh, physical: list[Tag]) -> list[Tag]:

@@ -1,25 +1,37 @@
 """Whether outputs can be written, said before any work is done."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.file.atomic import refuse_device
 
 
-def check_targets(paths: Sequence[Path], *, overwrite: bool, inputs: Sequence[Path] = ()) -> None:
-    """Raise MeshprepError unless every path can be written: said before any work is done."""
+def check_targets(
+    paths: Sequence[Path],
+    *,
+    overwrite: bool,
+    inputs: Sequence[Path] = (),
+    folder: Callable[[Path], object] | None = None,
+) -> None:
+    """Raise MeshprepError unless every path can be written: said before any work is done.
+
+    The first may be a folder where ``folder`` says of it that it holds a mesh.
+    """
     seen: set[str] = set()
     # Path.resolve would raise for a link that leads to itself.
     taken = {os.path.realpath(i) for i in inputs}
-    for path in paths:
+    for i, path in enumerate(paths):
         place = os.path.realpath(path)
         if place in seen:
             raise MeshprepError(f"{path}: two outputs have this name: choose another")
         seen.add(place)
-        if path.is_dir():
-            raise MeshprepError(f"{path}: is a directory: name a file")
+        if folder and not i and any(o != place and place.startswith(o + os.sep) for o in taken):
+            raise MeshprepError(f"{path}: is inside the input: choose another place")
+        if path.is_dir() and (i or not folder or not folder(path)):
+            what = "a new folder" if folder and not i else "a file"
+            raise MeshprepError(f"{path}: is a directory: name {what}")
         refuse_device(Path(place), path)
         if place in taken:
             raise MeshprepError(f"{path}: is the input itself: choose another name")

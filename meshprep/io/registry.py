@@ -48,6 +48,8 @@ class Format:
     # ``order(mesh) -> {set name: Ordering}``: the order in which a file has the elements of some
     # sets, whatever that of the mesh. None where the order is that of the mesh.
     order: Callable[[Mesh], Mapping[str, Ordering]] | None = None
+    # ``folder(path) -> Path``: the folder that holds the mesh where that is no file, else None.
+    folder: Callable[[Path], Path | None] | None = None
     # ``breaks(mesh, sets) -> str``: which usual reader of this format cannot read the file once
     # these sets have values of whole numbers more, in words; empty where all can.
     breaks: Callable[[Mesh, Sequence[str]], str] | None = None

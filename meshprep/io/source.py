@@ -5,11 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.inputs import check_input
 
 from ..mesh import Mesh
-from .front import FORMATS, named, read
-from .registry import Format, find
+from .front import find_input, read
+from .registry import Format
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,7 @@ class MeshSource:
 
     def find_format(self) -> Format:
         """The file's format; raises MeshprepError where it is unknown, or there is no file."""
-        with named(self.path):
-            check_input(self.path)
-        return find(FORMATS, self.path, self.format)
+        return find_input(self.path, self.format)
 
     def read(self) -> Mesh:
         """The mesh, validated, as :func:`meshprep.io.read` gives it."""

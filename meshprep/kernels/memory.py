@@ -40,10 +40,7 @@ def keep_freed() -> None:
 
 
 def give_back() -> None:
-    """Return what threads have freed, which glibc keeps for each of them, unless it is kept.
-
-    Little stays where it is; a glibc before 2.33 does not tell how much is free.
-    """
+    """Return what threads have freed to the system, unless it is kept; needs glibc 2.33."""
     with suppress(AttributeError, OSError, TypeError):
         libc = ctypes.CDLL(None)
         if not _keeps.is_set() and _free_bytes(libc) >= WORTH_GIVING:

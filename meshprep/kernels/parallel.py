@@ -16,7 +16,7 @@ import numpy as np
 from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
-from meshprep_runtime.cpu.cores import core_count, thread_count
+from meshprep_runtime.cpu.pool import core_count, thread_count
 from meshprep_runtime.types.maps import chunks
 
 from .memory import give_back
@@ -29,10 +29,7 @@ COUNTING, LARGE = 2, 1 << 18
 
 
 def pieces(n: int, least: int = WORTHWHILE, most: int = 1 << 16) -> list[tuple[int, int]]:
-    """``range(n)`` in as many pieces as there are cores; one piece where n is below ``least``.
-
-    At most ``most`` pieces, where each takes memory.
-    """
+    """``range(n)`` in a piece a core, at most ``most``; in one where n is below ``least``."""
     count = min(thread_count(), most) if n >= least else 1
     return [(i * n // count, (i + 1) * n // count) for i in range(count)]
 
@@ -86,10 +83,7 @@ def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[A
 
 @cache
 def _kept_threads(process: int) -> ThreadPoolExecutor:
-    """Threads that stay from call to call, with their memory: a new one takes 0.1 ms.
-
-    A forked process has none of its parent's and makes its own.
-    """
+    """Threads of this process that stay from call to call: a new one takes 0.1 ms."""
     return ThreadPoolExecutor(core_count())
 
 

@@ -64,10 +64,7 @@ def count_elements(local: Int32s, n_points: int) -> Int32s:
 
 @helper
 def elements_of_points(local: Int32s, n_points: int) -> tuple[Int32s, Int32s]:
-    """The elements on each point of a block, ascending, each once: ``(offset, element)`` int32.
-
-    An element that names a point twice stands once in its row. O(m k).
-    """
+    """The elements on each point of a block, ascending and once, as ``(offset, element)``."""
     m, k = local.shape
     offset, last = count_elements(local, n_points), np.full(n_points, -1, np.int32)
     element = np.empty(offset[n_points], np.int32)

@@ -29,19 +29,12 @@ class Csr:
 
 
 def transpose(table: Int32s, n_to: int) -> Csr:
-    """The elements that touch each point, ascending.
-
-    Every entry of ``table`` is in 0..n_to-1. An element that names a point twice stands twice in
-    its row.
-    """
+    """The elements that touch each of ``n_to`` points, ascending; one that repeats it, twice."""
     return Csr(*_transpose(table, n_to))
 
 
 def stack(tables: Sequence[Int32s], sizes: Sequence[int]) -> tuple[Int32s, int]:
-    """Several maps of one from-set as one table into the disjoint union of their to-sets.
-
-    Returns the table ``(n_from, sum of arities)`` and the number of points of the union.
-    """
+    """Maps of one from-set as a table into the disjoint union of their to-sets, and its size."""
     base = offsets_of(sizes)
     if base[-1] > INDEX_LIMIT:
         raise MeshprepError(f"the to-sets have {base[-1]} elements together, past 2^31-1")
@@ -71,10 +64,7 @@ def renumber_table(table: Int32s, new_to_old: Int32s | None, old_to_new: Int32s 
 
 
 def point_graph(table: Int32s, n_to: int) -> Csr:
-    """The clique graph: two points are neighbours when an element has both [S19 section 2.3.1].
-
-    No loops, no repeated neighbours; rows are ascending. O(sum over points of incidences x arity).
-    """
+    """Points are neighbours when an element has both [S19 section 2.3.1]; rows ascend."""
     if table.shape[1] == 2:
         offset, index = _graph_of_pairs(read_only(table), n_to)
         return Csr(offset, index[: offset[-1]])
@@ -82,10 +72,7 @@ def point_graph(table: Int32s, n_to: int) -> Csr:
 
 
 def element_graph(table: Int32s, n_to: int) -> Csr:
-    """The conflict graph: two elements are neighbours when they share a point [S19 section 2.3].
-
-    No loops, no repeated neighbours; rows are ascending. O(sum of arity x incidences).
-    """
+    """Elements are neighbours when they share a point [S19 section 2.3]; rows ascend."""
     return _two_steps(as_csr(table), transpose(table, n_to))
 
 

@@ -27,6 +27,10 @@ __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
 
 # The map that makes a mesh a graph.
 GRAPH_MAP = "edges->vertices"
+# The extra of a mesh whose file has interior faces by their lower and then their upper cell, as
+# {map of the faces to these: sizes of runs of cells that no order mixes}. Rows of the map are
+# turned where the upper cell became the lower one; all other sets but the cells keep their order.
+UPPER_TRIANGULAR = "openfoam:upper triangular"
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,11 +305,13 @@ class Mesh:
         Coordinates are left out, since text formats may round them, and lower dimensions, since a
         format may not carry them. Meshes whose cells have no known types or no nodes (only sets and
         maps) hash every map; the edges of a graph count as a set of pairs, since its files keep
-        neither their order nor that of their ends.
+        neither their order nor that of their ends; nor do the two sides of OpenFOAM's faces count.
         """
 
         def rows(name: str) -> Iterator[NDArray[np.int32]]:
             table = self.map(name).table
+            if name in self.extras.get(UPPER_TRIANGULAR, ()):
+                table = rows_turned(table, table[:, 0] > table[:, 1])
             yield rows_as_set(table) if name == GRAPH_MAP else table
 
         return hash_of_rows(self, self.sizes, rows)
@@ -340,6 +346,11 @@ def hash_of_rows(
     return digest.hexdigest()
 
 
+def rows_turned(table: NDArray[np.int32], turned: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """A table of two columns with some rows the other way round."""
+    return np.where(turned[:, None], table[:, ::-1], table)
+
+
 def rows_as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:
     """The rows of a table in ascending order, and so the numbers in each. O(n log n)."""
     rows = np.sort(table, axis=1)
@@ -348,9 +359,13 @@ def rows_as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:
 
 def moved(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
     """:meth:`Mesh.renumber` of orderings that are known to fit the sets, unions to fit parts."""
+    maps = {name: renumber_map(m, ordering) for name, m in mesh.maps.items()}
+    for name in mesh.extras.get(UPPER_TRIANGULAR, ()):
+        table = maps[name].table
+        maps[name] = replace(maps[name], table=rows_turned(table, table[:, 0] > table[:, 1]))
     return Mesh(
         mesh.sets.values(),
-        (renumber_map(m, ordering) for m in mesh.maps.values()),
+        maps,
         (_renumber_dat(d, ordering.get(d.set)) for d in mesh.dats),
         (_renumber_tag(t, ordering.get(t.set)) for t in mesh.tags),
         (_renumber_list(i, ordering.get(i.set)) for i in mesh.lists),

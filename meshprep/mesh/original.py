@@ -8,7 +8,7 @@ import numpy as np
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.types.ordering import Ordering
 
-from .model import Mesh, moved
+from .model import UPPER_TRIANGULAR, Mesh, moved, rows_turned
 
 
 def original_of(mesh: Mesh, plan: Plan) -> Mesh | None:
@@ -19,12 +19,24 @@ def original_of(mesh: Mesh, plan: Plan) -> Mesh | None:
     """
     content = mesh.content_hash()
     if content == plan.source_hash:
-        return with_type_order(mesh, plan.sizes)
+        return _with_turned_rows(with_type_order(mesh, plan.sizes), plan)
     if content != plan.mesh_hash:
         return None
     held = plan.ordering.keys() & mesh.sets.keys()
     back = {name: plan.ordering[name].inverse for name in held}
-    return with_type_order(mesh, plan.sizes).renumber(back)
+    return _with_turned_rows(with_type_order(mesh, plan.sizes).renumber(back), plan)
+
+
+def _with_turned_rows(mesh: Mesh, plan: Plan) -> Mesh:
+    """The mesh with the rows of maps turned as the plan has them, where either way is the same."""
+    for name in mesh.extras.get(UPPER_TRIANGULAR, {}).keys() & plan.maps.keys():
+        m = plan.maps[name]
+        back = plan.ordering[m.to_set].new_to_old[m.table]
+        first = plan.ordering[m.from_set].restore(back[:, 0])
+        own = mesh.map(name)
+        table = rows_turned(own.table, own.table[:, 0] != first)
+        mesh = replace(mesh, maps={**mesh.maps, name: replace(own, table=table)})
+    return mesh
 
 
 def cell_types(mesh: Mesh) -> tuple[str, ...]:

@@ -191,6 +191,13 @@ class Numbering:
             self.follow({name: self._fixed[name]})
             self.settle(name)
 
+    def freeze(self, mesh: Mesh, orderings: Mapping[str, Ordering]) -> None:
+        """Keep every set in its present order, or in these, of a mesh with turned rows of maps."""
+        self.mesh = mesh
+        self.follow(orderings)
+        self._frozen |= self._order.keys()
+        self._settled |= self._frozen
+
     def follow(self, orderings: Mapping[str, Ordering]) -> None:
         """Take over the orderings of the sets that are not settled."""
         for name, order in orderings.items():

@@ -8,11 +8,15 @@ import numpy as np
 
 from meshprep_runtime.plan.metrics import OrderMetrics, TriedOrder
 from meshprep_runtime.types.loops import Loop
+from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s
 from ..loops.options import Options
 from ..loops.reach import indirect_dats
+from ..mesh import Mesh
 from ..mesh.geometry import centroids
+from ..mesh.model import rows_turned
+from ..mesh.orderings import ordering_of
 from ..reorder import (
     FOLLOW,
     METHODS,
@@ -23,6 +27,7 @@ from ..reorder import (
     locality_order,
     propagate,
 )
+from ..reorder.lexicographic import from_set_order
 from .numbering import Numbering
 
 T = TypeVar("T")
@@ -80,6 +85,23 @@ def order_by(
     wanted = {leaf for name in reached for leaf in numbering.leaves(name)}
     numbering.follow(propagate(mesh, known, follow, followed, wanted, numbering.in_runs))
     return leads
+
+
+def go_by_cells(numbering: Numbering, name: str) -> Mesh:
+    """Freeze all sets in the order of a case whose interior faces go by their cells.
+
+    The mesh of the numbering, which comes back, has the rows of the map ``name`` turned whose
+    first cell becomes the upper one. O(size).
+    """
+    mesh = numbering.mesh
+    m = mesh.map(name)
+    new = numbering.present_ordering(m.to_set).old_to_new[m.table]
+    sides = rows_turned(m.table, new[:, 0] > new[:, 1])
+    maps = {**mesh.maps, name: replace(m, table=sides)}
+    made = replace(mesh, maps=maps)
+    kept = {s: Ordering.identity(size) for s, size in mesh.sizes.items() if s != m.to_set}
+    numbering.freeze(made, kept | {m.from_set: ordering_of(from_set_order(new), m.from_set)})
+    return made
 
 
 def _lead(

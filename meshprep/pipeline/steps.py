@@ -6,10 +6,13 @@ those who have something to do meanwhile. Every step is a function of arrays in 
 only this module, :mod:`order`, :mod:`blocks` and :mod:`matrices` know them.
 """
 
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from datetime import UTC, datetime
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, Progress
@@ -30,19 +33,18 @@ from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores
-from ..loops import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..loops.chains import ChainRequest
 from ..loops.options import Options
+from ..loops.requests import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..mesh import Mesh
+from ..mesh.model import UPPER_TRIANGULAR
 from ..metrics import measures
 from ..reorder import FOLLOW, propagate
 from ..topology import derive, steps_of
 from .blocks import colour, cut, wants_lists
-from .input_order import input_reach
-from .matrices import build_matrices
+from .matrices import build_matrices, input_reach
 from .numbering import Numbering
-from .order import Lead, locality_metrics, order_for_locality
-from .provenance import about
+from .order import Lead, go_by_cells, locality_metrics, order_for_locality
 from .variants import baseline, input_baselines
 
 __all__ = [
@@ -177,7 +179,9 @@ def order(
         (full, specs), source_hash = at_once(
             lambda: derived or plan_request_maps(mesh, loops), mesh.content_hash
         )
-    numbering = Numbering(full, mesh.sets if keep_order else ())
+    triangular = mesh.extras.get(UPPER_TRIANGULAR, {})
+    runs = {full.map(name).to_set: sizes for name, sizes in triangular.items()}
+    numbering = Numbering(full, mesh.sets if keep_order else (), runs)
     with stages.stage("locality"):
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
         # most of an order is found on one core, and the rest waits for it
@@ -187,6 +191,8 @@ def order(
             lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)),
         )
         numbering.fix(fixed or {}, [spec.loop.over for spec in specs])
+        for name in () if keep_order else triangular:
+            full = go_by_cells(numbering, name)
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
             numbering.cut_frozen_in(_temporary(full, chosen))
     return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds, source_hash, before)
@@ -393,3 +399,25 @@ def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
     moved = {name == "nodes" for name, order in ordering.items() if not order.is_identity}
     kept = tuple(d for d in mesh.dats if not d.is_numbering or (d.set == "nodes") not in moved)
     return replace(mesh, dats=kept).renumber(ordering)
+
+
+PACKAGES = ("meshprep", "numpy", "scipy", "numba", "h5py", "meshio", "pymetis")
+
+
+def about() -> dict[str, Any]:
+    """Creator, time in UTC and versions, as JSON values."""
+    versions = {"python": platform.python_version()}
+    versions |= {name: _version(name) for name in PACKAGES}
+    return {
+        "creator": f"meshprep {versions['meshprep']}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions,
+    }
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

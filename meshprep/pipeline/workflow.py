@@ -16,17 +16,17 @@ from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.types.ordering import Ordering
 
 from .. import io
+from ..io.foam import write_cell_map
 from ..io.front import named
-from ..io.original_ids import with_original_ids
+from ..io.original_ids import check_vector, with_original_ids, write_vector
 from ..io.outputs import check_targets
 from ..io.registry import Format, find
 from ..io.source import MeshSource
-from ..io.vectors import check_vector, write_vector
 from ..kernels.parallel import at_once
-from ..loops import LoopRequest, LoopSpec
 from ..loops.chains import ChainRequest, dats_of
-from ..loops.requests import empty_loop
+from ..loops.requests import LoopRequest, LoopSpec, empty_loop
 from ..mesh import Mesh
+from ..mesh.model import UPPER_TRIANGULAR
 from ..metrics.cost import Measured
 from .blocks import check_partitioner
 from .measure import measure
@@ -36,13 +36,14 @@ from .warm_up import job_tasks, warm_up
 
 @dataclass(frozen=True)
 class Job:
-    """What to read, prepare and write; without ``output`` the mesh keeps its order.
+    """What to read, prepare and write; with neither ``output`` nor ``cell_map`` the order is kept.
 
     ``ids`` writes ``original_id`` into the mesh where it can be.
     ``permutation`` and ``blocks`` are files for the first loop: the new number of each point that
     it orders (each vertex of a graph), and the block of each of its elements (of each edge), both
-    from 0 and in the order of the input. ``chains`` are cut into tiles. ``measure`` times the loops
-    in both orders (:func:`~.measure.measure`).
+    from 0 and in the order of the input. ``cell_map`` is a file for OpenFOAM's
+    ``renumberMesh``: the old number of each cell in the new order. ``chains`` are cut into tiles.
+    ``measure`` times the loops in both orders (:func:`~.measure.measure`).
     """
 
     source: MeshSource
@@ -56,6 +57,7 @@ class Job:
     ids: bool = True
     permutation: Path | None = None
     blocks: Path | None = None
+    cell_map: Path | None = None
     chains: tuple[ChainRequest, ...] = ()
     measure: bool = False
 
@@ -65,9 +67,14 @@ class Job:
         return [p for p in (self.permutation, self.blocks) if p is not None]
 
     @property
+    def keeps_order(self) -> bool:
+        """Whether nothing is written that has another order."""
+        return self.output is None and self.cell_map is None
+
+    @property
     def outputs(self) -> list[Path]:
         """The files the job writes."""
-        return [p for p in (self.output, self.plan, *self.vectors) if p is not None]
+        return [p for p in (self.output, self.plan, self.cell_map, *self.vectors) if p is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,15 +118,14 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     tasks += ["measure"] * job.measure
     warmed = warm_up(tasks, progress)
     mesh = _read(job, lambda name: told.stage(-1, 0, name))
-    keep = job.output is None
     made = draft(
         order(
             mesh,
             job.requests,
             job.options,
-            keep_order=keep,
+            keep_order=job.keeps_order,
             progress=told.stage,
-            fixed={} if keep else _fixed(mesh, _target(job, mesh)),
+            fixed={} if job.output is None else _fixed(mesh, _target(job)),
         ),
         job.options,
         told.stage,
@@ -185,7 +191,7 @@ def _write_mesh(
     output = job.output
     if output is None:
         return [], []
-    target, left_out = _target(job, mesh), list[str]()
+    target, left_out = _target(job), list[str]()
     if job.ids:
         new, left_out = with_original_ids(new, plan.ordering, target)
     missing = io.write(new, staged[output], format=target.name, drop=job.drop)
@@ -212,7 +218,7 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     by = f"order the mesh by {job.options.method}"
     held = ", ".join(f"{name} {size:,}" for name, size in mesh.sizes.items())
     text = [f"read {job.source.path}: {held}"]
-    text.append(f"would {'keep the order of the mesh' if job.output is None else by}")
+    text.append(f"would {'keep the order of the mesh' if job.keeps_order else by}")
     text += [
         f"would cut loop {i['name']} ({i['elements']:,} elements) into blocks of {i['block_size']}"
         for i in loops
@@ -272,17 +278,23 @@ def kinds() -> list[tuple[str, str, str]]:
 
 def _refuse(job: Job) -> list[str]:
     """Refuse what can be refused before reading; the formats of the job."""
-    formats = [job.source.find_format()]
+    formats = [source := job.source.find_format()]
     check_partitioner(job.options)
-    check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.source.path])
+    if job.output is not None:
+        formats.append(_target(job))
+    inputs = [(source.folder and source.folder(job.source.path)) or job.source.path]
+    folder = formats[-1].folder if job.output else None
+    check_targets(job.outputs, overwrite=job.overwrite, inputs=inputs, folder=folder)
     for path in job.vectors:
         check_vector(path)
+    if job.cell_map and source.folder is None:
+        raise MeshprepError(
+            f"{job.source.path}: a cell map is for OpenFOAM: give it one of its cases"
+        )
     for chain in job.chains:
         # of the default loop, which needs the mesh, later
         if job.requests:
             chain.check({request.name: request.dats for request in job.requests})
-    if job.output is not None:
-        formats.append(find(io.FORMATS, job.output, job.output_format, writing=True))
     return [f.name for f in formats]
 
 
@@ -290,10 +302,14 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     """Read; refuse what the format of the output would lose."""
     told("reading")
     mesh = job.source.read()
+    if job.cell_map and any(len(r) > 1 for r in mesh.extras.get(UPPER_TRIANGULAR, {}).values()):
+        raise MeshprepError(
+            f"{job.source.path}: a cell map is for one mesh: name one of the processor folders"
+        )
     if job.output is not None:
         # The numbers of the file give way to new ones, and stay in the plan.
         bare = replace(mesh, dats=tuple(d for d in mesh.dats if not d.is_numbering))
-        target = _target(job, mesh)
+        target = _target(job)
         ordered = bare.renumber(_fixed(bare, target, job.output))
         io.refuse_losses(ordered, job.output, target, drop=job.drop)
     return mesh
@@ -305,13 +321,13 @@ def _fixed(mesh: Mesh, target: Format, path: Path = Path()) -> Mapping[str, Orde
         return {} if target.order is None else target.order(mesh)
 
 
-def _target(job: Job, mesh: Mesh) -> Format:
+def _target(job: Job) -> Format:
     """The format to write: asked for, or that of the name, or of the input where it has that name.
 
-    The input may have another format than its ending says.
+    The input may have another format than its ending says, or none as the folder that it is.
     """
     assert job.output is not None
-    if job.output_format is None and job.output.suffix == job.source.path.suffix:
+    if job.output_format is None and job.output.suffix in (job.source.path.suffix, ""):
         same = job.source.find_format()
         if same.write is not None:
             return same
@@ -321,6 +337,9 @@ def _target(job: Job, mesh: Mesh) -> Format:
 def _write_vectors(
     plan: Plan, job: Job, staged: Mapping[Path, Path], writing: Callable[[Path], None]
 ) -> None:
+    if job.cell_map is not None:
+        writing(job.cell_map)
+        write_cell_map(plan.ordering["cells"].new_to_old, staged[job.cell_map])
     first = next(iter(plan.loops.values()))
     if job.permutation is not None:
         leading = first.loop.leading_map
@@ -372,7 +391,7 @@ def _runs(job: Job, plan: Plan) -> list[str]:
         f"the blocks of {p.loop.name} are runs of the mesh's order: --own-blocks makes blocks that "
         "list their elements, where these load less"
         for p in plan.loops.values()
-        if not (job.output or asked) and p.loop.maps and p.variant().partitioner == "contiguous"
+        if job.keeps_order and not asked and p.loop.maps and p.variant().partitioner == "contiguous"
     ]
 
 

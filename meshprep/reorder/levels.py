@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import helper, inlined, kernel
-from ..kernels.graphs import breadth_first
+from ..kernels.arrays import breadth_first
 from .radix import counting_sort
 
 
@@ -163,10 +163,7 @@ def number(
 def _append(
     graph: tuple, p: int, depth: int, level: NDArray, out: NDArray, tail: int
 ) -> tuple[int, int]:
-    """Number the neighbours of ``p`` in this level.
-
-    Returns how many, and the highest number among all its neighbours that have one.
-    """
+    """Number the neighbours of ``p`` in this level; how many, and the highest number of all."""
     (offset, index), end, low = graph, tail, 0
     for k in range(offset[p], offset[p + 1]):
         q = index[k]

@@ -80,10 +80,7 @@ def propagate(
 
 
 def followers(mesh: Mesh, names: Iterable[str]) -> set[str]:
-    """These sets and all that follow them: tied to them by maps, either way, or by unions.
-
-    O(sets x maps).
-    """
+    """These sets and all tied to them by maps, either way, or by unions. O(sets x maps)."""
     found = set(names)
     ties = [{m.from_set, m.to_set} for m in mesh.maps.values()]
     ties += [{s.name, *s.parts} for s in mesh.sets.values() if s.parts]

@@ -16,7 +16,7 @@ Figures = Mapping[str, Any]
 def halo_tables(splits: Sequence[Figures], *, full: bool = False) -> list[Table]:
     """Neighbours, elements and halo for each number of parts; then loops, and with ``full`` sets.
 
-    ``splits`` are what :func:`~meshprep.distribute.figures.split_figures` gives, with
+    ``splits`` are what :func:`~meshprep.distribute.increments.split_figures` gives, with
     ``increments``.
     """
     tables = [Table("halos", _HALO, [_halo(one) for one in splits])]

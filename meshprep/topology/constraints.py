@@ -43,17 +43,14 @@ def constrained_points(mesh: Mesh, map_name: str, groups: Sequence[str | int]) -
     """
     flagged = np.zeros(mesh.size(mesh.map(map_name).to_set), np.bool_)
     for group in groups:
-        own = _on_set(mesh, mesh.map(map_name).to_set, group)
+        # Elements of the set in a group of its own tags; None where no tag has the group
+        set_name = mesh.map(map_name).to_set
+        found = [_members(t, group) for t in _group_tags(mesh, set_name)]
+        rows = [r for r in found if r is not None]
+        own = np.concatenate(rows) if rows else None
         facets = own is None or group == BOUNDARY
         flagged[_on_facets(mesh, map_name, group) if facets else own] = True
     return flagged
-
-
-def _on_set(mesh: Mesh, set_name: str, group: str | int) -> NDArray[np.int64] | None:
-    """Elements of the set in a group of its own tags; None where no tag has the group."""
-    found = [_members(t, group) for t in _group_tags(mesh, set_name)]
-    rows = [r for r in found if r is not None]
-    return np.concatenate(rows) if rows else None
 
 
 def _group_tags(mesh: Mesh, set_name: str) -> list[Tag]:

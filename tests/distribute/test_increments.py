@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from meshprep.distribute.increments import IncrementCost, increment_cost
 from meshprep.distribute.subject import SplitSubject
-from meshprep.loops import LoopSpec
+from meshprep.loops.requests import LoopSpec
 from meshprep_runtime.types.loops import Access, Arg, Loop
 from meshprep_runtime.types.maps import SetMap, read_only
 

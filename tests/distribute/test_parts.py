@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 from parts_by_hand import mesh_subject, most, slow_part, slow_partial
 
 from meshprep.distribute import order
-from meshprep.distribute.assign.inherit import inherit
+from meshprep.distribute.assign.inherit import inherit, runs
 from meshprep.distribute.copies import PARTIAL
 from meshprep.distribute.halos import owned_runs
-from meshprep.distribute.runs import runs
 from meshprep.distribute.steps import SplitOptions, split, split_by_owners
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh, subject_of_plan
 from meshprep.io.generate import generate
-from meshprep.loops import LoopSpec, simple_request
 from meshprep.loops.options import Options
+from meshprep.loops.requests import LoopSpec, simple_request
 from meshprep.mesh.geometry import Means, centroids
 from meshprep.pipeline.steps import plan_request_maps, prepare
 from meshprep_runtime.errors import MeshprepError

@@ -12,11 +12,10 @@ from thread_ranks import on_ranks, slice_of
 
 from meshprep.distribute import check
 from meshprep.distribute import ranks as messages
-from meshprep.distribute.assign.inherit import inherit
+from meshprep.distribute.assign.inherit import inherit, runs
 from meshprep.distribute.borders import refine
 from meshprep.distribute.check import check_parts
 from meshprep.distribute.job import SplitJob, run
-from meshprep.distribute.runs import runs
 from meshprep.distribute.slices import facets
 from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices import read as sliced_read
@@ -28,8 +27,8 @@ from meshprep.io import read, write
 from meshprep.io.generate import generate
 from meshprep.io.sliced import scan
 from meshprep.io.source import MeshSource
-from meshprep.loops import LoopSpec, simple_request
 from meshprep.loops.options import Options
+from meshprep.loops.requests import LoopSpec, simple_request
 from meshprep.mesh import Dat, ElementSet, Mesh
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep.topology import derive

@@ -362,7 +362,7 @@ def test_an_interrupt_passes():
         raise KeyboardInterrupt
 
 
-FUZZED = [".vtu", ".vtk", ".su2", ".mesh", ".meshb", ".e", ".xdmf", ".med", ".inp", ".bdf"]
+FUZZED = [".cgns", ".vtu", ".vtk", ".su2", ".mesh", ".meshb", ".e", ".xdmf", ".med", ".inp", ".bdf"]
 
 
 @pytest.mark.parametrize("ending", FUZZED)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from meshprep.loops.options import Options
-from meshprep_runtime.errors import listed
+from meshprep_runtime.errors import MeshprepError, listed
 
 from .. import console, options, process
 
@@ -39,6 +39,14 @@ class Outputs:
         ),
     ] = None
     blocks: Blocks = None
+    cell_map: Annotated[
+        bool,
+        typer.Option(
+            "--cell-map",
+            help="Write only constant/cellMap into an OpenFOAM case, for renumberMesh with method "
+            "manual.",
+        ),
+    ] = False
     output_format: Annotated[
         str | None,
         typer.Option("--to", help="Format to write, such as vtu, where its name does not tell."),
@@ -50,9 +58,7 @@ class Outputs:
             "--no-ids", help="Do not write original_id, the number in the input, into the mesh."
         ),
     ] = False
-    no_measure: Annotated[
-        bool, typer.Option("--no-measure", help="Do not time the loops before and after.")
-    ] = False
+    no_measure: options.NoMeasure = False
 
 
 def run(
@@ -73,9 +79,13 @@ def run(
     options.set_threads(how.threads)
     process.keep_freed()
     watch = console.Stopwatch()
+    cell_map = options.case_of(mesh) / "constant" / "cellMap" if outputs.cell_map else None
+    if cell_map and outputs.output:
+        raise MeshprepError("--cell-map writes no new case: leave --output out")
     job = workflow.Job(
         source=inputs.of(mesh, loops.loops),
-        output=outputs.output or options.default_output(mesh),
+        output=None if cell_map else outputs.output or options.default_output(mesh),
+        cell_map=cell_map,
         plan=outputs.plan or options.default_plan(mesh),
         requests=loops.requests,
         chains=loops.chains,
@@ -97,7 +107,7 @@ def show(
     done: "JobResult | dict[str, Any]", shown: options.Shown, watch: console.Stopwatch
 ) -> None:
     """Print what a job did, or, of a dry run, what it would do."""
-    from meshprep.report import measured_lines, plan_table
+    from meshprep.report import Comparison
 
     if isinstance(done, dict):
         console.show_json(done) if shown.as_json else console.show("\n".join(done["text"]))
@@ -110,7 +120,6 @@ def show(
     if shown.as_json:
         console.show_json(done.to_dict())
         return
-    console.show_tables(plan_table(done.plan, full=shown.full))
-    for line in measured_lines(done.plan, done.measured):
-        console.show(line)
+    found = Comparison(("",), (done.plan,), times={"": done.measured})
+    console.show_comparison(found, shown)
     console.show(f"wrote {listed(done.written)} in {watch}")

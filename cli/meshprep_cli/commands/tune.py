@@ -105,7 +105,10 @@ def run(
 
     options.set_threads(threads)
     if kernels.spmv:
-        _refuse_with_spmv(kernels, tried)
+        other = replace(kernels, loop=None, spmv=False), replace(tried, runs=Tried.runs)
+        given = [word for group in other for word in words(group)]
+        if given:
+            raise MeshprepError(f"--spmv goes without {given[0]}: it times the product of a matrix")
         tune_product.run(plan, kernels.loop, tried.runs, as_json, quiet)
         return
     loaded = Plan.load(plan)
@@ -131,13 +134,6 @@ def run(
         console.show_json(_described(done))
     else:
         _show(done, plan, dry_run)
-
-
-def _refuse_with_spmv(kernels: KernelOptions, tried: Tried) -> None:
-    other = replace(kernels, loop=None, spmv=False), replace(tried, runs=Tried.runs)
-    given = [word for group in other for word in words(group)]
-    if given:
-        raise MeshprepError(f"--spmv goes without {given[0]}: it times the product of a matrix")
 
 
 def _by_strategy(progress: console.Report) -> console.Report:

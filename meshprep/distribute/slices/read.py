@@ -12,7 +12,7 @@ from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap
 
 from ...io.front import named
 from ...io.sliced import SlicedMesh
-from ...loops import LoopRequest, default_request
+from ...loops.requests import LoopRequest, default_request
 from ...mesh import Mesh
 from ...mesh.cells import shape_of
 from ...mesh.geometry import PLACED, mean_of_rows

@@ -12,16 +12,14 @@ from meshprep_runtime.types.maps import SetMap, distinct, offsets_of, read_only
 
 from ...loops.options import Options
 from ...mesh.geometry import Means
-from ..assign.inherit import Owners, inherit, most_in_rows
+from ..assign.inherit import Owners, inherit, most_in_rows, runs
 from ..build import PartBuilder
 from ..copies import all_copies
-from ..halos import OwnedRuns, executed_copies, owned_runs
+from ..halos import OwnedRuns, SplitNumbers, executed_copies, owned_runs
 from ..increments import check_way, increment_cost
-from ..numbers import SplitNumbers
 from ..order import order_parts, refuse_lists
 from ..places import Places
 from ..ranks import Ranks, agreed, exchanged, holder, own_parts
-from ..runs import runs
 from ..steps import SplitOptions, SplitResult, increments_of, loops_that_write, written_columns
 from ..subject import SplitSubject, written_by
 from .cuts import CUTS, leading_owners

@@ -74,15 +74,11 @@ def read(file: TextIO) -> meshio.Mesh:
             sets.append((keyword, options, lines))
     # what they may name is known once all is read
     for keyword, options, lines in sets:
-        _read_set(deck, keyword, options, lines)
+        of_nodes, name = keyword == "NSET", options.get(keyword) or ""
+        known = deck.node_sets if of_nodes else deck.element_sets
+        most = len(deck.nodes if of_nodes else deck.elements) if "GENERATE" in options else None
+        _extend(known, name, _members(lines, known, most, f"*{keyword} {name}"))
     return _mesh(deck)
-
-
-def _read_set(deck: _Deck, keyword: str, options: Mapping[str, str], lines: Sequence[str]) -> None:
-    of_nodes, name = keyword == "NSET", options.get(keyword) or ""
-    known = deck.node_sets if of_nodes else deck.element_sets
-    most = len(deck.nodes if of_nodes else deck.elements) if "GENERATE" in options else None
-    _extend(known, name, _members(lines, known, most, f"*{keyword} {name}"))
 
 
 def _check_options(keyword: str, options: Mapping[str, str]) -> None:

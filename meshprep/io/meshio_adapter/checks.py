@@ -21,7 +21,7 @@ from .table import MEDIT_IGNORED, NASTRAN_READ
 
 # Keywords of Abaqus by which a deck has other nodes and elements than it lists.
 _GENERATING = {"NGEN", "NFILL", "NCOPY", "NMAP", "SYSTEM", "ELGEN", "ELCOPY"}
-_HDF5 = ("cgns", "exodus", "med")
+_HDF5 = ("exodus", "med")
 
 
 def check_before(name: str, path: Path) -> list[str]:
@@ -173,8 +173,6 @@ _CHECKS: dict[str, Callable[[Path], list[str]]] = {
 _MOST_PACKED = 1040
 # Datasets of this many bytes may be unwritten; so may the dimensions of netCDF, never read.
 _HARMLESS = 65536
-# CGNS's number of the tetrahedra that meshio reads.
-_TETRA_4 = 10
 
 
 def check_hdf5(path: Path) -> list[str]:
@@ -201,33 +199,7 @@ def _exodus(path: Path) -> list[str]:
     return check_hdf5(path) if h5py.is_hdf5(path) else []
 
 
-def _cgns(path: Path) -> list[str]:
-    """meshio takes one section of tetrahedra, whatever it is, and leaves the others."""
-    check_hdf5(path)
-    with h5py.File(path, "r") as file:
-        zone = file.get("Base/Zone1")
-        if zone is None:
-            return []
-        labels = {name: _label(item) for name, item in zone.items()}
-        sections = [name for name, label in labels.items() if label == "Elements_t"]
-        if set(sections) - {"GridElements"}:
-            raise MeshprepError(f"has the sections of elements {', '.join(sections)}: write one")
-        kind = zone.get("GridElements/ data")
-        if kind is not None and int(kind[0]) != _TETRA_4:
-            raise MeshprepError(
-                f"its elements are of CGNS's type {int(kind[0])}: only TETRA_4 ({_TETRA_4}) is read"
-            )
-        left = {"Elements_t", "GridCoordinates_t", "ZoneType_t", ""}
-        return sorted(name for name, label in labels.items() if label not in left)
-
-
-def _label(item: object) -> str:
-    text = item.attrs.get("label", b"")  # type: ignore[attr-defined]
-    return text.decode() if isinstance(text, bytes) else str(text)
-
-
 CHECKS: dict[str, Callable[[Path], list[str]]] = {
-    "cgns": _cgns,
     "exodus": _exodus,
     "med": check_hdf5,
 }

@@ -198,5 +198,4 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("tetgen", (".node", ".ele"), why="it takes two files"),
     Entry("ugrid", (".ugrid",), mode="r", why="meshio cannot write its groups"),
-    Entry("cgns", (".cgns",), why="meshio writes no valid CGNS"),
 )

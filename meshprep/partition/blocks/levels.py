@@ -245,11 +245,7 @@ def _points_of(table: Int32s) -> tuple[Int64s, Int32s]:
 
 @kernel
 def _grow(level: Level, most: int, rounds: int, begin: int, end: int, label: Int32s) -> int:
-    """Labels of the members ``begin`` to ``end - 1`` by propagation, and their number.
-
-    Innermost indices are unsigned, here and below: of a signed one numba asks whether it is
-    negative.
-    """
+    """Labels of the members ``begin`` to ``end - 1`` by propagation, and their number."""
     n = end - begin
     weight, shared = np.empty(n, np.int32), np.zeros(n, np.int32)
     met = np.empty(n, np.int32)

@@ -9,9 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError
-from ..kernel.bind import ArrayForm, Slot, bound, check_form, check_names, sharing
+from ..kernel.bind import (
+    ArrayForm,
+    Slot,
+    _cupy_pointer,
+    bound,
+    check_form,
+    check_names,
+    on_device,
+    sharing,
+)
 from ..types.loops import Loop
-from .detect import _cupy_pointer, on_device
 from .device import Device
 
 

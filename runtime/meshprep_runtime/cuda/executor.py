@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError
-from ..kernel.bind import Layout, Slot
+from ..kernel.analysis import DeviceFunction, name_of
+from ..kernel.bind import AUTO, Layout, Slot
 from ..plan import LoopPlan
 from ..tuning.choose_gpu import Choice, choose
-from ..tuning.lookup import AUTO
 from .arrays import BoundArray, DeviceBinder
 from .device import Device, Kernel, Memory, current
-from .function import DeviceFunction, name_of
 from .programs import Call, CudaProgram, Launch, program
 from .source.parameters import Parameter
 from .source.reductions import JOIN_NAME, JOIN_THREADS, join_text

@@ -9,6 +9,7 @@ Functions of NumPy and of the standard library count by name: their version is i
 
 import hashlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
@@ -256,3 +257,24 @@ def check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:
             f"kernel '{function.__name__}' has {code.co_argcount} parameters, but loop "
             f"'{plan.loop.name}' hands it {len(wanted)}: {', '.join(wanted)}"
         )
+
+
+@dataclass(frozen=True)
+class DeviceFunction:
+    """The body for one element, in CUDA C."""
+
+    name: str  # the function's name
+    # Its definition, ``__device__ void NAME(...)``, with what it needs before it: a pointer to
+    # ``dim`` values for each argument and index in the order of the loop, as a Python kernel has
+    # rows; ``const`` where it only reads.
+    text: str
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z_]\w*", self.name, re.ASCII):
+            raise MeshprepError(f"device function '{self.name}': not a name that C takes")
+        if not re.search(rf"\b{self.name}\s*\(", self.text):
+            raise MeshprepError(f"device function '{self.name}' does not stand in its text")
+
+
+def name_of(function: DeviceFunction | Callable[..., None]) -> str:
+    return function.name if isinstance(function, DeviceFunction) else function.__name__

@@ -12,9 +12,10 @@ from ..cuda.detect import on_device
 from ..cuda.device import current
 from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError, check_choice
+from ..kernel.bind import AUTO
 from ..loop import ParLoop
-from ..plan import LoopPlan, MatrixPlan
-from ..tuning.lookup import AUTO
+from ..plan import LoopPlan
+from ..plan.matrices import MatrixPlan
 from ..types.loops import Arg
 from ..types.maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
 from .stores import CsrMatrix, Ellpack, LocalMatrices, Store

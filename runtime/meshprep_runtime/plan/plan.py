@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import UnknownNameError
 from ..types.maps import distinct
 from .model import PlanContent
-from .named import UnknownNameError
 
 # Tags that are no groups of a solver: numbers of a file, and parts of Gmsh's geometry.
 _NUMBERING, _ENTITY = "label", "entity"

@@ -10,11 +10,10 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import PlanError, check_number
+from ..errors import PlanError, UnknownNameError, check_number
 from ..kernel.bind import AOS
 from ..plan.file.seal import SIZE as SEAL_SIZE
 from ..plan.model import LoopPlan
-from ..plan.named import UnknownNameError
 from ..plan.parts import LoopPart, PartPlan, SetPart, parts_table, read_part
 from ..plan.parts.slices import PartsTable
 from ..types.loops import among
@@ -29,8 +28,7 @@ from .dat import (
     shares_memory,
 )
 from .exchange import Exchange
-from .mpi import end_all_on_errors, world
-from .vote import from_root, together
+from .mpi import end_all_on_errors, from_root, together, world
 
 
 class DistributedPlan:

@@ -4,10 +4,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..cpu.cores import thread_count
-from ..cuda.detect import on_device
-from ..cuda.function import name_of
-from ..kernel.bind import AOS, SOA, Layout
+from ..cpu.pool import thread_count
+from ..kernel.analysis import name_of
+from ..kernel.bind import AOS, SOA, Layout, on_device
 from ..loop import ParLoop
 from ..plan.matrices import with_places
 from ..plan.model import LoopPlan

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.executor import HostCall, StrategyAndVariant
-from ..cuda.detect import on_device
 from ..errors import MeshprepError
-from ..kernel.bind import Slot, check_names
+from ..kernel.bind import Slot, check_names, on_device
 from ..loop import ParLoop
 from ..plan.parts import LoopPart, PartPlan
 from ..types.loops import Access, Loop
-from ..types.maps import offsets_of
+from ..types.maps import UInt8s, offsets_of
 from .classes import ClassRanges, DevicePart, DeviceRuns, HostRuns, class_ranges, device_runs
 from .dat import EXEC, HALO, ProgramDat, arrays_of
 from .exchange import ALIGNED, Exchange, Transfer, Wanted
@@ -94,7 +93,7 @@ class Reductions:
                 total = combine(total, other[i])
             arrays[i][:] = arrays[i] + total if slot.access is Access.INC else total
 
-    def _views(self, buffer: NDArray[np.uint8]) -> Mapping[int, NDArray[Any]]:
+    def _views(self, buffer: UInt8s) -> Mapping[int, NDArray[Any]]:
         parts = zip(self._slots.items(), self._ends, strict=False)
         return {i: buffer[at : at + s.dim * s.dtype.itemsize].view(s.dtype) for (i, s), at in parts}
 
@@ -129,11 +128,7 @@ class PartLoop:
     """Runs a loop as one of several ranks; see :class:`~.whole_loop.WholeLoop`."""
 
     def __init__(
-        self,
-        layouts: LoopLayouts,
-        part: LoopPart,
-        whole: PartPlan,
-        exchange: Exchange,
+        self, layouts: LoopLayouts, part: LoopPart, whole: PartPlan, exchange: Exchange
     ) -> None:
         plan = part.plan
         self.layouts = layouts

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError, check_choice
+from ..kernel.analysis import DeviceFunction
 from ..kernel.bind import AOS, Layout, check_names
 from ..kernel.full_writes import with_full_writes
 from ..loop import ParLoop
@@ -22,9 +22,9 @@ from .checkpoints.places import CheckpointPlace, DryRun
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
 from .layouts import LoopLayouts, WholeLoop, settle
+from .mpi import ALONE
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
-from .vote import ALONE
 
 # What runs a loop of a program, on one rank or as one of several.
 Runner = WholeLoop | PartLoop

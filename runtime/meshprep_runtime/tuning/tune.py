@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ..cpu.pool import SETTLED
 from ..cuda import DeviceFunction
-from ..cuda.function import name_of
 from ..errors import Progress, check_choice, check_integer, check_number
+from ..kernel.analysis import name_of
 from ..kernel.bind import AOS, SOA, slots
 from ..loop import ParLoop
 from ..plan import LoopPlan

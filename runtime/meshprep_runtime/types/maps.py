@@ -9,6 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import MeshprepError
 
+# Arrays by the type of their numbers.
+Bools = NDArray[np.bool_]
+Float32s = NDArray[np.float32]
+Float64s = NDArray[np.float64]
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+UInt8s = NDArray[np.uint8]
+UInt16s = NDArray[np.uint16]
+UInt64s = NDArray[np.uint64]
+
 INDEX_LIMIT = 2**31 - 1
 CHUNK = 1 << 16
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_cuda_check.emulated import EmulatedDevice

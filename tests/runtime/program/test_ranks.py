@@ -17,11 +17,11 @@ from rank_programs import (
 from slow_parts import World
 
 from meshprep.distribute import copies
-from meshprep.distribute.figures import batch_figures, split_figures
+from meshprep.distribute.job import batch_figures, split_figures
 from meshprep.distribute.steps import SplitOptions, split_by_owners
 from meshprep.distribute.subject import SplitSubject
-from meshprep.loops import LoopSpec
 from meshprep.loops.options import Options
+from meshprep.loops.requests import LoopSpec
 from meshprep_runtime import DistributedPlan, Loop, Program, SetMap, run_ranks
 from meshprep_runtime.program import classes
 

@@ -134,10 +134,7 @@ def _measure(
 
 @kernel
 def squared_radius(place: Float64s, weight: Int32s, block: Int32s, metric: Float64s) -> float:
-    """The mean squared distance of elements from the centroid of their block, each in its metric.
-
-    ``place`` (clusters, d) has at most three coordinates. O(clusters).
-    """
+    """Mean squared distance of elements from their block's centroid, each in its metric."""
     size, row = np.zeros(metric.shape[0], np.int64), np.empty(block.size, np.int32)
     for i in range(block.size):
         size[block[i]] += weight[i]

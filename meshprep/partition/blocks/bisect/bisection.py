@@ -338,10 +338,7 @@ def _unsheared(lower: Float64s, direction: Float64s) -> Float64s:
 def select(
     key: NDArray[np.floating], order: Int32s, weight: Int32s, low: int, high: int, wanted: int
 ) -> int:
-    """Partition ``low..high-1`` by key; the position with about ``wanted`` weight before it.
-
-    No key before that place is above one from there on. O(high - low) expected.
-    """
+    """Partition ``low..high-1`` by key; the position with about ``wanted`` weight before it."""
     left, right, before = low, high - 1, 0
     while left < right:
         pivot = key[(left + right) >> 1]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ....kernels import Float64s, Int32s, Int64s, kernel
 from ....kernels.arithmetic import principal_axes
-from ....kernels.graphs import breadth_first
+from ....kernels.arrays import breadth_first
 from ....kernels.parallel import each, pieces
 from ....mesh.incidence import Csr
 
@@ -44,10 +44,7 @@ def pivot_coordinates(graph: Csr) -> Float64s:
 
 
 def smoothed(graph: Csr, place: Float64s, times: int) -> Float64s:
-    """Places after several steps of smoothing, each halfway to the mean of the neighbours.
-
-    O(times * edges).
-    """
+    """Places after several steps of smoothing, each halfway to the mean of the neighbours."""
     for _ in range(times):
         out = np.empty_like(place)
         shares = pieces(len(place))

@@ -94,10 +94,7 @@ class ComponentRow(NamedTuple):
 
     @classmethod
     def of(cls, top: Level, sizes: Sizes, alike: bool) -> ComponentRow:
-        """Components packed into blocks, if these are ``alike``.
-
-        Those that share points with others are not packed. ``component`` is None for only one.
-        """
+        """Components packed into blocks, if ``alike`` and apart; None for only one."""
         component, share = components_of(top), sizes.share
         if component is not None and alike:
             size = np.bincount(component, top.weight).astype(np.int64)

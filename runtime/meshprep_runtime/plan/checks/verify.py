@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 from ...errors import PlanError, ProofError
 from ...types.maps import SetMap, chunks
 from ...types.ordering import Ordering
-from ..chains.proof import prove_chain
 from ..model import LoopPlan, PlanContent
-from .matrix_proof import prove_matrix
-from .proof import prove
-from .range_proof import prove_ranges
+from ..sections import sections_of
+from .proof import prove, prove_ranges
 from .structure import check_loop, check_shared, check_variant
 
 
@@ -43,10 +41,8 @@ def verify(plan: PlanContent) -> list[str]:
         # What is left: sizes, tags, and maps that differ between the plan and its loops.
         findings += _raised(lambda: check_shared(plan))
     if not findings:
-        for matrix in plan.matrices.values():
-            findings += prove_matrix(matrix, plan.loops)
-        for chain in plan.chains.values():
-            findings += prove_chain(chain, plan.sizes, plan.maps)
+        for section in sections_of(plan):
+            findings += section.prove(plan)
     return findings
 
 

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, several of them together."""
+"""Files and folders that appear whole or not at all, several of them together."""
 
 import os
 import shutil
@@ -141,7 +141,17 @@ def _replaced(hidden: Path, path: Path) -> Callable[[], object]:
         os.replace(hidden, path)
         return lambda: _remove(path, mine)
     except (OSError, NotImplementedError):
-        # File systems without hard links, and directories.
+        if hidden.is_dir():
+            # no system replaces a folder that holds something
+            os.rename(path, before)
+            os.rename(hidden, path)
+
+            def back() -> None:
+                os.rename(path, hidden)
+                os.rename(before, path)
+
+            return back
+        # File systems without hard links.
         os.replace(hidden, path)
         return lambda: None
     os.replace(hidden, path)
@@ -158,12 +168,18 @@ def _named_newly(hidden: Path, path: Path) -> Callable[[], object]:
         except (OSError, NotImplementedError) as error:
             if isinstance(error, FileExistsError):
                 raise
-            # File systems without hard links: an empty file reserves the name.
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            # File systems without hard links, and folders: an empty one reserves the name.
+            folder = hidden.is_dir()
+            if folder:
+                path.mkdir()
+            else:
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
             try:
+                if folder and os.name == "nt":
+                    path.rmdir()
                 os.replace(hidden, path)
             except BaseException:
-                path.unlink()
+                path.rmdir() if folder else path.unlink()
                 raise
     except FileExistsError:
         raise MeshprepError(
@@ -174,9 +190,9 @@ def _named_newly(hidden: Path, path: Path) -> Callable[[], object]:
 
 
 def _remove(path: Path, mine: os.stat_result) -> None:
-    """Remove a file that has its name from here."""
+    """Remove a file or folder that has its name from here."""
     if os.path.samestat(path.lstat(), mine):
-        path.unlink()
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 try:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import name_entries
 from ...types.maps import SetMap
 from ..model import LoopPlan
-from ..named import name_entries
 
 
 @dataclass(frozen=True, eq=False)

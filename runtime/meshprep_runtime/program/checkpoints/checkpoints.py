@@ -14,7 +14,7 @@ from ...errors import MeshprepError, check_number
 from ...plan.model import PlanContent
 from ..dat import ProgramDat, check_own_memory
 from ..distributed import DistributedPlan
-from ..vote import ALONE, together
+from ..mpi import ALONE, together
 from .generations import Checkpoint, Generations
 from .steps import Step, Steps, title_of
 

@@ -1,0 +1,19 @@
+"""OpenFOAM cases: polyMesh with cells of any shape, and what is on its cells, faces and points."""
+
+from ..registry import Format
+from .case import CASE, case_folder, read
+from .write import losses, reduced, write, write_cell_map
+
+__all__ = ["FORMAT", "case_folder", "write_cell_map"]
+
+FORMAT = Format(
+    "openfoam",
+    (".foam",),
+    read,
+    write,
+    losses,
+    reduce=reduced,
+    cells=False,
+    extras=(CASE,),
+    folder=case_folder,
+)

@@ -1,0 +1,339 @@
+"""OpenFOAM's files: a header, lists of numbers in text or binary, and the text around them."""
+
+import gzip
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.maps import INDEX_LIMIT
+
+from ...kernels import Bools, Int32s, Int64s, UInt8s, helper, kernel
+from ..text.cursor import Cursor
+from ..text.tokens import ASCII, next_int, put_int, skip_blank
+
+GZ = ".gz"
+_HEADER = re.compile(rb"FoamFile\s*\{((?:[^{}\"]|\"[^\"]*\")*)\}")
+_ENTRY = re.compile(rb"(\w+)\s+(\"[^\"]*\"|[^;\s]+)\s*;")
+_BETWEEN = re.compile(rb"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_COUNT = re.compile(rb"([0-9]{1,18})(?=[\s({/])\s*")
+_BARE = bytes.maketrans(b"()", b"  ")
+_OPEN, _CLOSE, _MINUS, _PLUS, _BREAK, _BLANK = 40, 41, 45, 43, 10, 32
+_MORE = "the file is truncated or damaged, write it again"
+
+
+@dataclass(frozen=True, eq=False)
+class FoamFile:
+    """The bytes of a file, unpacked, and what its header says; ``name`` is for errors."""
+
+    path: Path
+    name: str
+    raw: bytearray
+    header: Mapping[str, str]
+    start: int  # where the header ends
+
+    @property
+    def binary(self) -> bool:
+        return self.header.get("format") == "binary"
+
+    def kind(self, of: str) -> np.dtype[Any]:
+        """The type of ``label``, ``scalar`` or ``bool`` in a binary file."""
+        if of == "bool":
+            return np.dtype(np.uint8)
+        arch = self.header.get("arch", "LSB;label=32;scalar=64")
+        found = re.search(rf"\b{of}=(32|64)\b", arch)
+        if found is None or arch[:3] not in ("LSB", "MSB"):
+            raise self.error(
+                f'arch "{arch}" is unknown: convert the case with foamFormatConvert', 0
+            )
+        order, letter = "<" if arch.startswith("LSB") else ">", "i" if of == "label" else "f"
+        return np.dtype(f"{order}{letter}{int(found[1]) // 8}")
+
+    def error(self, problem: str, pos: int) -> MeshprepError:
+        """An error that says where: the line of a text file, the byte of a binary one."""
+        place = pos if self.binary else self.raw.count(b"\n", 0, pos) + 1
+        return MeshprepError(f"{self.name}: {'byte' if self.binary else 'line'} {place}: {problem}")
+
+    def behind_blank(self, pos: int) -> int:
+        """The first position at or behind ``pos`` that is neither blank nor a comment."""
+        found = _BETWEEN.match(self.raw, pos)
+        assert found is not None
+        return found.end()
+
+    def count(self, pos: int, limit: int | None = None) -> tuple[int, int]:
+        """How many values a list has, at most ``limit``, and where they begin."""
+        at = self.behind_blank(pos)
+        found = _COUNT.match(self.raw, at)
+        n = int(found[1]) if found else -1
+        if found is None or n > (INDEX_LIMIT if limit is None else limit):
+            most = "" if limit is None else f" of at most {limit}"
+            raise self.error(f"expected the size{most} of a list: {_MORE}", at)
+        return n, found.end()
+
+    def numbers(
+        self, pos: int, of: str, columns: int = 1, limit: int | None = None
+    ) -> tuple[NDArray[Any], int]:
+        """The rows of a list, (n, columns), at most ``limit``, and where it ends."""
+        n, at = self.count(pos, limit)
+        opening = self.raw[at : at + 1]
+        if opening == b"{" and columns == 1 and limit is not None:
+            return self._uniform(n, at, of)
+        if opening != b"(":
+            if n == 0:
+                return np.zeros((0, columns), self.kind(of)), at
+            raise self.error(f"expected the values of a list: {_MORE}", at)
+        if self.binary:
+            kind = self.kind(of)
+            end = at + 1 + n * columns * kind.itemsize
+            if self.raw[end : end + 1] != b")":
+                raise self.error(f"a list of {n} values does not end where it should: {_MORE}", at)
+            rows = np.frombuffer(self.raw, kind, n * columns, at + 1)
+            return rows.reshape(n, columns), end + 1
+        cursor = Cursor(Path(self.name), np.frombuffer(self.raw.translate(_BARE), np.uint8))
+        cursor.pos = at + 1
+        if of == "scalar":
+            rows = cursor.doubles(n * columns)
+        else:
+            rows = cursor.ints(n * columns)
+        return rows.reshape(n, columns), self.end_of_list(cursor.pos, 1 + (columns > 1 and n > 0))
+
+    def _uniform(self, n: int, at: int, of: str) -> tuple[NDArray[Any], int]:
+        found = re.compile(rb"\{\s*([0-9]{1,18})\s*\}").match(self.raw, at)
+        if found is None:
+            raise self.error(f"expected one number: {_MORE}", at)
+        return np.full((n, 1), int(found[1]), np.uint8 if of == "bool" else np.int64), found.end()
+
+    def end_of_list(self, pos: int, brackets: int = 1) -> int:
+        found = re.compile(rb"(?:\s*\)){%d}" % brackets).match(self.raw, pos)
+        if found is None:
+            raise self.error(f"a list does not end where it should: {_MORE}", pos)
+        return found.end()
+
+    def faces(self) -> tuple[Int64s, Int32s, int]:
+        """Offsets and points of all faces, and where their list ends. O(bytes)."""
+        if self.header.get("class") == "faceCompactList":
+            offset, pos = self.numbers(self.start, "label", limit=len(self.raw))
+            points, end = self.numbers(pos, "label")
+            offset = offset[:, 0].astype(np.int64)
+            good = offset.size and offset[0] == 0 and (np.diff(offset) >= 0).all()
+            if not good or offset[-1] != len(points):
+                raise self.error(f"offsets of faces do not fit their points: {_MORE}", pos)
+            return offset, as_index(self, points[:, 0], INDEX_LIMIT), end
+        if self.binary:
+            raise self.error("binary faces must be a faceCompactList: use foamFormatConvert", 0)
+        n, at = self.count(self.start, len(self.raw))
+        data = np.frombuffer(self.raw.translate(_BARE), np.uint8)
+        points = np.empty(np.count_nonzero(data <= _BLANK) + 1, np.int32)
+        offset = np.zeros(n + 1, np.int64)
+        pos = int(_take_faces(data, at, offset, points))
+        if pos < 0 or self.raw[at : at + 1] != b"(":
+            raise self.error(f"expected a face, its size and its points: {_MORE}", abs(pos))
+        return offset, points[: offset[-1]], self.end_of_list(pos, 1 + (n > 0))
+
+    def moved_rows(
+        self,
+        pos: int,
+        width: int,
+        new_to_old: Int32s,
+        turned: Bools | None = None,
+    ) -> tuple[list[bytes], int]:
+        """The list at ``pos`` in another order, as it is to stand in a file, and where it ends.
+
+        Rows of text keep their text; those of binary have ``width`` bytes. Rows behind those of
+        ``new_to_old`` stay. Of ``turned`` rows the numbers change their sign.
+        """
+        n, at = self.count(pos)
+        if n < new_to_old.size:
+            raise self.error(f"a list of {n} values for {new_to_old.size} elements: {_MORE}", pos)
+        if self.binary:
+            return self._moved_bytes(n, at, width, new_to_old, turned)
+        data = np.frombuffer(self.raw, np.uint8)
+        if n * 2 > data.size or self.raw[at : at + 1] != b"(":
+            raise self.error(f"expected the values of a list: {_MORE}", at)
+        begin, end = np.empty(n, np.int64), np.empty(n, np.int64)
+        stop = int(_find_rows(data, at + 1, begin, end))
+        if stop < 0:
+            raise self.error(f"expected a number, or some in brackets: {_MORE}", -1 - stop)
+        signs = np.zeros(0, np.bool_) if turned is None else turned
+        # a sign for each number that is turned: it has a byte and a separator
+        out = np.empty(data.size + n if turned is None else 2 * data.size, np.uint8)
+        size = _put_text_rows(data, begin, end, np.array(new_to_old), signs, out)
+        return [b"%d\n(\n" % n, out[:size].tobytes(), b")"], self.end_of_list(stop)
+
+    def _moved_bytes(
+        self, n: int, at: int, width: int, new_to_old: Int32s, turned: Bools | None
+    ) -> tuple[list[bytes], int]:
+        end = at + 1 + n * width
+        if self.raw[at : at + 1] + self.raw[end : end + 1] != b"()":
+            raise self.error(f"a list of {n} values does not end where it should: {_MORE}", at)
+        rows = np.frombuffer(self.raw, np.dtype((np.void, width)), n, at + 1)
+        moved = np.concatenate([np.take(rows, new_to_old), rows[new_to_old.size :]])
+        if turned is not None:
+            of = "label" if self.header.get("class", "").startswith("label") else "scalar"
+            values = moved.view(self.kind(of)).reshape(n, -1)
+            values[: turned.size][turned] *= -1
+        return [b"%d\n(" % n, moved.tobytes(), b")"], end + 1
+
+    def list_of(self, values: NDArray[Any], of: str = "label") -> list[bytes]:
+        """A list of whole numbers as it is to stand in this file."""
+        if self.binary:
+            return [b"%d\n(" % len(values), values.astype(self.kind(of)).tobytes(), b")"]
+        return [b"%d\n(\n" % len(values), text_of(values), b")"]
+
+    def save(self, target: Path, pieces: list[bytes]) -> None:
+        """Write the file anew: packed where it was packed."""
+        data = b"".join(pieces)
+        target.write_bytes(gzip.compress(data, 4, mtime=0) if self.path.suffix == GZ else data)
+
+
+def find_file(path: Path) -> Path | None:
+    """The file or its packed form, None where there is neither."""
+    return next((p for p in (path, path.with_name(path.name + GZ)) if p.is_file()), None)
+
+
+def open_file(path: Path, root: Path) -> FoamFile:
+    """A file with its header; errors name it from ``root`` on."""
+    name = path.relative_to(root).as_posix()
+    found = find_file(path)
+    if found is None:
+        raise MeshprepError(f"{name} is missing: the mesh is not complete")
+    try:
+        raw = bytearray(found.stat().st_size)
+        with found.open("rb") as opened:
+            opened.readinto(raw)
+        raw = bytearray(gzip.decompress(raw)) if found.suffix == GZ else raw
+    except (zlib.error, EOFError, gzip.BadGzipFile) as error:
+        raise MeshprepError(f"{name}: cannot be unpacked ({error}): write it again") from None
+    found_header = _HEADER.search(raw)
+    if found_header is None or found_header.start() != _BETWEEN.match(raw).end():  # type: ignore[union-attr]
+        raise MeshprepError(f"{name}: line 1: it has no header FoamFile {{ ... }}: {_MORE}")
+    entries = _ENTRY.findall(found_header[1])
+    header = {k.decode(): v.strip(b'"').decode("latin-1") for k, v in entries}
+    file = FoamFile(found, name, raw, header, found_header.end())
+    if header.get("format") not in ("ascii", "binary"):
+        raise file.error(f"format '{header.get('format', '')}' is neither ascii nor binary", 0)
+    return file
+
+
+def as_index(file: FoamFile, values: NDArray[Any], limit: int, *, least: int = 0) -> Int32s:
+    """Whole numbers as indices below ``limit``; raises MeshprepError for others."""
+    if values.size and (values.min() < least or values.max() >= limit):
+        at = int(np.argmax((values < least) | (values >= limit)))
+        raise MeshprepError(
+            f"{file.name}: value {at + 1} is {values[at]}, outside {least}..{limit - 1}: {_MORE}"
+        )
+    return values.astype(np.int32)
+
+
+def text_of(values: NDArray[Any]) -> bytes:
+    """Whole numbers, one a line."""
+    out = np.empty(21 * values.size, np.uint8)
+    return out[: _put_labels(values.astype(np.int64), out)].tobytes()
+
+
+@kernel
+def _put_labels(values: Int64s, out: UInt8s) -> int:
+    pos = int(np.int64(0))
+    for value in values:
+        pos = put_int(out, pos, ASCII, 4, int(value), _BREAK)
+    return pos
+
+
+@kernel
+def put_faces(offset: Int64s, points: Int32s, out: UInt8s) -> int:
+    """Write faces as text, ``4(0 1 2 3)`` a line; returns the number of bytes."""
+    pos = int(np.int64(0))
+    for f in range(offset.size - 1):
+        begin, end = offset[f], offset[f + 1]
+        pos = put_int(out, pos, ASCII, 4, int(end - begin), _OPEN)
+        for i in range(begin, end):
+            pos = put_int(out, pos, ASCII, 4, int(points[i]), _BLANK)
+        out[pos - 1], out[pos] = _CLOSE, _BREAK
+        pos += 1
+    return pos
+
+
+@kernel
+def _take_faces(data: UInt8s, pos: int, offset: Int64s, points: Int32s) -> int:
+    """Read faces into offsets and points; returns the position behind, or -1 minus one."""
+    filled = 0
+    for f in range(offset.size - 1):
+        count, after = next_int(data, pos, ASCII, 4)
+        if after < 0 or count < 0 or count > points.size - filled:
+            return -1 - pos
+        pos = after
+        for _ in range(count):
+            value, after = next_int(data, pos, ASCII, 4)
+            if after < 0 or value < 0 or value >= INDEX_LIMIT:
+                return -1 - pos
+            points[filled], pos = value, after
+            filled += 1
+        offset[f + 1] = filled
+    return pos
+
+
+@helper
+def _is_of_number(byte: int) -> bool:
+    """Whether a number, ``nan`` and ``inf`` among them, may hold this byte."""
+    digit = 48 <= byte <= 57 or byte in (_PLUS, _MINUS, 46)
+    return digit or byte in (69, 101, 97, 102, 105, 110)
+
+
+@kernel
+def _find_rows(data: UInt8s, pos: int, begin: Int64s, end: Int64s) -> int:
+    """Where each row of a text begins and ends: a number, or numbers in brackets.
+
+    Returns the position behind, or -1 minus that of what is neither.
+    """
+    for i in range(begin.size):
+        pos = skip_blank(data, pos)
+        begin[i], depth = pos, 0
+        while pos < data.size:
+            byte = data[pos]
+            if byte == _OPEN:
+                depth += 1
+            elif byte == _CLOSE and depth:
+                depth -= 1
+                if depth == 0:
+                    pos += 1
+                    break
+            elif not _is_of_number(byte) and not (depth and byte <= _BLANK):
+                break
+            pos += 1
+        if depth or pos == begin[i]:
+            return -1 - pos
+        end[i] = pos
+    return pos
+
+
+@kernel
+def _put_text_rows(
+    data: UInt8s, begin: Int64s, end: Int64s, order: Int32s, turned: Bools, out: UInt8s
+) -> int:
+    """Copy rows of a text in another order, one a line; returns the number of bytes."""
+    pos = 0
+    for i in range(begin.size):
+        row = np.int64(order[i]) if i < order.size else i
+        sign = i < turned.size and turned[i]
+        for k in range(begin[row], end[row]):
+            byte, before = data[k], data[k - 1]
+            first = k == begin[row] or before == _OPEN or before <= _BLANK
+            if sign and first and byte != _OPEN and byte > _BLANK:
+                if byte in (_MINUS, _PLUS):
+                    if byte == _PLUS:
+                        out[pos] = _MINUS
+                        pos += 1
+                    continue
+                out[pos] = _MINUS
+                pos += 1
+            out[pos] = byte
+            pos += 1
+        out[pos] = _BREAK
+        pos += 1
+    return pos

@@ -1,0 +1,240 @@
+"""Where cells, faces and points of a case go, and its files in the new order."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...kernels import Bools, Int32s, Int64s, kernel
+from .case import PolyMesh
+from .files import FoamFile, as_index, put_faces
+
+# Lists of whole numbers by the name of their file: what they are on.
+LISTS = {
+    **dict.fromkeys(("cellLevel", "cellProcAddressing", "cellDecomposition"), "cells"),
+    **dict.fromkeys(("pointLevel", "pointProcAddressing"), "points"),
+    "faceProcAddressing": "faces",
+}
+# Files of polyMesh without a number of a cell, interior face or point.
+FREE = ("boundary", "boundaryProcAddressing", "level0Edge")
+ZONES = {"cellZones": "cells", "faceZones": "faces", "pointZones": "points"}
+_SETS = {"cellSet": "cells", "faceSet": "faces", "pointSet": "points"}
+_ON = {"vol": "cells", "surface": "faces", "point": "points"}
+_COMPONENTS = {"scalar": 1, "vector": 3, "sphericalTensor": 1, "symmTensor": 6, "tensor": 9}
+_FIELD = re.compile(r"(vol|surface|point)(Scalar|Vector|\w*Tensor)Field(::Internal)?")
+_VALUES = re.compile(rb"\b(?:internalField|value)\s+(?:nonuniform\s+List<(\w+)>|uniform\s+([^;]*))")
+_ORIENTED = re.compile(rb"\boriented\s+(\w+)\s*;")
+_FLUX = re.compile(rb"\bdimensions\s*\[\s*(?:0\s+3|1\s+0)\s+-1[\s0]*\]")
+_ZONE = re.compile(rb"\b(cellLabels|faceLabels|pointLabels|flipMap)\s+List<(?:label|bool)>\s*")
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """New numbers of a mesh: of its cells, interior faces and points, ``new_to_old``.
+
+    ``turned`` tells of each interior face in the new order whether its sides change.
+    """
+
+    mesh: PolyMesh
+    cells: Int32s
+    faces: Int32s
+    turned: Bools
+    points: Int32s
+    owner: Int32s
+    neighbour: Int32s
+    face_offset: Int64s
+    face_points: Int32s
+
+    @classmethod
+    def of(cls, mesh: PolyMesh, cells: Int32s, faces: Int32s) -> "Moves":
+        """Turn the faces that must be and number the points by their use. O(size)."""
+        new = inverse(cells)
+        n = faces.size
+        owner, neighbour = new[mesh.owner], new[mesh.neighbour]
+        first, second = owner[:n][faces], neighbour[faces]
+        turned = first > second
+        owner[:n] = np.minimum(first, second)
+        offset, points = np.zeros_like(mesh.face_offset), np.empty_like(mesh.face_points)
+        order = np.full(mesh.n_points, -1, np.int32)
+        old = (mesh.face_offset, mesh.face_points)
+        _fill_faces(*old, faces, turned, offset, points, np.full_like(order, -1), order)
+        return cls(
+            mesh, cells, faces, turned, order, owner, np.maximum(first, second), offset, points
+        )
+
+    def order(self, of: str) -> Int32s:
+        found: Int32s = {"cells": self.cells, "faces": self.faces, "points": self.points}[of]
+        return found
+
+    def size(self, of: str) -> int:
+        """All faces count, those of patches too."""
+        return self.face_offset.size - 1 if of == "faces" else self.order(of).size
+
+    def new_numbers(self, of: str) -> Int32s:
+        """The new number of each cell, face or point."""
+        kept = np.arange(self.order(of).size, self.size(of), dtype=np.int32)
+        return np.concatenate([inverse(self.order(of)), kept])
+
+
+def inverse(order: Int32s) -> Int32s:
+    back = np.empty_like(order)
+    back[order] = np.arange(order.size, dtype=np.int32)
+    return back
+
+
+@kernel
+def _fill_faces(
+    offset: Int64s,
+    points: Int32s,
+    order: Int32s,
+    turned: Bools,
+    new_offset: Int64s,
+    new_points: Int32s,
+    number: Int32s,
+    new_to_old: Int32s,
+) -> None:
+    """Faces in the new order, their points numbered as they are met; points of none come last.
+
+    A face that turns keeps its first point, as OpenFOAM's own do.
+    """
+    filled, count = 0, 0
+    for f in range(offset.size - 1):
+        old = np.int64(order[f]) if f < order.size else f
+        begin, size = offset[old], offset[old + 1] - offset[old]
+        back = f < order.size and turned[f]
+        for k in range(size):
+            point = points[begin + (size - k) % size] if back else points[begin + k]
+            if number[point] < 0:
+                number[point] = count
+                new_to_old[count] = point
+                count += 1
+            new_points[filled] = number[point]
+            filled += 1
+        new_offset[f + 1] = filled
+    for point in range(number.size):
+        if number[point] < 0:
+            new_to_old[count] = point
+            count += 1
+
+
+def moved_points(file: FoamFile, moves: Moves) -> list[bytes]:
+    """Points in the new order, those of a mesh that moves too."""
+    begin = file.behind_blank(file.start)
+    width = 3 * file.kind("scalar").itemsize
+    lists, end = file.moved_rows(begin, width, moves.points)
+    return [bytes(file.raw[:begin]), *lists, bytes(file.raw[end:])]
+
+
+def moved_mesh(file: FoamFile, end: int, moves: Moves, name: str) -> list[bytes]:
+    """The faces, owners or neighbours, whose list in the file ends there."""
+    begin = file.behind_blank(file.start)
+    if name != "faces":
+        lists = file.list_of(moves.owner if name == "owner" else moves.neighbour)
+    elif file.binary:
+        lists = [*file.list_of(moves.face_offset), b"\n\n", *file.list_of(moves.face_points)]
+    else:
+        out = np.empty(22 * moves.size("faces") + 11 * moves.face_points.size, np.uint8)
+        size = put_faces(moves.face_offset, moves.face_points, out)
+        lists = [b"%d\n(\n" % moves.size("faces"), out[:size].tobytes(), b")"]
+    return [bytes(file.raw[:begin]), *lists, bytes(file.raw[end:])]
+
+
+def moved_labels(file: FoamFile, moves: Moves, of: str) -> list[bytes]:
+    """A list with a whole number a cell, face or point; of faces, its sign is the side."""
+    begin = file.behind_blank(file.start)
+    if file.count(begin)[0] != moves.size(of):
+        raise file.error(f"must hold {moves.size(of)} numbers, one for each of the {of}", begin)
+    signs = moves.turned if of == "faces" else None
+    width = file.kind("label").itemsize
+    rows, end = _rows(file, begin, width, moves.order(of), signs)
+    return [bytes(file.raw[:begin]), *rows, bytes(file.raw[end:])]
+
+
+def _rows(
+    file: FoamFile, begin: int, width: int, order: Int32s, turned: Bools | None
+) -> tuple[Sequence[bytes], int]:
+    """Rows in the new order; what is the same in all of them stays as it is written."""
+    at = file.count(begin)[1]
+    if file.raw[at : at + 1] == b"{":
+        end = file.raw.find(b"}", at) + 1
+        if not end or (turned is not None and _not_zero(bytes(file.raw[at:end]))):
+            raise file.error("values that are all the same cannot be turned: write each", begin)
+        return [bytes(file.raw[begin:end])], end
+    return file.moved_rows(begin, width, order, turned)
+
+
+def _not_zero(text: bytes) -> bool:
+    return re.search(rb"[1-9]", text) is not None
+
+
+def moved_set(file: FoamFile, moves: Moves) -> list[bytes]:
+    """A cellSet, faceSet or pointSet with new numbers."""
+    of = _SETS.get(file.header.get("class", ""))
+    if of is None:
+        raise file.error("is no cellSet, faceSet or pointSet: take it away", 0)
+    # the elements of hashed sets are text in binary files, too
+    text = replace(file, header={**file.header, "format": "ascii"})
+    begin = file.behind_blank(file.start)
+    values, end = text.numbers(begin, "label", limit=moves.size(of))
+    numbers = moves.new_numbers(of)[as_index(file, values[:, 0], moves.size(of))]
+    return [bytes(file.raw[:begin]), *text.list_of(np.sort(numbers)), bytes(file.raw[end:])]
+
+
+def moved_zones(file: FoamFile, moves: Moves, of: str) -> list[bytes]:
+    """Zones with new numbers; the sides of faces that turn are flipped."""
+    numbers, size = moves.new_numbers(of), moves.size(of)
+    turned = np.zeros(moves.size("faces"), np.bool_)
+    turned[moves.faces] = moves.turned
+    labels = np.empty(0, np.int32)
+    pieces, pos = list[bytes](), file.start
+    while found := _ZONE.search(file.raw, pos):
+        pieces.append(bytes(file.raw[0 if not pieces else pos : found.end()]))
+        if found[1] == b"flipMap":
+            values, end = file.numbers(found.end(), "bool", limit=labels.size)
+            if len(values) != labels.size or values.max(initial=0) > 1 or of != "faces":
+                raise file.error("a flipMap does not fit its faces: repair it", found.start())
+            pieces += file.list_of(values[:, 0].astype(np.int64) ^ turned[labels], "bool")
+        else:
+            values, end = file.numbers(found.end(), "label", limit=size)
+            labels = as_index(file, values[:, 0], size)
+            pieces += file.list_of(numbers[labels])
+        pos = end
+    return [*pieces, bytes(file.raw[pos if pieces else 0 :])]
+
+
+def is_field(file: FoamFile) -> bool:
+    return _FIELD.fullmatch(file.header.get("class", "")) is not None
+
+
+def moved_field(file: FoamFile, moves: Moves) -> list[bytes]:
+    """A field with its inner values in the new order; those of patches stay.
+
+    Fluxes change their sign where a face turns: fields that say ``oriented``, and of older versions
+    surface scalars of m^3/s or kg/s.
+    """
+    kind = _FIELD.fullmatch(file.header["class"])
+    assert kind is not None
+    of = _ON[kind[1]]
+    found = _VALUES.search(file.raw, file.start)
+    if found is None:
+        return [bytes(file.raw)]
+    oriented = _ORIENTED.search(file.raw, file.start, found.start())
+    flux = kind[1] + kind[2] == "surfaceScalar" and _FLUX.search(
+        file.raw, file.start, found.start()
+    )
+    turns = of == "faces" and (oriented[1] == b"oriented" if oriented else bool(flux))
+    if found[1] is None:
+        if turns and moves.turned.any() and _not_zero(found[2]):
+            raise file.error("a flux that is uniform cannot be turned: write each", found.start())
+        return [bytes(file.raw)]
+    name = found[1].decode()
+    if name not in _COMPONENTS:
+        raise file.error(f"a list of {name} is unknown: leave the file out", found.start())
+    order = moves.order(of)
+    if file.count(found.end())[0] != order.size:
+        raise file.error(f"must hold {order.size} values, one for each of the {of}", found.start())
+    width = _COMPONENTS[name] * file.kind("scalar").itemsize
+    begin = file.behind_blank(found.end())
+    rows, end = _rows(file, begin, width, order, moves.turned if turns else None)
+    return [bytes(file.raw[:begin]), *rows, bytes(file.raw[end:])]

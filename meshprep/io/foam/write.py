@@ -1,0 +1,255 @@
+"""Writing OpenFOAM cases: a copy of the case that was read, in the new order."""
+
+import gzip
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.file.atomic import PREFIX
+from meshprep_runtime.types.ordering import Ordering
+
+from ...kernels import Int32s
+from ...mesh import Mesh
+from ...mesh.geometry import CENTROID
+from .case import (
+    CONSTANT,
+    FACES,
+    IN_CASE,
+    POLY_MESH,
+    FoamCase,
+    PolyMesh,
+    case_of,
+)
+from .files import GZ, FoamFile, open_file
+from .moves import (
+    FREE,
+    LISTS,
+    ZONES,
+    Moves,
+    inverse,
+    is_field,
+    moved_field,
+    moved_labels,
+    moved_mesh,
+    moved_points,
+    moved_set,
+    moved_zones,
+)
+
+_TIME = re.compile(r"[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?")
+_ROLES = {
+    **dict.fromkeys(("faces", "owner", "neighbour"), "mesh"),
+    **dict.fromkeys(LISTS, "labels"),
+    **dict.fromkeys(ZONES, "zones"),
+}
+_HEAD = re.compile(rb"\bFoamFile\b")
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file or folder of a case: its place in it, and the mesh that its numbers belong to."""
+
+    path: Path
+    place: Path
+    mesh: PolyMesh | None = None  # None where it is copied as it is
+    # mesh, points, labels, zones, set or data; "lost" for what cannot be kept
+    role: str = ""
+
+
+def _entries(case: FoamCase) -> Iterator[_Entry]:
+    """Everything that the case holds."""
+    roots = {part.folder.parents[1 + bool(case.region)]: part for part in case.parts}
+    for path in sorted(case.root.iterdir()):
+        own = roots.get(path) or (roots.get(case.root) if _holds_data(path) else None)
+        if path.name.startswith(PREFIX):
+            continue
+        if re.fullmatch(r"processors?[0-9]+.*", path.name) and path not in roots:
+            yield _Entry(path, Path(path.name), role="lost")
+        elif own is None:
+            yield _Entry(path, Path(path.name))
+        elif path in roots:
+            for inner in sorted(path.iterdir()):
+                yield from (
+                    _data(case, inner, own)
+                    if _holds_data(inner)
+                    else [_Entry(inner, inner.relative_to(case.root))]
+                )
+        else:
+            yield from _data(case, path, own)
+
+
+def _holds_data(path: Path) -> bool:
+    return path.is_dir() and bool(path.name == CONSTANT or _TIME.fullmatch(path.name))
+
+
+def _data(case: FoamCase, top: Path, mesh: PolyMesh) -> Iterator[_Entry]:
+    """What the folder ``constant`` or that of a time holds."""
+    for path in sorted(top.iterdir()):
+        if case.region and path.name == case.region and path.is_dir():
+            for inner in sorted(path.iterdir()):
+                yield from _inside(case, inner, mesh, top.name)
+        elif case.region:
+            yield _Entry(path, path.relative_to(case.root))
+        else:
+            yield from _inside(case, path, mesh, top.name)
+
+
+def _inside(case: FoamCase, path: Path, mesh: PolyMesh, top: str) -> Iterator[_Entry]:
+    place, name = path.relative_to(case.root), path.name.removesuffix(GZ)
+    if path.name == POLY_MESH and path.is_dir():
+        for inner in sorted(path.iterdir()):
+            yield from _of_mesh(case, inner, mesh, top == CONSTANT)
+    elif path.name == "lagrangian" or name == "cellMap" or _is_hidden(path):
+        yield _Entry(path, place, mesh, "lost")
+    elif path.is_file():
+        yield _Entry(path, place, mesh, "labels" if name in LISTS else "data")
+    else:
+        yield _Entry(path, place)
+
+
+def _of_mesh(case: FoamCase, path: Path, mesh: PolyMesh, whole: bool) -> Iterator[_Entry]:
+    """Files of polyMesh; that of a time may have moved points, and nothing else."""
+    name, place = path.name.removesuffix(GZ), path.relative_to(case.root)
+    if whole and path.name == "sets" and path.is_dir():
+        for inner in sorted(path.iterdir()):
+            role = "lost" if _is_hidden(inner) else "set"
+            yield _Entry(inner, inner.relative_to(case.root), mesh, role)
+    elif whole and name in FREE and not _is_hidden(path):
+        yield _Entry(path, place)
+    elif name == "points" and not _is_hidden(path):
+        yield _Entry(path, place, mesh, "points")
+    else:
+        known = whole and path.is_file() and not _is_hidden(path)
+        yield _Entry(path, place, mesh, _ROLES.get(name, "lost") if known else "lost")
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether OpenFOAM reads another file in place of this packed one."""
+    return path.suffix == GZ and path.with_suffix("").is_file()
+
+
+def losses(mesh: Mesh, **_options: object) -> list[str]:
+    """What a case has no place for, and what of the case would be wrong in another order."""
+    case = _checked(mesh)
+    # a case that comes in another order than it should is put in order
+    moved = any((np.diff(i.index) < 0).any() for i in mesh.lists if i.name == IN_CASE)
+    lost = ["the order of the faces"] if moved and not _ascends(mesh.map(FACES).table) else []
+    lost += [f"values '{d.name}' on '{d.set}'" for d in mesh.dats if d.name != CENTROID]
+    lost += [f"groups '{t.name}' on '{t.set}'" for t in mesh.tags]
+    lost += [f"index list '{i.name}'" for i in mesh.lists if i.name != IN_CASE]
+    stale = [entry.place.as_posix() for entry in _entries(case) if entry.role == "lost"]
+    return lost + ([f"{', '.join(stale)} (in the old numbering)"] if stale else [])
+
+
+def _checked(mesh: Mesh) -> FoamCase:
+    """The case that the mesh is of; raises MeshprepError where it is not one of a case any more."""
+    case = case_of(mesh)
+    lists = {i.set: i.index for i in mesh.lists if i.name == IN_CASE}
+    sizes = {s: mesh.size(s) for s in ("cells", "faces") if s in mesh.sets and mesh.size(s)}
+    if case is None or sizes != {s: index.size for s, index in lists.items()}:
+        raise MeshprepError(
+            "only the mesh of a case that was read can be written as one: use another format"
+        )
+    new, base = lists["cells"], 0
+    for size in case.part_sizes if len(case.parts) > 1 else ():
+        own, base = new[base : base + size] - base, base + size
+        if own.min() < 0 or own.max() >= size:
+            raise MeshprepError("cells of one processor folder are in another: keep them apart")
+    for name, table in case.tables.items():
+        if name != FACES and not np.array_equal(new[table], mesh.map(name).table):
+            raise MeshprepError(f"map '{name}' is in another order than in the case: keep it")
+    if case.tables.keys() != mesh.maps.keys():
+        raise MeshprepError("there are other maps than those of the case: use another format")
+    return case
+
+
+def reduced(mesh: Mesh) -> Mesh:
+    """The mesh as reading the written case gives it."""
+    made = _in_order(mesh)
+    lists = [replace(i, index=np.arange(i.index.size, dtype=np.int32)) for i in made.lists]
+    return replace(made, lists=tuple(lists))
+
+
+def _in_order(mesh: Mesh) -> Mesh:
+    """The mesh without what a case has no place for, its faces by their cells."""
+    table = mesh.map(FACES).table
+    if not _ascends(table):
+        sides = np.sort(table, axis=1)
+        order = Ordering.from_new_to_old(np.lexsort(sides.T[::-1]).astype(np.int32), "faces")
+        mesh = mesh.renumber({"faces": order})
+    dats = [d for d in mesh.dats if d.name == CENTROID]
+    lists = [i for i in mesh.lists if i.name == IN_CASE]
+    return replace(mesh, dats=tuple(dats), tags=(), lists=tuple(lists))
+
+
+def _ascends(rows: Int32s) -> bool:
+    """Whether rows of two go by the first, which is the lower one, and then by the second."""
+    key = (rows[:, 0].astype(np.int64) << 32) + rows[:, 1]
+    return bool((rows[:, 0] < rows[:, 1]).all() and (key[1:] >= key[:-1]).all())
+
+
+def write(mesh: Mesh, path: Path) -> None:
+    """Copy the case with mesh, zones, sets and fields in the order of the mesh."""
+    case, made = _checked(mesh), _in_order(mesh)
+    back = {i.set: inverse(i.index) for i in made.lists}
+    cells, faces = back["cells"], back.get("faces", np.empty(0, np.int32))
+    moves, base, first = dict[Path, Moves](), 0, 0
+    for part in case.parts:
+        own = cells[base : base + part.n_cells] - np.int32(base)
+        inner = faces[first : first + part.neighbour.size] - np.int32(first)
+        moves[part.folder] = Moves.of(part, own, inner)
+        base, first = base + part.n_cells, first + part.neighbour.size
+    for entry in _entries(case):
+        target = path / entry.place
+        if entry.role == "lost":
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        found = None if entry.mesh is None else _moved(entry, case, moves[entry.mesh.folder])
+        if found is not None:
+            file, pieces = found
+            file.save(target, pieces)
+        elif entry.path.is_dir() and not entry.path.is_symlink():
+            shutil.copytree(entry.path, target, symlinks=True)
+        else:
+            shutil.copy2(entry.path, target, follow_symlinks=entry.mesh is not None)
+
+
+def _moved(entry: _Entry, case: FoamCase, moves: Moves) -> tuple[FoamFile, list[bytes]] | None:
+    """A file and what it is to hold in the new order; None for one without numbers of the mesh."""
+    name, role = entry.path.name.removesuffix(GZ), entry.role
+    if role == "mesh":
+        file, end = moves.mesh.files[name]
+        return file, moved_mesh(file, end, moves, name)
+    if role == "data" and not _has_header(entry.path):
+        return None
+    file = open_file(entry.path.with_name(name), case.root)
+    if role == "points":
+        return file, moved_points(file, moves)
+    if role == "labels":
+        return file, moved_labels(file, moves, LISTS[name])
+    if role == "zones":
+        return file, moved_zones(file, moves, ZONES[name])
+    if role == "set":
+        return file, moved_set(file, moves)
+    return (file, moved_field(file, moves)) if is_field(file) else None
+
+
+def _has_header(path: Path) -> bool:
+    with gzip.open(path) if path.suffix == GZ else path.open("rb") as opened:
+        return _HEAD.search(opened.read(4096)) is not None
+
+
+def write_cell_map(order: Int32s, target: Path) -> None:
+    """A ``cellMap`` as ``renumberMesh`` reads it: for each new cell its old number."""
+    head = (
+        "FoamFile\n{\n    version     2.0;\n    format      ascii;\n    class       labelList;\n"
+        f'    location    "{CONSTANT}";\n    object      cellMap;\n}}\n\n'
+    )
+    file: Any = FoamFile(target, target.name, bytearray(), {"format": "ascii"}, 0)
+    file.save(target, [head.encode(), *file.list_of(order), b"\n"])
