@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 
 from .errors import MeshprepError, check_choice, check_integer
 from .kernel.analysis import DeviceFunction, check_parameters
-from .kernel.bind import AOS, AUTO, Binder, Layout, Slot, on_device, slots
+from .kernel.bind import AOS, AUTO, Binder, Layout, Slot, slots
 from .plan import LoopPlan
 from .plan.checks.structure import check_loop
+from .types.place import on_device
 
 if TYPE_CHECKING:
     from .cpu.executor import Executor, HostCall

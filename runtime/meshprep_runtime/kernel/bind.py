@@ -292,28 +292,3 @@ def sharing(loop: Loop, slot: Slot, other: Slot) -> MeshprepError:
         f"loop '{loop.name}': arguments '{slot.name}' and '{other.name}' "
         f"share memory and '{slot.name}' is written: pass separate arrays"
     )
-
-
-# DLPack's numbers for memory of CUDA, managed memory included.
-DLPACK_CUDA = (2, 13)
-HOST = (np.ndarray, int, float, np.generic)
-
-
-def on_device(value: Any) -> bool:
-    """True for arrays in the memory of a GPU."""
-    if isinstance(value, HOST):
-        return False
-    if _cupy_pointer(value) is not None:
-        return True
-    try:
-        if getattr(value, "__cuda_array_interface__", None) is not None:
-            return True
-    except Exception:  # Libraries refuse to tell in words of their own; the binder asks again.
-        pass
-    ask = getattr(value, "__dlpack_device__", None)
-    return ask is not None and ask()[0] in DLPACK_CUDA
-
-
-def _cupy_pointer(value: Any) -> object:
-    """The address of a CuPy array: its interface takes long to make."""
-    return getattr(getattr(value, "data", None), "ptr", None)

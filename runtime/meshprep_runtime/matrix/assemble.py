@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..cuda.detect import on_device
 from ..cuda.device import current
-from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError, check_choice
+from ..kernel.analysis import DeviceFunction
 from ..kernel.bind import AUTO
 from ..loop import ParLoop
 from ..plan import LoopPlan
 from ..plan.matrices import MatrixPlan
 from ..types.loops import Arg
 from ..types.maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
+from ..types.place import on_device
 from .stores import CsrMatrix, Ellpack, LocalMatrices, Store
 
 

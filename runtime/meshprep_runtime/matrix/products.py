@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule, by_colour, elements, in_pieces
-from ..cuda.detect import on_device
 from ..errors import MeshprepError, check_integer
 from ..plan import LoopPlan, Variant
 from ..types.maps import read_only
+from ..types.place import on_device
 from . import kernels
 from .code import PIECE, MatrixCode, check_blocks, row_pieces, schedule
 from .stores import CsrMatrix, Ellpack, LocalMatrices, Store, check_matrix

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule, in_phases
-from ..cuda.detect import on_device
 from ..cuda.device import current
 from ..errors import MeshprepError, check_integer, check_number
 from ..types.maps import read_only, rows_of_entries
+from ..types.place import on_device
 from . import kernels
 from .code import MatrixCode
 from .products import check_place, check_vector, csr_arrays

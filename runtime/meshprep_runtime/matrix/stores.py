@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cuda.detect import on_device
 from ..errors import MeshprepError, check_integer, import_package
 from ..types.maps import as_indices
+from ..types.place import on_device
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

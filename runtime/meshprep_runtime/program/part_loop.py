@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from ..cpu.executor import HostCall, StrategyAndVariant
 from ..errors import MeshprepError
-from ..kernel.bind import Slot, check_names, on_device
+from ..kernel.bind import Slot, check_names
 from ..loop import ParLoop
 from ..plan.parts import LoopPart, PartPlan
 from ..types.loops import Access, Loop
 from ..types.maps import UInt8s, offsets_of
+from ..types.place import on_device
 from .classes import ClassRanges, DevicePart, DeviceRuns, HostRuns, class_ranges, device_runs
 from .dat import EXEC, HALO, ProgramDat, arrays_of
 from .exchange import ALIGNED, Exchange, Transfer, Wanted

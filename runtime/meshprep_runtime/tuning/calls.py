@@ -16,9 +16,10 @@ import numpy as np
 from ..cuda.device import current
 from ..errors import MeshprepError
 from ..kernel.analysis import name_of
-from ..kernel.bind import Slot, on_device
+from ..kernel.bind import Slot
 from ..plan import LoopPlan, Plan
 from ..plan.tuned import Tuned
+from ..types.place import on_device
 from .lookup import choose, with_entry
 from .machines import Backend, TuningCandidate, grid, on_gpu, this_cpu, trial, with_fewer_threads
 
