@@ -211,8 +211,8 @@ class SplitOptions:
     # What each part shall own relative to the others; empty for equal parts.
     weights: tuple[float, ...] = ()
     # ``"exec"``: elements that write what a part owns are executed there, too; ``"reverse"``:
-    # increments are sent back; ``"auto"``: what moves fewer bytes, loop by loop.
-    increments: str = "exec"
+    # increments are sent back; ``"auto"``: what costs less, loop by loop.
+    increments: str = "auto"
 
     def __post_init__(self) -> None:
         check_choice("increments", self.increments, WAYS)

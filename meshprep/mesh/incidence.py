@@ -65,8 +65,10 @@ def renumber_table(table: Int32s, new_to_old: Int32s | None, old_to_new: Int32s 
 
 def point_graph(table: Int32s, n_to: int) -> Csr:
     """Points are neighbours when an element has both [S19 section 2.3.1]; rows ascend."""
-    if table.shape[1] == 2:
-        offset, index = _graph_of_pairs(read_only(table), n_to)
+    if table.shape[1] in (2, 3):
+        # the sides of triangles, each from both of its cells
+        pairs = table if table.shape[1] == 2 else table[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
+        offset, index = _graph_of_pairs(read_only(pairs), n_to)
         return Csr(offset, index[: offset[-1]])
     return _two_steps(transpose(table, n_to), as_csr(table))
 

@@ -10,7 +10,7 @@ from .gps import gps
 from .grouping import group_points
 from .lexicographic import from_set_order, order_by_ends
 from .methods import METHODS
-from .propagate import followers, keep_parts, propagate
+from .propagate import followers, keep_parts, propagate, touch_order
 
 __all__ = [
     "FOLLOW",
@@ -30,4 +30,5 @@ __all__ = [
     "locality_order",
     "order_by_ends",
     "propagate",
+    "touch_order",
 ]
