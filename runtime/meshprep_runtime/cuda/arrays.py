@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import MeshprepError
 from ..kernel.bind import ArrayForm, Slot, bound, check_form, check_names, sharing
 from ..types.loops import Loop
-from ..types.place import cupy_pointer, on_device
+from ..types.maps import _cupy_pointer, on_device
 from .device import Device
 
 
