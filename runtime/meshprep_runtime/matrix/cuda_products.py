@@ -180,7 +180,7 @@ def sweep_program(
     """The CUDA C of a sweep over the rows, colour by colour [R14 Algorithm 6].
 
     ``colour`` are those of rows, of which no two of one colour see each other, and ``inverse`` is
-    one over the diagonal; ``backward`` takes the last colour first.
+    one over the diagonal; ``backward`` takes the last colour first. y is to be zero before.
     """
     rows = matrix.shape[0]
     coop = fixed_rule(rows, matrix.columns.size).coop
@@ -196,7 +196,7 @@ def sweep_program(
         ROW_THREADS,
         tuple(launches[::-1] if backward else launches),
     )
-    return _program(matrix, [_zero(rows), kernel])
+    return _program(matrix, [kernel])
 
 
 def to_gpu(matrix: Store) -> Store:
