@@ -172,7 +172,7 @@ def registers() -> list[dict[str, Any]]:
         prepared, ordered = poisson.prepared_square(poisson.square(8, degree), 128, "gpu")
         local = poisson.integrate(ordered).local()
         plan = prepared.plan[poisson.CELLS_TO_DOFS]
-        for name, store in (("local", local), ("half", _half(local))):
+        for name, store in (("local", local), ("half", local.half())):
             programs[f"{name} matrices, degree {degree}"] = local_program(store, plan).then[0]
     found = []
     for name, program in programs.items():
@@ -183,14 +183,6 @@ def registers() -> list[dict[str, Any]]:
             | {f"spilled, {arch}": one.spilled for arch, one in code.items()}
         )
     return found
-
-
-def _half(local: LocalMatrices) -> LocalMatrices:
-    """The entries on and above the diagonals."""
-    n = local.dofs.shape[1]
-    i, j = np.triu_indices(n)
-    half = local.values.reshape(-1, n, n)[:, i, j].copy()
-    return LocalMatrices(half, local.dofs, True, local.n_rows)
 
 
 def _against_scipy(name: str, made: sparse.csr_array) -> dict[str, Any]:
@@ -224,7 +216,7 @@ def _against_csr(degree: int, scale: float) -> dict[str, Any]:
     stores = {
         "csr": Product(problem.csr()),
         "local": Product(local, plan),
-        "half": Product(_half(local), plan),
+        "half": Product(local.half(), plan),
     }
     x, y = np.ones(local.n_rows), np.empty(local.n_rows)
     works = {name: partial(product, x, out=y) for name, product in stores.items()}

@@ -151,6 +151,20 @@ def test_what_a_card_has_not_settled(bench, folder, capsys, monkeypatch):
         loops.check_arrays(plan, {"s": there.array(np.zeros(n))}, {"s": np.ones(n)}, "way")
 
 
+def test_products_by_every_store(bench, monkeypatch):
+    """Each is compared with scipy's; cuSPARSE alone needs a GPU."""
+    import bench_gpu_spmv as spmv
+
+    monkeypatch.setattr(spmv, "SAMPLES", 1)
+    monkeypatch.setattr(spmv, "_peer", lambda *given: 1e-6)
+    with use(EmulatedDevice()) as there:
+        row = spmv._store_row(there, 2, 12)
+    ours = ["rows us", "ellpack us", "elements us", "half of them us"]
+    assert list(row) == ["degree", "dofs", *ours, "cuSPARSE us"]
+    assert row["dofs"] == 11 * 11
+    assert min(row[name] for name in ours) > 0
+
+
 def test_batches_of_element_matrices(bench, capsys, monkeypatch):
     """Both ways give NumPy's contractions, whose tensor integrates polynomials exactly."""
     import bench_gpu_batches as batches
