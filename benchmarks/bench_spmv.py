@@ -22,12 +22,13 @@ from meshprep.io.graphs.common import graph_mesh
 from meshprep.metrics.product_traffic import csr_bytes
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime.cuda.nvrtc import compile_program
-from meshprep_runtime.matrix import CsrMatrix, Ellpack, LocalMatrices
+from meshprep_runtime.matrix import CsrMatrix, Ellpack
 from meshprep_runtime.matrix.cuda_products import (
     LONG_ROW,
     csr_program,
     ellpack_program,
     local_program,
+    sweep_program,
 )
 from meshprep_runtime.matrix.cuda_text import CsrThreads
 from meshprep_runtime.matrix.products import Product
@@ -166,6 +167,8 @@ def registers() -> list[dict[str, Any]]:
     }
     parts, sums = csr_program(CsrMatrix(long.indptr, long.indices, long.data, LONG_ROW + 1)).then
     programs |= {"CSR, parts of long rows": parts, "CSR, sums of parts": sums}
+    colour, inverse = np.arange(rows.shape[0]), 1 / rows.diagonal()
+    programs["coloured sweep"] = sweep_program(csr(rows), colour, inverse, backward=False)
     one = np.zeros((1, 1))
     programs["ELLPACK"] = ellpack_program(Ellpack(one.astype(np.int32), one))
     for degree in (1, 2, 3, 4):
