@@ -29,7 +29,7 @@ from bench_loops import CASES, Case, inc, mesh_of_case, read, values_for
 from common import table
 from gpu_cases import CASES as PAPER
 from gpu_cases import input_maps, values_of
-from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
+from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu, taken
 
 from meshprep import Options, prepare
 from meshprep_runtime import LoopPlan, ParLoop, Plan
@@ -37,7 +37,7 @@ from meshprep_runtime.cuda import COMMITS, CudaProgram, program
 from meshprep_runtime.cuda.arrays import DeviceBinder
 from meshprep_runtime.cuda.device import Device, use
 from meshprep_runtime.cuda.executor import Launcher
-from meshprep_runtime.cuda.nvrtc import by_registers, compiled, resident_at_most
+from meshprep_runtime.cuda.nvrtc import by_registers, compiled
 
 BUILD = Path(__file__).parent.parent / "build" / "bench-gpu-loops"
 SAMPLES = 7
@@ -295,20 +295,11 @@ def _bounded_row(
     given = DeviceBinder(made.loop, made.slots)(arrays, device)
     launcher(given)
     check_arrays(plan, arrays, wanted, f"integrate_stress, bounded {bounded}")
-    code = compiled(made, arch) if arch else None
     return {
         "registers at most": REGISTERS if bounded else None,
-        "registers": code and code.registers,
-        "spilled": code and code.spilled,
-        "warps": code and _warps(made, code.registers, arch),
+        **taken(made, arch),
         "us": 1e6 * seconds_of(device, partial(launcher, given)),
     }
-
-
-def _warps(made: CudaProgram, registers: int, arch: str) -> int:
-    """Warps that a multiprocessor holds, by registers and shared memory."""
-    most = resident_at_most(arch, made.threads, made.shared_bytes)
-    return min(by_registers(registers, made.threads), most) * -(-made.threads // 32)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
