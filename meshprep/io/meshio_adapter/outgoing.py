@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ...mesh import Mesh
 from ...mesh.cells import shape_of
-from ..capabilities import (
+from ..registry import (
     FIELD_DATA,
     MED_FIELDS,
     MED_MESH,
