@@ -16,8 +16,6 @@ LISTS = {
     **dict.fromkeys(("pointLevel", "pointProcAddressing"), "points"),
     "faceProcAddressing": "faces",
 }
-# Files of polyMesh without a number of a cell, interior face or point.
-FREE = ("boundary", "boundaryProcAddressing", "level0Edge")
 ZONES = {"cellZones": "cells", "faceZones": "faces", "pointZones": "points"}
 _SETS = {"cellSet": "cells", "faceSet": "faces", "pointSet": "points"}
 _ON = {"vol": "cells", "surface": "faces", "point": "points"}
