@@ -102,7 +102,7 @@ readers: env
 
 docs: env
 	$(PIP) -e ./runtime -e '.[dev,docs]'
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 format: env
 	$(BIN)/ruff check --fix .
@@ -125,6 +125,8 @@ check-gpu: gpu
 bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_first.py
 	$(BIN)/python benchmarks/bench_gpu.py
+	$(BIN)/python benchmarks/bench_gpu_loops.py
+	$(BIN)/python benchmarks/bench_gpu_batches.py
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 

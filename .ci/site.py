@@ -3,7 +3,7 @@
 import re
 
 # The files themselves stand in the clone; their names stay in the text.
-OUTSIDE = re.compile(r"\[([^]]+)\]\((?:\.\./)+examples/[^)]*\)")
+OUTSIDE = re.compile(r"\[([^]]+)\]\((?:\.\./)+(?:examples|include)/[^)]*\)")
 
 # mkdocstrings shows what the source says: roles as they stand, and how the default is declared.
 ROLE = re.compile(r":(?:func|class|meth|mod):(?=<code>)")

@@ -22,7 +22,7 @@ from common import EXAMPLES, c_library, report
 from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil
 from kernels.airfoil import FREE_STREAM
 from meshprep.io.generate import generate
-from meshprep.loops import read_requests
+from meshprep.loops.requests import read_requests
 from meshprep.pipeline.steps import Prepared, plan_request_maps
 
 # What OP2's own program prints on 720,000 cells.

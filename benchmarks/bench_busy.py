@@ -21,8 +21,7 @@ from common import EXAMPLES, mesh_of, report
 
 from meshprep import Options, prepare
 from meshprep_runtime import LoopPlan, ParLoop, Plan
-from meshprep_runtime.cpu.cores import thread_count
-from meshprep_runtime.cpu.pool import SETTLED
+from meshprep_runtime.cpu.pool import SETTLED, thread_count
 
 # Delaunay triangles of 12,000 and 759,000 edges.
 CELLS = (8_000, 506_000)

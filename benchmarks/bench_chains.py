@@ -28,10 +28,10 @@ from meshprep.loops.chains import ChainCall, ChainRequest
 from meshprep.pipeline.chains import plan_chains
 from meshprep.pipeline.steps import Prepared
 from meshprep_runtime import Plan
+from meshprep_runtime.plan.chains.tiles import tiled_bytes, untiled_bytes
 from meshprep_runtime.program.chains.inspect import with_maps
 from meshprep_runtime.program.chains.numbers import number
 from meshprep_runtime.program.chains.tiling import cut
-from meshprep_runtime.program.chains.traffic import tiled_bytes, untiled_bytes
 
 # Cells and threads.
 CASES = ((120_000, 1), (720_000, 1), (720_000, 2))

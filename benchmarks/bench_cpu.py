@@ -18,7 +18,7 @@ from common import EXAMPLES, c_library, fastest, report
 
 from kernels.airfoil import FREE_STREAM, res_calc
 from meshprep.io.generate import generate
-from meshprep.loops import read_requests
+from meshprep.loops.requests import read_requests
 from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import Options, plan_request_maps, prepare
 from meshprep_runtime import LoopPlan, ParLoop

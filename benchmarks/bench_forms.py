@@ -18,7 +18,7 @@ import numpy as np
 from common import best, report
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime.cuda import program
 from meshprep_runtime.cuda.nvrtc import compile_program

@@ -20,7 +20,7 @@ from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
 
 from meshprep import Options, prepare
 from meshprep.io.generate import generate
-from meshprep.loops import read_requests
+from meshprep.loops.requests import read_requests
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, ParLoop, SetMap

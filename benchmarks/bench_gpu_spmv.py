@@ -64,12 +64,15 @@ def _products(device: Device, made: sparse.csr_array, x: np.ndarray) -> Iterator
     matrix, wanted = csr(made), made @ x
     programs = {str(k): csr_program(matrix, CsrThreads(128, k, 1)) for k in COOPS}
     for name, program in ({"rule": csr_program(matrix)} | programs).items():
-        yield name, _seconds_of(device, program, x, wanted)
+        yield name, _seconds_of(device, program, x, matrix.values, wanted)
 
 
-def _seconds_of(device: Device, program: CudaProgram, x: np.ndarray, wanted: np.ndarray) -> float:
+def _seconds_of(
+    device: Device, program: CudaProgram, x: np.ndarray, values: np.ndarray, wanted: np.ndarray
+) -> float:
     launcher = Launcher(program, device, graph=True)
-    arrays = {"x": device.array(x), "y": device.array(np.full(wanted.size, 7.0))}
+    given = {"x": x, "y": np.full(wanted.size, 7.0), "values": values}
+    arrays = {name: device.array(array) for name, array in given.items()}
     given = DeviceBinder(program.loop, program.slots)(arrays, device)
     launcher(given)
     check_off(arrays["y"].get(), wanted, TOLERANCE, "a product")

@@ -15,7 +15,7 @@ from common import EXAMPLES, fastest, report
 
 from kernels.airfoil import FREE_STREAM, res_calc
 from meshprep.io.generate import generate
-from meshprep.loops import read_requests
+from meshprep.loops.requests import read_requests
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import LoopPlan, ParLoop
 

@@ -16,8 +16,8 @@ import numba
 import numpy as np
 from common import fastest, mesh_of, report, table
 
-from meshprep.loops import LoopRequest
 from meshprep.loops.reach import maps_by_place
+from meshprep.loops.requests import LoopRequest
 from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.topology import derive

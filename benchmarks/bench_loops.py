@@ -358,7 +358,7 @@ def _case(
     widest = max(a["dim"] for a in case.args)
     if widest > 8 and size > 200_000:
         return []
-    mesh = _mesh(case.mesh, size)
+    mesh = mesh_of_case(case.mesh, size)
     made = prepare(mesh, {"loop": {"over": case.over, "args": case.args}}, Options(target=target))
     plan = made.plan["loop"]
     arrays = values_for(plan)
@@ -387,7 +387,7 @@ def _case(
     return rows
 
 
-def _mesh(kind: str, size: int) -> Any:
+def mesh_of_case(kind: str, size: int) -> Any:
     if kind != "box":
         return mesh_of(kind, size)
     n = round(size ** (1 / 3))

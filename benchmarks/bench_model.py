@@ -1,8 +1,9 @@
 """Predicted transactions beside those that [S19] measured on a P100, kernel by kernel.
 
-    python benchmarks/bench_model.py [scale [case]]
+    python benchmarks/bench_model.py [scale [case [block size]]]
 
 ``scale`` makes the meshes smaller; counts are then put beside the paper's share of elements.
+Another block size than the paper's shows which one its reuse is of.
 """
 
 import sys
@@ -16,7 +17,7 @@ from common import report
 
 from meshprep import Options, prepare
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest, read_requests
+from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.mesh import Mesh
 from meshprep.metrics.traffic import Widths, traffic
 from meshprep.pipeline.steps import plan_request_maps
@@ -108,9 +109,11 @@ CASES = (
 )
 
 
-def main(scale: float = 1.0, chosen: str = "") -> None:
+def main(scale: float = 1.0, chosen: str = "", block_size: str = "") -> None:
     """Print and save the table."""
     cases = [case for case in CASES if chosen in case.loop]
+    if block_size:
+        cases = [replace(case, block_size=int(block_size)) for case in cases]
     report("model", [row for case in cases for row in _rows(case, scale)])
 
 
@@ -210,4 +213,4 @@ def _figures(plan: LoopPlan) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0, *sys.argv[2:3])
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0, *sys.argv[2:4])

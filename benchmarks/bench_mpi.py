@@ -65,8 +65,8 @@ def main(cells: int = 720_000, iterations: int = 200, ranks: tuple[int, ...] = (
 def _split(mesh: Path, parts: Path, ranks: tuple[int, ...]) -> None:
     from meshprep.distribute.job import SplitJob, run
     from meshprep.distribute.steps import SplitOptions
-    from meshprep.loops import read_requests
     from meshprep.loops.options import Options
+    from meshprep.loops.requests import read_requests
 
     requests = read_requests(EXAMPLES / "kernels" / "airfoil.toml")
     options = Options(block_size=4096, target="cpu")

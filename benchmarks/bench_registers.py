@@ -24,7 +24,7 @@ from executed import KINDS, OTHER, executed
 
 from kernels import airfoil, bookleaf, lulesh, miniaero, volna
 from meshprep.io.generate import generate
-from meshprep.loops import read_requests
+from meshprep.loops.requests import read_requests
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import LoopPlan
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, program, refusal

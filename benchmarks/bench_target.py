@@ -12,7 +12,7 @@ import numpy as np
 from common import fastest, mesh_of, report
 
 from meshprep import Options, prepare
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.mesh import Mesh
 from meshprep_runtime import Ordering, ParLoop
 

@@ -18,7 +18,7 @@ import numpy as np
 from meshprep.io import read, write
 from meshprep.io.generate import generate
 from meshprep.mesh import Mesh
-from meshprep.pipeline.provenance import about
+from meshprep.pipeline.steps import about
 from meshprep_cli.console import show_table
 from meshprep_runtime.tuning.lookup import processor
 

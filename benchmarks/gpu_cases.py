@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from meshprep import Options, prepare
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest, read_requests
+from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep.pipeline.variants import baseline_variant, with_loop, with_sizes

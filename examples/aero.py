@@ -16,7 +16,7 @@ import numpy as np
 from kernels import aero as kernels
 from meshprep.io.generate import generate
 from meshprep.io.generate.airfoil import FARFIELD
-from meshprep.loops import read_requests
+from meshprep.loops.requests import read_requests
 from meshprep.mesh import Dat, Mesh
 from meshprep.pipeline.steps import Options, Prepared, prepare
 from meshprep.topology import derive

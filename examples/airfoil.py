@@ -26,7 +26,7 @@ import numpy as np
 from kernels import airfoil as kernels
 from meshprep.io import read
 from meshprep.io.generate import generate
-from meshprep.loops import read_requests
+from meshprep.loops.requests import read_requests
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap, Tag
 from meshprep.pipeline.steps import Options, Prepared, plan_request_maps, prepare
 from meshprep_runtime import DistributedError, DistributedPlan, MeshprepError, Program

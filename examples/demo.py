@@ -16,8 +16,7 @@ import numpy as np
 from numba import njit
 
 from meshprep_runtime import ParLoop, Plan
-from meshprep_runtime.cpu.cores import thread_count
-from meshprep_runtime.cpu.pool import SETTLED
+from meshprep_runtime.cpu.pool import SETTLED, thread_count
 from meshprep_runtime.plan.tuned import Timing
 
 FOLDER = Path("demo")

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from .io.meshio_objects import from_meshio, to_meshio
     from .io.networkx_objects import from_networkx, to_networkx
     from .io.skfem_objects import from_skfem, to_skfem
-    from .loops import LoopRequest, read_requests
     from .loops.options import Options
+    from .loops.requests import LoopRequest, read_requests
     from .mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
+    from .pipeline.arrays import OrderedArrays, order
     from .pipeline.skfem_forms import FormAssembly
     from .pipeline.steps import Prepared, prepare
     from .topology import derive
@@ -43,9 +44,10 @@ _NAMES = {
     "meshprep.io.meshio_objects": "from_meshio to_meshio",
     "meshprep.io.networkx_objects": "from_networkx to_networkx",
     "meshprep.io.skfem_objects": "from_skfem to_skfem",
-    "meshprep.loops": "LoopRequest read_requests",
+    "meshprep.loops.requests": "LoopRequest read_requests",
     "meshprep.loops.options": "Options",
     "meshprep.mesh": "Dat ElementSet IndexList Mesh SetMap Tag",
+    "meshprep.pipeline.arrays": "OrderedArrays order",
     "meshprep.pipeline.skfem_forms": "FormAssembly",
     "meshprep.pipeline.steps": "Prepared prepare",
     "meshprep.topology": "derive",
@@ -64,6 +66,7 @@ __all__ = [
     "Mesh",
     "MeshprepError",
     "Options",
+    "OrderedArrays",
     "Ordering",
     "ParLoop",
     "Plan",
@@ -75,6 +78,7 @@ __all__ = [
     "from_meshio",
     "from_networkx",
     "from_skfem",
+    "order",
     "prepare",
     "read",
     "read_requests",

@@ -1,6 +1,6 @@
 """A loop that adds to a matrix, for the tests of plans with matrices."""
 
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 
 
 def stiffness(rows="cells->dofs2", columns=None, name="stiffness", over="cells", **more):

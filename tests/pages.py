@@ -11,3 +11,11 @@ def blocks(page, language=""):
     text = (DOCS / page).read_text(encoding="utf-8")
     found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [content for name, content in found if name == language]
+
+
+def steps(page):
+    """What a page that is followed from its top has: files with their names, then commands."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    fence = r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$"
+    found = re.findall(fence, text, re.MULTILINE | re.DOTALL)
+    return [(name, content) for language, name, content in found if name or language == "sh"]

@@ -1,6 +1,6 @@
 """Loops that add up integers: one increment for each number of points, compiled once for all."""
 
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 
 
 def add1(v, a):

@@ -27,8 +27,8 @@ from meshprep.kernels import arithmetic
 from meshprep.kernels.compiled import from_python
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
 from meshprep.mesh.geometry import mean_of_rows
+from meshprep.partition.blocks.anneal.annealing import phases
 from meshprep.partition.blocks.anneal.centroids import block_metrics, squared_radius
-from meshprep.partition.blocks.anneal.phases import phases
 from meshprep.partition.blocks.anneal.sweep import acceptance_thresholds
 from meshprep.partition.blocks.bisect.bisection import bisect, point_positions
 from meshprep.partition.blocks.bisect.geometry import rotated

@@ -21,7 +21,7 @@ from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
 from meshprep.kernels import KERNELS
-from meshprep.loops import simple_request
+from meshprep.loops.requests import simple_request
 from meshprep.loops.options import Options
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep.pipeline.check_file import check

@@ -11,7 +11,7 @@ from meshprep.loops.options import Options
 from meshprep.metrics.traffic import grouped_units
 from meshprep.partition.blocks.anneal.centroids import middles
 from meshprep.partition.blocks.mend.reconnect import _give_away
-from meshprep.partition.loads import _loads
+from meshprep.partition.blocks_of import _loads
 from meshprep.partition.repair import enforce_cap
 from meshprep.pipeline import warm_up
 from meshprep.pipeline.small_runs import run_task

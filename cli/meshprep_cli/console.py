@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from meshprep.report import Comparison, Table
     from meshprep_runtime.plan.tuned import Timing
 
-    from .options import ComparisonShown
+    from .options import ComparisonShown, Shown
 
 Report = Callable[[float, int, str], None]
 Compiling = Callable[[bool], None]
@@ -208,21 +208,22 @@ def show_tables(tables: Iterable[Table]) -> None:
         show("")
 
 
-def show_comparison(
-    comparison: Comparison, shown: ComparisonShown, only: str | None = None
-) -> None:
-    """A comparison on stdout: tables and verdicts, or as a script wants it.
-
-    ``only`` names the plan whose verdict is shown, None for all.
-    """
+def show_comparison(comparison: Comparison, shown: ComparisonShown | Shown) -> None:
+    """A comparison on stdout: the verdict and a table, or every figure, or as a script wants it."""
     if shown.as_json:
         show_json(comparison.to_dict())
-    elif shown.as_csv:
+    elif getattr(shown, "as_csv", False):
         show(comparison.to_csv().rstrip("\n"))
-    else:
-        show_tables(comparison.tables(shown.full))
-        for line in comparison.lines(only):
+    elif shown.full:
+        show_tables(comparison.tables())
+        for line in comparison.lines():
             show(_for_terminal(one_line(line)))
+    else:
+        for part in comparison.brief():
+            if isinstance(part, str):
+                show(_for_terminal(one_line(part)))
+            else:
+                show_table(part.title, part.header, part.marked())
 
 
 def _for_terminal(line: str) -> str:

@@ -15,8 +15,8 @@ from .groups import words
 
 if TYPE_CHECKING:
     from meshprep.io.source import MeshSource
-    from meshprep.loops import LoopRequest
     from meshprep.loops.chains import ChainRequest
+    from meshprep.loops.requests import LoopRequest
     from meshprep.report import Assumptions
 
 MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
@@ -38,6 +38,9 @@ Figures = Annotated[
     typer.Option(
         "--figures", help="Write the figures of that page as SVG files, packed into one .zip file."
     ),
+]
+NoMeasure = Annotated[
+    bool, typer.Option("--no-measure", help="Do not time the loops before and after.")
 ]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; default: every core.")
@@ -119,7 +122,7 @@ class LoopChoice:
     @property
     def requests(self) -> tuple[LoopRequest, ...]:
         """The loops of ``--loops`` and then of each ``--loop``; empty for the default."""
-        from meshprep.loops import read_requests, simple_request
+        from meshprep.loops.requests import read_requests, simple_request
 
         found = read_requests(self.loops) if self.loops is not None else []
         return (*found, *map(simple_request, self.loop or ()))
@@ -177,6 +180,8 @@ class Prediction:
             help="LOOP=BEFORE:AFTER, milliseconds of a call. Repeatable.",
         ),
     ] = None
+
+    no_measure: NoMeasure = False
 
     @property
     def assumptions(self) -> Assumptions:

@@ -11,9 +11,10 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike, NDArray
 
 from meshprep_runtime.cuda.programs import Call, CudaProgram
@@ -49,6 +50,9 @@ class EmulatedDevice:
 
     def array(self, values: ArrayLike) -> Array:
         return Array(self, np.asarray(values))
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: np.dtype) -> Array:
+        return Array(self, np.zeros(shape, dtype))
 
     def load(self, program: CudaProgram) -> EmulatedKernel:
         if program.shared_bytes > self.most_shared:
@@ -192,13 +196,14 @@ class EmulatedMemory:
         self._raw = raw
 
 
-class Array:
-    """An array there, as other libraries show theirs."""
+class Array(NDArrayOperatorsMixin):
+    """An array there, as other libraries show theirs; NumPy's functions compute with it."""
 
     def __init__(self, device: EmulatedDevice, values: NDArray[Any]) -> None:
         self.device = device
         self.shape = values.shape
         self.dtype = values.dtype
+        self.size = values.size
         self.memory = device.upload(np.ascontiguousarray(values))
         # The axes stand the other way round than in memory.
         self.turned = False
@@ -217,6 +222,35 @@ class Array:
         if self.turned:
             told["strides"] = self._values().strides
         return told | {"data": (self.memory.pointer, False), "stream": 1} | self.told
+
+    def reshape(self, *shape: int) -> Array:
+        """The same memory in another shape."""
+        made = copy(self)
+        made.shape = np.empty(self.shape, np.bool_).reshape(*shape).shape
+        return made
+
+    def astype(self, dtype: np.dtype) -> Array:
+        return Array(self.device, self.get().astype(dtype))
+
+    def __float__(self) -> float:
+        return float(self.get())
+
+    def __array_ufunc__(self, function: Any, method: str, *given: Any, **words: Any) -> Array:
+        (out,) = words.pop("out", (None,))
+        found = self._computed(getattr(function, method), given, words)
+        if out is None:
+            return found
+        out._values()[...] = found.get()
+        return cast(Array, out)
+
+    def __array_function__(self, function: Any, types: Any, given: Any, words: Any) -> Array:
+        return self._computed(function, given, words)
+
+    def _computed(self, function: Any, given: Any, words: Any) -> Array:
+        if any(isinstance(one, np.ndarray) and one.ndim for one in given):
+            raise TypeError("an array of the host among those of a GPU")
+        on_host = [one.get() if isinstance(one, Array) else one for one in given]
+        return Array(self.device, np.asarray(function(*on_host, **words)))
 
     def get(self) -> NDArray[Any]:
         """A copy on the host, when the current stream is done."""

@@ -9,7 +9,7 @@ from meshprep_runtime.types.maps import offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, UInt64s, helper, kernel
 from ..kernels.arrays import smallest
-from .bits import FULL, ONE, WORD, bit, lowest
+from .greedy import FULL, ONE, WORD, bit, lowest
 from .saturation import move_to_back, one_queue, take_first
 
 # A point shared by more blocks has a high degree: its pairs would cost their number squared.
@@ -89,10 +89,7 @@ def neighbours(c: Conflicts, b: int, seen: Int32s, found: Int32s) -> int:
 
 @kernel
 def _fill_rows(offset: Int64s, block: Int32s, high_degree: int, meets: UInt64s) -> None:
-    """Set the bits of the earlier blocks on each point, and mirror them.
-
-    Point by point, since the points of a block are scattered in memory: three times faster.
-    """
+    """Set the bits of earlier blocks, and mirror them; point by point, three times faster."""
     for p in range(offset.size - 1):
         start, stop = offset[p], offset[p + 1]
         if stop - start <= high_degree:
@@ -222,10 +219,7 @@ def _order(conflicts: Conflicts) -> Int32s:
 
 @kernel
 def _by_saturation(conflicts: Conflicts, order: Int32s) -> Int32s:
-    """The order in which the block is next that sees the most of the first 64 colours (Brelaz).
-
-    Among equals, the one that has waited longest, from ``order`` on. O(light pairs).
-    """
+    """Next is the block that sees most of the first 64 colours (Brelaz), then by ``order``."""
     n = order.size
     result, place, rank = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int32)
     seen, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
@@ -292,10 +286,7 @@ PASSES = 10
 
 @kernel
 def first_fit_blocks(conflicts: Conflicts, order: Int32s) -> tuple[Int32s, int, UInt64s]:
-    """Give each block, in ``order``, the lowest colour that no neighbour has.
-
-    Also gives the number of colours, and as bits the colours on each point of high degree.
-    """
+    """The lowest free colour of each block, their number, and bits on points of high degree."""
     colour = np.full(order.size, -1, np.int32)
     high_degree_colours = np.zeros((conflicts.n_high_degree, conflicts.n_words), np.uint64)
     seen, found = np.full(colour.size, -1, np.int32), np.empty(colour.size, np.int32)

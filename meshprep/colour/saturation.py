@@ -7,7 +7,7 @@ by saturation does not depend on how the block is stored.
 import numpy as np
 
 from ..kernels import Int32s, UInt64s, helper
-from .bits import ONE, WORD, bit, first_colours, lowest
+from .greedy import ONE, WORD, bit, first_colours, lowest
 
 # Bits of a counter of votes: an element has at most 64 neighbours a column.
 COUNTER = 16

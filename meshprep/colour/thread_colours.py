@@ -7,16 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.cpu.cores import thread_count
+from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Int32s, Int64s, UInt8s, helper, kernel
 from ..kernels.arrays import largest, numbers, scan_offsets, smallest
 from ..kernels.parallel import each, rows_in_pieces
-from ..mesh.blockwise import count_elements, elements_of_points, most_on_a_point, number_points
-from .bits import WORD
-from .greedy import first_fit
+from ..mesh.incidence import count_elements, elements_of_points, most_on_a_point, number_points
+from .greedy import WORD, first_fit
 from .saturation import saturate
 
 # Fresh starts for a block that misses its bound; on shuffled hexahedra a third of them reach it.
@@ -187,10 +186,7 @@ def _bounds(table: Int32s, block_offset: Int64s) -> Int32s:
 
 
 def sort_by_colour(colour: NDArray[np.unsignedinteger], block_offset: Int64s) -> Int32s:
-    """The order, ``new_to_old``, that sorts each block by colour; stable, blocks stay in place.
-
-    O(n + sum over blocks of the colours).
-    """
+    """The order, ``new_to_old``, that sorts each block by colour, stably; blocks stay in place."""
     return _sort(np.ascontiguousarray(colour), block_offset)
 
 

@@ -10,11 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import distinct, offsets_of, read_only
+from meshprep_runtime.types.maps import (
+    Bools,
+    Int32s,
+    Int64s,
+    distinct,
+    distinct_without,
+    offsets_of,
+    ranges,
+    read_only,
+)
 
 from ..kernels import kernel
 from ..kernels.parallel import each, pieces
 from .assign.inherit import Owners
+from .ranks import ALONE, Ranks, exchanged, holder
 from .subject import SplitSubject
 
 
@@ -22,19 +32,19 @@ from .subject import SplitSubject
 class OwnedRuns:
     """The elements of one set, part after part, and in each part core before boundary."""
 
-    elements: NDArray[np.int32]  # (n,): numbers of the input
-    offset: NDArray[np.int64]  # (parts + 1,): part ``p`` owns ``elements[offset[p]:offset[p + 1]]``
-    core: NDArray[np.int64]  # (parts,): core elements of each part, which come first
+    elements: Int32s  # (n,): numbers of the input
+    offset: Int64s  # (parts + 1,): part ``p`` owns ``elements[offset[p]:offset[p + 1]]``
+    core: Int64s  # (parts,): core elements of each part, which come first
 
-    def of(self, part: int) -> NDArray[np.int32]:
+    def of(self, part: int) -> Int32s:
         return self.elements[self.offset[part] : self.offset[part + 1]]
 
-    def of_parts(self, parts: range) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def of_parts(self, parts: range) -> tuple[Int64s, Int32s]:
         """Element count of each part, and the elements, concatenated."""
         return rows_of_parts(self.offset, self.elements, parts)
 
     @property
-    def number(self) -> NDArray[np.int32]:
+    def number(self) -> Int32s:
         """The place of every element in this order: its number in the split mesh."""
         place = np.empty_like(self.elements)
         place[self.elements] = np.arange(place.size, dtype=place.dtype)
@@ -45,27 +55,24 @@ class OwnedRuns:
 class PartRows:
     """Elements for each part: part ``p`` has ``elements[offset[p]:offset[p + 1]]``, ascending."""
 
-    offset: NDArray[np.int64]
+    offset: Int64s
     elements: NDArray[np.integer]
 
-    def of_parts(self, parts: range) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+    def of_parts(self, parts: range) -> tuple[Int64s, NDArray[np.integer]]:
         """Element count of each part, and the elements, concatenated."""
         return rows_of_parts(self.offset, self.elements, parts)
 
 
 def rows_of_parts(
-    offset: NDArray[np.int64], elements: NDArray[Any], parts: range
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    offset: Int64s, elements: NDArray[Any], parts: range
+) -> tuple[Int64s, NDArray[Any]]:
     """Element count of each part, and the elements, concatenated."""
     ends = offset[parts.start : parts.stop + 1]
     return np.diff(ends), elements[ends[0] : ends[-1]]
 
 
 def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, OwnedRuns]:
-    """Owned elements of each set by part: core, then boundary, in input order.
-
-    An element is boundary where any map takes it to an element of another part. O(map entries).
-    """
+    """Owned elements by part: core, then boundary, which maps take to other parts; input order."""
     boundary = {name: np.zeros(n, np.bool_) for name, n in subject.sizes.items()}
     for m in subject.maps.values():
         mark_foreign(m.table, owners[m.from_set], owners[m.to_set], boundary[m.from_set])
@@ -78,16 +85,10 @@ def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, O
 
 
 def executed_copies(
-    subject: SplitSubject,
-    owners: Owners,
-    written: Mapping[str, Sequence[int]],
-    parts: int,
+    subject: SplitSubject, owners: Owners, written: Mapping[str, Sequence[int]], parts: int
 ) -> dict[str, PartRows]:
-    """Exec copies of each part: foreign elements that write what it owns.
-
-    ``written`` names the columns that loops write through whose increments are not sent back.
-    """
-    pairs: dict[str, list[NDArray[np.int64]]] = {name: [] for name in subject.sizes}
+    """Foreign elements that write by ``written`` columns (not sent back) what a part owns."""
+    pairs: dict[str, list[Int64s]] = {name: [] for name in subject.sizes}
     for name, columns in written.items():
         m = subject.maps[name]
         every = len(columns) == m.arity
@@ -100,12 +101,12 @@ def executed_copies(
     }
 
 
-def _part_rows(keys: NDArray[np.int64], size: int, parts: int) -> PartRows:
+def _part_rows(keys: Int64s, size: int, parts: int) -> PartRows:
     part, element = np.divmod(keys, max(size, 1))
     return PartRows(offsets(part, parts), element.astype(np.int32))
 
 
-def offsets(part: NDArray[np.integer], parts: int) -> NDArray[np.int64]:
+def offsets(part: NDArray[np.integer], parts: int) -> Int64s:
     """First entry of each part, and the end, for entries sorted by part."""
     return np.searchsorted(part, np.arange(parts + 1)).astype(np.int64)
 
@@ -114,12 +115,7 @@ _NOTHING = np.empty(0, np.int64)
 
 
 @kernel
-def mark_foreign(
-    table: NDArray[np.int32],
-    owner: NDArray[np.int32],
-    owner_of_point: NDArray[np.int32],
-    boundary: NDArray[np.bool_],
-) -> None:
+def mark_foreign(table: Int32s, owner: Int32s, owner_of_point: Int32s, boundary: Bools) -> None:
     """Mark the elements that reach a point of another part."""
     for i in range(table.shape[0]):
         for j in range(table.shape[1]):
@@ -128,9 +124,7 @@ def mark_foreign(
 
 
 @kernel
-def _sorted_by_class(
-    owner: NDArray[np.int32], boundary: NDArray[np.bool_], parts: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _sorted_by_class(owner: Int32s, boundary: Bools, parts: int) -> tuple[Int32s, Int64s]:
     """Elements by part, core first, then boundary; and how many there are of each."""
     count = np.zeros((parts, 2), np.int64)
     for i in range(owner.size):
@@ -148,12 +142,10 @@ def _sorted_by_class(
     return elements, count
 
 
-def _foreign_pairs(
-    table: NDArray[np.int32], owner: NDArray[np.int32], owner_of_point: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _foreign_pairs(table: Int32s, owner: Int32s, owner_of_point: Int32s) -> tuple[Int64s, Int64s]:
     """Pairs (owner of a point, element of another part that reaches it), with repeats."""
 
-    def pairs_of_rows(begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def pairs_of_rows(begin: int, end: int) -> tuple[Int64s, Int64s]:
         arrays = read_only(table[begin:end]), read_only(owner[begin:end]), owner_of_point
         nothing = np.empty(0, np.int64)
         count = _fill_foreign(*arrays, nothing, nothing)
@@ -167,11 +159,7 @@ def _foreign_pairs(
 
 @kernel
 def _fill_foreign(
-    table: NDArray[np.int32],
-    owner: NDArray[np.int32],
-    owner_of_point: NDArray[np.int32],
-    part: NDArray[np.int64],
-    element: NDArray[np.int64],
+    table: Int32s, owner: Int32s, owner_of_point: Int32s, part: Int64s, element: Int64s
 ) -> int:
     """Fill in the foreign pairs of these rows; only count them if ``part`` is empty."""
     count = 0
@@ -183,3 +171,175 @@ def _fill_foreign(
                     part[count], element[count] = p, i
                 count += 1
     return count
+
+
+@dataclass(frozen=True, eq=False)
+class SplitNumbers:
+    """Numbers in the split mesh of this rank's elements, and the parts that it makes."""
+
+    # By set name: of every element here, in the split mesh.
+    number: Mapping[str, NDArray[np.integer]]
+    # By set name: part ``p`` owns the numbers from ``offset[p]`` to below ``offset[p + 1]``.
+    offset: Mapping[str, Int64s]
+    # The parts that this rank makes. Owners, runs and rows call them 0, 1, and so on.
+    held: range
+
+    @property
+    def parts(self) -> int:
+        return next(iter(self.offset.values())).size - 1
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {name: int(offset[-1]) for name, offset in self.offset.items()}
+
+
+def numbers_here(runs: Mapping[str, OwnedRuns]) -> SplitNumbers:
+    """The numbers of a mesh that is here as a whole."""
+    parts = next(iter(runs.values())).offset.size - 1
+    number = {name: run.number for name, run in runs.items()}
+    return SplitNumbers(number, {name: run.offset for name, run in runs.items()}, range(parts))
+
+
+# A map whose rows point outside less often than this share of the copies in its to-set exchanges
+# only what it reaches.
+PARTIAL = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """What this rank's parts copy and send, in numbers of the split mesh."""
+
+    rows: PartRows  # the copies of each part, ascending, so that those of one owner stand together
+    sent: PartRows  # what each part sends: elements by receiver, ascending
+    receiver: Int32s  # (n_sent,): of each entry of ``sent``
+    offset: Int64s  # (parts + 1,): the owned range of each part, here and elsewhere
+    held: range  # the parts of this rank
+
+    def sent_by(self, places: range) -> "MessageRows":
+        """Messages that parts send; ``places`` index the parts of this rank."""
+        count, elements = self.sent.of_parts(places)
+        begin, end = self.sent.offset[[places.start, places.stop]]
+        first = self.offset[self.held.start + places.start : self.held.start + places.stop]
+        rows = elements - np.repeat(first, count)
+        return MessageRows(count, self.receiver[begin:end], rows.astype(np.int32))
+
+    def received_by(self, places: range) -> "MessageRows":
+        """Messages that parts receive, in numbers of the split mesh."""
+        count, rows = self.rows.of_parts(places)
+        return MessageRows(count, _owner_of(rows, self.offset), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class MessageRows:
+    """Rows of messages, part after part, in the order of the parts at the other ends."""
+
+    count: Int64s  # (k,): rows of each part
+    other: Int32s  # of each row: the part at the other end
+    rows: NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class AllCopies:
+    """The copies of every set in the exec and the halo run, and of maps with partial exchanges.
+
+    ``elements`` are the exec elements as they are called here, in the order of their numbers.
+    """
+
+    elements: Mapping[str, PartRows]
+    executed: Mapping[str, Copies]
+    halo: Mapping[str, Copies]
+    partial: Mapping[str, Copies]
+
+
+def all_copies(
+    subject: SplitSubject,
+    runs: Mapping[str, OwnedRuns],
+    executed: Mapping[str, PartRows],
+    numbers: SplitNumbers,
+    ranks: Ranks = ALONE,
+) -> AllCopies:
+    """Exec and halo copies of every set. O(b log b) for ``b`` map entries at borders.
+
+    ``runs`` are in the final order, ``executed`` has the exec elements as they are called here, and
+    ``ranks`` make the other parts.
+    """
+    reached = {name: _foreign_keys(subject, runs, executed, numbers, name) for name in subject.maps}
+    elements, copies, halo = {}, {}, {}
+    for name in runs:
+        elements[name], own = _by_number(executed[name], numbers, name)
+        copies[name] = _copies_of_keys(own, numbers, name, ranks)
+        into = [reached[m.name][0] for m in subject.maps.values() if m.to_set == name]
+        beyond = distinct_without(np.concatenate([own[:0], *into]), own)
+        halo[name] = _copies_of_keys(beyond, numbers, name, ranks)
+    few = _exchanged_partly(subject, copies, halo, {m: n for m, (_, n) in reached.items()}, ranks)
+    partial = {
+        m: _copies_of_keys(reached[m][0], numbers, subject.maps[m].to_set, ranks) for m in few
+    }
+    return AllCopies(elements, copies, halo, partial)
+
+
+def _by_number(rows: PartRows, numbers: SplitNumbers, name: str) -> tuple[PartRows, Int64s]:
+    """Elements of each part by number in the split mesh, and keys (part of this rank, number)."""
+    count, elements = rows.of_parts(range(len(numbers.held)))
+    keys = np.repeat(np.arange(count.size), count) * max(1, numbers.sizes[name])
+    keys += numbers.number[name][elements]
+    order = np.argsort(keys)
+    return PartRows(rows.offset, elements[order]), keys[order]
+
+
+def _exchanged_partly(
+    subject: SplitSubject,
+    copies: Mapping[str, Copies],
+    halo: Mapping[str, Copies],
+    entries: Mapping[str, int],
+    ranks: Ranks,
+) -> list[str]:
+    """Maps that reach few of the copies of their to-set, counted over all ranks."""
+    held = {
+        name: copies[name].rows.elements.size + halo[name].rows.elements.size for name in copies
+    }
+    every = ranks.allgather((entries, held))
+    return [
+        name
+        for name, m in subject.maps.items()
+        if sum(n[name] for n, _ in every) < PARTIAL * sum(h[m.to_set] for _, h in every)
+    ]
+
+
+def _foreign_keys(
+    subject: SplitSubject,
+    runs: Mapping[str, OwnedRuns],
+    executed: Mapping[str, PartRows],
+    numbers: SplitNumbers,
+    name: str,
+) -> tuple[Int64s, int]:
+    """Keys of the distinct foreign points that each part reaches, and how many entries do."""
+    m, own = subject.maps[name], np.arange(len(numbers.held))
+    rows, number = runs[m.from_set], numbers.number[m.to_set]
+    low, high = (numbers.offset[m.to_set][numbers.held.start + own + i] for i in (0, 1))
+    core, count = rows.core[own], np.diff(rows.offset)[own]
+    border = rows.elements[ranges(rows.offset[own] + core, count - core)]
+    keys = [np.empty(0, np.int64)]
+    for n, some in ((count - core, border), executed[m.from_set].of_parts(range(own.size))):
+        part, at = np.repeat(own, n), number[m.table[some]]
+        row, column = np.nonzero((at < low[part][:, None]) | (at >= high[part][:, None]))
+        keys.append(part[row] * max(1, numbers.sizes[m.to_set]) + at[row, column])
+    foreign = np.concatenate(keys)
+    return distinct(foreign), foreign.size
+
+
+def _copies_of_keys(keys: Int64s, numbers: SplitNumbers, name: str, ranks: Ranks) -> Copies:
+    """Copies of this rank's parts from ascending keys, and what all parts copy of them."""
+    held, offset = numbers.held, numbers.offset[name]
+    place, elements = np.divmod(keys, max(1, numbers.sizes[name]))
+    rows = PartRows(offsets(place, len(held)), elements)
+    wish = np.stack([place + held.start, rows.elements, _owner_of(rows.elements, offset)], axis=1)
+    to = holder(ranks, wish[:, 2], numbers.parts)
+    wishes = np.concatenate(exchanged(ranks, [wish[to == rank] for rank in range(ranks.size)]))
+    receiver, elements, owner = wishes[np.argsort(wishes[:, 2], kind="stable")].T
+    sent = PartRows(offsets(owner - held.start, len(held)), elements)
+    return Copies(rows, sent, receiver.astype(np.int32), offset, held)
+
+
+def _owner_of(elements: NDArray[np.integer], offset: Int64s) -> Int32s:
+    return (np.searchsorted(offset, elements, side="right") - 1).astype(np.int32)

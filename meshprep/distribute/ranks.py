@@ -9,9 +9,9 @@ import numpy as np
 from numba import set_num_threads
 from numpy.typing import NDArray
 
-from meshprep_runtime.cpu.cores import thread_count
+from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.program.vote import Alone
+from meshprep_runtime.program.mpi import Alone
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -119,10 +119,7 @@ def in_turn(
     parts: Sequence[P],
     progress: Callable[[float], None] = lambda share: None,
 ) -> Iterator[T]:
-    """``work`` of each part, or of each of several, in order; as many at once as there are threads.
-
-    Threads that are left over are shared by the parts at work.
-    """
+    """``work`` of each part in order, on all threads; parts at work share those left."""
     threads = thread_count()
     workers = max(1, min(threads, len(parts)))
     own: Any = {"initializer": set_num_threads, "initargs": (threads // workers,)}

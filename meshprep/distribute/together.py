@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.plan.parts.batch import Numbers, begins
 from meshprep_runtime.types.loops import Loop
@@ -18,8 +17,8 @@ from meshprep_runtime.types.maps import SetMap, offsets_of, ranges
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Bools, Int32s, Int64s, kernel
-from ..loops import LoopSpec
 from ..loops.options import Options
+from ..loops.requests import LoopSpec
 from ..mesh import Dat, ElementSet, Mesh
 from ..mesh.geometry import CENTROID
 from ..mesh.orderings import ordering_of
@@ -35,7 +34,7 @@ from .subject import SplitSubject
 # Elements that parts own which are ordered, and made, together.
 TOGETHER = 1 << 16
 
-Parts = NDArray[np.int64]
+Parts = Int64s
 Orders = dict[str, Int32s]
 BlockEnds = dict[str, Int64s]
 
@@ -130,9 +129,7 @@ def _cuts(subject: SplitSubject, options: Options) -> list[tuple[LoopSpec, Optio
     return found
 
 
-def small_parts(
-    subject: SplitSubject, runs: Mapping[str, OwnedRuns], options: Options
-) -> NDArray[np.bool_]:
+def small_parts(subject: SplitSubject, runs: Mapping[str, OwnedRuns], options: Options) -> Bools:
     """Mask of the parts that :func:`order_together` can order; raises as partitioners do."""
     owned = {name: np.diff(run.offset) for name, run in runs.items()}
     small: Bools = np.sum(list(owned.values()), axis=0) <= TOGETHER
@@ -152,10 +149,7 @@ def small_parts(
 def order_together(
     subject: SplitSubject, joined: JoinedParts, options: Options
 ) -> tuple[Orders, list[BlockEnds]]:
-    """The order of all sets, which keeps to parts and classes, and the blocks of each part.
-
-    They are those of each part alone. O(elements of the parts).
-    """
+    """The order of all sets by parts and classes, and the blocks, of each part as alone."""
     mesh, classes = joined.mesh(), joined.classes
     numbering = Numbering(mesh, runs={name: one.reshape(-1) for name, one in classes.items()})
     chosen = [(spec.loop, options.for_loop(spec.options)) for spec in subject.specs]

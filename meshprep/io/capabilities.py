@@ -47,6 +47,7 @@ class Values:
     name: str = r"[^\x00-\x1f]+"  # pattern that names must match
     # By dtype name: types that are widened, without a change of value, since the format lacks them.
     cast: tuple[tuple[str, str], ...] = ()
+    lacks: tuple[str, ...] = ()  # dtype names that the format has no place for
     numbers: bool = False  # the numbers of the elements, from 1 to 2^31-1, whatever the kinds are
 
 
@@ -61,6 +62,8 @@ class Capabilities:
     type_order: tuple[str, ...] = ()
     node_values: Values | None = None
     cell_values: Values | None = None
+    values_on: str = "all"  # which cells have values: ``"all"`` or ``"top"``
+    step: str = ""  # the attribute by which values of one name are several, such as steps of time
     # The name of the one group number that a cell has, where there is only one, without a name of
     # its own in the file; ``"*"``: every tag, as arrays of integers; None: no groups.
     tag: str | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.loops import cut_by_shell, with_arrow
 
-from ..loops.toml_files import read_toml
+from ..loops.requests import read_toml
 
 NO_SET = "none"
 BASE, COORDINATES = "base", "coordinates"
@@ -38,10 +38,7 @@ def parse(texts: Iterable[str]) -> dict[str, str]:
 
 
 def declared(sets: Mapping[str, str] | Iterable[str] | str | None) -> dict[str, str]:
-    """Declarations by name, or as a user types them: one text, or several.
-
-    Raises MeshprepError for what is neither.
-    """
+    """Declarations by name, or as a user types them; raises MeshprepError for anything else."""
     if sets is None:
         return {}
     if isinstance(sets, str):

@@ -17,7 +17,7 @@ from meshprep_runtime.plan.inputs import check_input, reason
 
 from ..mesh import Dat, Mesh, Tag
 from ..mesh.cells import shape_of
-from . import foam, graphs, meshio_adapter, op2, op2_grid, su2
+from . import cgns, deck, foam, graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
 from .gmsh.layout import ENTITY_DIM, ENTITY_TAG
 from .outputs import check_targets
@@ -26,6 +26,8 @@ from .registry import Format, find
 _ALL = (
     GMSH,
     su2.FORMAT,
+    cgns.FORMAT,
+    deck.FORMAT,
     op2.FORMAT,
     *meshio_adapter.FORMATS.values(),
     op2_grid.FORMAT,
@@ -77,7 +79,8 @@ def read(
         given = {name: value for name, value in options.items() if value is not None}
         _check_options(source, given, source.read_options, "option for reading")
         made = source.read(path, **given)
-        if source.cells:
+        # meshes of polyhedra are sets and maps alone
+        if source.cells and (made.cell_sets or not made.maps):
             validate(made, dimension)
     return made
 
@@ -258,7 +261,9 @@ _OF_GMSH = (ENTITY_DIM, ENTITY_TAG, "gmsh:dim_tags")
 
 
 def notes(mesh: Mesh) -> list[Dat | Tag]:
-    """What only Gmsh has a use for, and a group that all cells are in.
+    """What only one format has a use for, and a group that all cells are in.
+
+    The section of a CGNS file that a boundary condition is stored in is a note beside it.
 
     Gmsh notes the entity of its geometry that each node and cell lies on. Those of cells are no
     notes where there are no physical groups: they are the only groups then. A physical group of all
@@ -267,7 +272,9 @@ def notes(mesh: Mesh) -> list[Dat | Tag]:
     dats = [d for d in mesh.dats if d.set == "nodes" and d.name in _OF_GMSH]
     physical = [t for t in mesh.tags if t.name == "physical" and t.set != "nodes"]
     entities = [t for t in mesh.tags if t.name == "entity" and physical]
-    return [*dats, *entities, *_of_all(mesh, physical)]
+    stored = {t.set for t in mesh.tags if t.name == "cgns:bc" and (t.first_ids() != 0).all()}
+    sections = [t for t in mesh.tags if t.name == "cgns:section" and t.set in stored]
+    return [*dats, *entities, *sections, *_of_all(mesh, physical)]
 
 
 def _of_all(mesh: Mesh, physical: list[Tag]) -> list[Tag]:

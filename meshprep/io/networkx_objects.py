@@ -10,8 +10,8 @@ from meshprep_runtime.errors import MeshprepError, check_choice, import_package
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 from meshprep_runtime.types.maps import SetMap
 
-from ..loops import LoopRequest, as_requests, resolve
 from ..loops.reach import written_table
+from ..loops.requests import LoopRequest, as_requests, resolve
 from ..mesh import Dat, Mesh
 from ..mesh.geometry import centroids
 from .graphs.common import EDGES, MATRIX_MARKET, VERTICES, graph_mesh

@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.maps import Float64s, Int32s, Int64s
 
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from .registry import Format
@@ -54,13 +54,7 @@ def _read(path: Path) -> Mesh:
     return _mesh(points, cells, edges, bedges, _decimals(first, points))
 
 
-def _mesh(
-    points: NDArray[np.float64],
-    cells: NDArray[np.int64],
-    edges: NDArray[np.int64],
-    bedges: NDArray[np.int64],
-    decimals: int,
-) -> Mesh:
+def _mesh(points: Float64s, cells: Int64s, edges: Int64s, bedges: Int64s, decimals: int) -> Mesh:
     sizes = (len(points), len(cells), len(edges), len(bedges))
     tables = (cells, edges[:, :2], edges[:, 2:], bedges[:, :2], bedges[:, 2:3])
     ends = [m.split("->") for m in MAPS]
@@ -70,14 +64,14 @@ def _mesh(
     return Mesh(sets, maps, dats, extras={DECIMALS: decimals})
 
 
-def _narrow(values: NDArray[np.int64]) -> NDArray[np.int32]:
+def _narrow(values: Int64s) -> Int32s:
     """The numbers in four bytes; what does not fit is refused."""
     if values.size and np.abs(values).max() > np.iinfo(np.int32).max:
         raise MeshprepError("there is a whole number past 2^31-1: the file is damaged")
     return values.astype(np.int32)
 
 
-def _decimals(first: bytes, points: NDArray[np.float64]) -> int:
+def _decimals(first: bytes, points: Float64s) -> int:
     """Digits behind the point, if all coordinates are whole numbers of them; else -1."""
     found = re.match(rb"\s*[-+]?\d*\.(\d*)\s", first)
     digits = len(found[1]) if found else -1

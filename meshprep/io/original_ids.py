@@ -1,9 +1,13 @@
-"""Original numbers in the mesh file: every element's number in the file that was read."""
+"""Numbers of elements as files: those of the mesh file, and owners; a line each, or NumPy."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.inputs import check_input, reason
 from meshprep_runtime.types.ordering import Ordering
 
 from .. import io
@@ -15,26 +19,11 @@ from .registry import Format
 def with_original_ids(
     mesh: Mesh, ordering: Mapping[str, Ordering], target: Format
 ) -> tuple[Mesh, list[str]]:
-    """The mesh with the values ``original_id`` on nodes and cells, where the format carries them.
+    """The mesh with ``original_id``, from 0, on nodes and cells; and where it is left out.
 
-    Parameters
-    ----------
-    mesh : Mesh
-        In the new order.
-    ordering : mapping of set name to Ordering
-        From the numbering of the file that was read. ``original_id`` is ``new_to_old``: it counts
-        from 0 in each set.
-    target : Format
-        Formats that have no whole numbers get doubles, which hold them exactly.
-
-    Returns
-    -------
-    Mesh
-        Sets that have an ``original_id`` already keep it: it says the way back to the first file.
-        Others get none then, which would lead to another file.
-    list of str
-        Where it was left out: for that, or since a reader that is usual for the format would fail
-        on it.
+    Sets that have one already keep it: it says the way back to the first file. Others get none
+    then, which would lead to another. ``ordering`` is from the file that was read. Formats without
+    whole numbers get doubles, which hold them exactly; those whose usual readers fail, nothing.
     """
     notes = []
     names = [s.name for s in mesh.sets.values() if s.size and not s.parts and s.name in ordering]
@@ -65,3 +54,44 @@ def _with(
         if set(io.losses(more, target)) <= before:
             return more
     return mesh
+
+
+# The last one holds an array, the others text.
+ENDINGS = (".txt", ".perm", ".part", ".npy")
+
+
+def check_vector(path: Path) -> None:
+    """Raise MeshprepError unless the ending of the name tells what to write."""
+    if path.suffix.lower() not in ENDINGS:
+        raise MeshprepError(f"{path}: cannot tell what to write: use one of {' '.join(ENDINGS)}")
+
+
+def read_vector(path: Path) -> NDArray[np.integer]:
+    """Read the numbers of ``.npy``, of any shape, or of a text between which there is white space.
+
+    Raises MeshprepError, which begins with the path, for files that cannot be read or hold others.
+    """
+    try:
+        check_input(path)
+        if path.suffix.lower() == ".npy":
+            found = np.load(path, allow_pickle=False)
+        else:
+            found = np.array(path.read_bytes().split(), dtype=np.int64)
+    except (MeshprepError, OSError) as error:
+        why = reason(error) if isinstance(error, OSError) else error
+        raise MeshprepError(f"{path}: {why}") from None
+    except (ValueError, OverflowError):
+        raise MeshprepError(f"{path}: is neither .npy nor text with whole numbers") from None
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu":
+        raise MeshprepError(f"{path}: must hold whole numbers, one for each element")
+    return found
+
+
+def write_vector(path: Path, values: NDArray[np.integer]) -> None:
+    """Write the numbers, (n,), in their order: text of one a line, or ``.npy`` in their type."""
+    if path.suffix.lower() == ".npy":
+        with path.open("wb") as file:
+            np.save(file, values, allow_pickle=False)
+    else:
+        lines = map(str, values.tolist())
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")

@@ -14,7 +14,10 @@ from ..mesh.cells import shape_of
 from ..topology.tags import without_sense
 from .capabilities import Capabilities, Values, array_of_group
 
-PREFERRED_TAGS = ("physical", "medit:ref", "su2:tag", "exodus:block", "nastran:ref", "cell_tags")
+PREFERRED_TAGS = (
+    *("physical", "medit:ref", "su2:tag", "exodus:block", "nastran:ref", "cell_tags"),
+    *("cgns:bc", "cgns:region"),
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,15 @@ class _Job:
     sets: tuple[ElementSet, ...]
     dim: int
     lost: list[str] = field(default_factory=list)
+
+    @property
+    def valued(self) -> tuple[ElementSet, ...]:
+        """The sets of cells that can have values."""
+        if self.capabilities.values_on == "all":
+            return self.sets
+        return tuple(
+            s for s in self.sets if not s.cell_type or shape_of(s.cell_type).dim == self.dim
+        )
 
 
 def reduce(mesh: Mesh, capabilities: Capabilities) -> tuple[Mesh, list[str]]:
@@ -48,12 +60,25 @@ def reduce(mesh: Mesh, capabilities: Capabilities) -> tuple[Mesh, list[str]]:
         _ordered(s, mesh, capabilities) for s in mesh.sets.values() if s.name == "cells" and s.parts
     ]
     maps = [mesh.cell_map(s.name) for s in job.sets]
-    dats = [_coordinates(job), *_node_dats(job), *_cell_dats(job)]
+    dats = _dats(job)
     tags = [*_tags(job, ["nodes"], capabilities.node_tag), *_cell_tags(job)]
     lists = list(_lists(job))
-    _foreign_sets(job)
     extras = {k: v for k, v in mesh.extras.items() if k in capabilities.extras}
     return Mesh([nodes, *job.sets, *union], maps, dats, tags, lists, extras), lost
+
+
+def reduced_values(
+    mesh: Mesh, capabilities: Capabilities, sets: Sequence[ElementSet]
+) -> tuple[list[Dat], list[IndexList], list[str]]:
+    """Values and lists of a mesh without types of cells, of which these sets stay; the losses."""
+    job = _Job(mesh, capabilities, tuple(sets), 0)
+    return _dats(job), list(_lists(job)), job.lost
+
+
+def _dats(job: _Job) -> list[Dat]:
+    dats = [_coordinates(job), *_node_dats(job), *_cell_dats(job)]
+    _foreign_sets(job)
+    return dats
 
 
 def _ordered(union: ElementSet, mesh: Mesh, capabilities: Capabilities) -> ElementSet:
@@ -106,11 +131,15 @@ def _values_of(job: _Job, set_name: str) -> Iterable[Dat]:
     for d in job.mesh.dats:
         if d.set != set_name or (d.name, d.set) == ("coordinates", "nodes"):
             continue
-        if d.name in seen:
+        if _key(job, d) in seen:
             job.lost.append(f"more than one time step of '{d.name}' on '{set_name}'")
             continue
-        seen.add(d.name)
+        seen.add(_key(job, d))
         yield d
+
+
+def _key(job: _Job, d: Dat) -> tuple[str, str]:
+    return d.name, str(d.attrs.get(job.capabilities.step, ""))
 
 
 def _node_dats(job: _Job) -> list[Dat]:
@@ -120,23 +149,25 @@ def _node_dats(job: _Job) -> list[Dat]:
 
 def _cell_dats(job: _Job) -> list[Dat]:
     """Dats of cells: one of each name on every set, filled where there is none."""
-    found: dict[str, dict[str, Dat]] = {}
-    for s in job.sets:
+    found: dict[tuple[str, str], dict[str, Dat]] = {}
+    for s in job.valued:
         for d in _values_of(job, s.name):
             kept = _kept(job, d, job.capabilities.cell_values)
             if kept is not None:
-                found.setdefault(d.name, {})[s.name] = kept
+                found.setdefault(_key(job, d), {})[s.name] = kept
     out: list[Dat] = []
-    for name, by_set in found.items():
+    for (name, _), by_set in found.items():
         first = next(iter(by_set.values()))
         shapes = {(d.values.shape[1:], d.values.dtype.kind) for d in by_set.values()}
-        absent = [s for s in job.sets if s.name not in by_set]
+        absent = [s for s in job.valued if s.name not in by_set]
         if len(shapes) > 1 or (absent and first.values.dtype.kind != "f"):
             job.lost.append(f"values '{name}' of cells, as {_why(absent)}")
             continue
         out += by_set.values()
         shape, dtype = first.values.shape[1:], first.values.dtype
-        out += [Dat(name, s.name, np.full((s.size, *shape), np.nan, dtype)) for s in absent]
+        nothing = (np.full((s.size, *shape), np.nan, dtype) for s in absent)
+        attrs = first.attrs
+        out += [Dat(name, s.name, v, None, attrs) for s, v in zip(absent, nothing, strict=True)]
     return out
 
 
@@ -165,7 +196,8 @@ def _kept(job: _Job, d: Dat, able: Values | None) -> Dat | None:
         full = np.full((job.mesh.size(d.set), *values.shape[1:]), nothing, values.dtype)
         full[d.index] = values
         values = full
-    return Dat(d.name, d.set, values)
+    step = job.capabilities.step
+    return Dat(d.name, d.set, values, None, {step: d.attrs[step]} if step in d.attrs else {})
 
 
 def _refusal(d: Dat, values: NDArray, able: Values, n: int) -> str:
@@ -175,7 +207,8 @@ def _refusal(d: Dat, values: NDArray, able: Values, n: int) -> str:
         return {"i": "integers", "u": "integers", "f": "floating numbers"}.get(
             values.dtype.kind, f"of type {values.dtype}"
         )
-    if values.dtype.itemsize > 8 or (values.dtype.itemsize == 2 and values.dtype.kind == "f"):
+    half = values.dtype.itemsize == 2 and values.dtype.kind == "f"
+    if values.dtype.itemsize > 8 or half or values.dtype.name in able.lacks:
         return f"of type {values.dtype}"
     if values.ndim > 2 or values.shape[1:] == (0,):
         return f"of shape {values.shape[1:]} each"
@@ -204,7 +237,7 @@ def _tags(job: _Job, sets: Sequence[str], able: str | None) -> list[Tag]:
     """The tags of these sets that the format carries, under the names they come back with."""
     tags = [t for t in job.mesh.tags if t.set in sets and (t.group_id.size or t.names)]
     names = list(dict.fromkeys(t.name for t in tags))
-    chosen = [_choose(names, able)] if able and names else []
+    chosen = [choose_tag(names, able)] if able and names else []
     if not job.capabilities.other_tags:
         chosen = [n for n in chosen if n == able]
     if able == "*":
@@ -220,7 +253,7 @@ def _tags(job: _Job, sets: Sequence[str], able: str | None) -> list[Tag]:
     return out
 
 
-def _choose(names: Sequence[str], own: str) -> str:
+def choose_tag(names: Sequence[str], own: str) -> str:
     wanted = (n for n in (own, *PREFERRED_TAGS) if n in names)
     return next(wanted, names[0])
 
@@ -254,8 +287,12 @@ def _foreign_sets(job: _Job) -> None:
     """Values and groups on sets that no mesh file has, such as derived edges and faces."""
     dropped = {s.name for s in job.mesh.cell_sets} - {s.name for s in job.sets}
     known = {"nodes", *(s.name for s in job.sets)} | dropped
-    for what, items in (("values", job.mesh.dats), ("groups", job.mesh.tags)):
-        foreign = [i for i in items if i.set not in known]
+    valued = {"nodes", *(s.name for s in job.valued)} | dropped
+    for what, items, sets in (
+        ("values", job.mesh.dats, valued),
+        ("groups", job.mesh.tags, known),
+    ):
+        foreign = [i for i in items if i.set not in sets]
         job.lost.extend(f"{what} '{i.name}' on '{i.set}'" for i in foreign)
 
 

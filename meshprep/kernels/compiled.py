@@ -37,10 +37,7 @@ KERNELS: list[Any] = []
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function that is called from Python; it lets other threads run.
-
-    Of a helper that Python calls, too, ``kernel`` makes a second function.
-    """
+    """Compile a function called from Python without the GIL; of a helper, a second function."""
     made = from_python(function)
     KERNELS.append(made)
     return made

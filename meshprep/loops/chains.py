@@ -10,7 +10,7 @@ from meshprep_runtime.program.chains.numbers import MOST
 from meshprep_runtime.types.loops import Loop, with_arrow
 
 from .options import REMOVED
-from .toml_files import read_toml
+from .requests import read_toml
 
 KEYS = ("loops", "repeat", "dropped", "zero", "tile")
 
@@ -65,11 +65,7 @@ def dats_of(loops: Iterable[Loop]) -> dict[str, set[str]]:
 
 
 def read_chains(path: str | Path) -> list[ChainRequest]:
-    """The chains of a loops.toml; none where it has no ``[chain.NAME]`` tables.
-
-    Raises MeshprepError where the file cannot be read, is no TOML, or a table says what none can
-    say.
-    """
+    """The chains of a loops.toml, if any; raises MeshprepError for wrong files and tables."""
     tables = read_toml(path).get("chain", {})
     if not isinstance(tables, dict):
         raise MeshprepError(f"{path}: write a table [chain.NAME] for each chain")

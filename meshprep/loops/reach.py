@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.types.loops import Loop
-from meshprep_runtime.types.maps import SetMap
+from meshprep_runtime.types.maps import Int32s, SetMap
 
 from ..mesh.incidence import stack
 
@@ -25,13 +24,13 @@ def indirect_dats(loop: Loop, maps: Mapping[str, SetMap]) -> dict[tuple[str, str
 
 def written_table(
     loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]
-) -> tuple[NDArray[np.int32], int]:
+) -> tuple[Int32s, int]:
     """The columns that a loop writes through, as one table into the union of their to-sets.
 
     What every colouring takes: ``(n_from, k)`` int32 and the number of points. Maps into one set
     share its points; k is 0 where the loop writes nothing through a map.
     """
-    columns: dict[str, list[NDArray[np.int32]]] = {}
+    columns: dict[str, list[Int32s]] = {}
     for name, index in loop.conflict_columns.items():
         table = maps[name].table
         written = table if len(index) == table.shape[1] else table[:, list(index)]
@@ -50,14 +49,12 @@ def maps_by_set(loop: Loop, maps: Mapping[str, SetMap]) -> dict[str, list[str]]:
     return found
 
 
-def maps_by_place(
-    maps: Mapping[str, SetMap], elements: NDArray[np.int32] | None
-) -> Mapping[str, SetMap]:
+def maps_by_place(maps: Mapping[str, SetMap], elements: Int32s | None) -> Mapping[str, SetMap]:
     """The maps with a row for each place of blocks that list their elements; None: as they are."""
     if elements is None:
         return maps
     return {name: replace(m, table=m.table[elements]) for name, m in maps.items()}
 
 
-def joined_tables(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+def joined_tables(tables: Sequence[Int32s]) -> Int32s:
     return np.ascontiguousarray(tables[0] if len(tables) == 1 else np.hstack(tables))

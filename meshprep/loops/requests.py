@@ -5,18 +5,19 @@ steps: :func:`read_requests` or :func:`simple_request` say which maps are needed
 :func:`resolve` makes checked :class:`Loop` objects once the mesh has them.
 """
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.inputs import check_input, reason
 from meshprep_runtime.types.loops import Access, Arg, Loop, cut_by_shell, loop_from_dict, with_arrow
 
 from ..mesh import Mesh
 from ..mesh.cells import shape_of
 from .options import REMOVED, loop_options
-from .toml_files import read_toml
 
 __all__ = ["Access", "Arg", "Loop", "LoopRequest", "LoopSpec", "default_request"]
 
@@ -282,3 +283,27 @@ def _check(loop: Loop, mesh: Mesh, where: str) -> None:
                 )
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
+
+
+# Bytes of a file of loops: those of large programs have a few thousand.
+LARGEST = 1 << 20
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The content of a TOML file; raises MeshprepError where it cannot be read or is none."""
+    path = Path(path)
+    try:
+        size = check_input(path)
+        if size > LARGEST:
+            raise MeshprepError(
+                f"it has {size:,} bytes, more than any list of loops: check the name"
+            )
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except MeshprepError as error:
+        raise MeshprepError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise MeshprepError(f"{path}: cannot be read: {reason(error)}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = str(error).splitlines()[0]
+        raise MeshprepError(f"{path}: not valid TOML: {text}") from None

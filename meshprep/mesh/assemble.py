@@ -109,8 +109,8 @@ def assemble(
         sets.append(ElementSet(name, len(table), cell_type))
         maps.append(SetMap(f"{name}->nodes", name, "nodes", table))
         found += _label_dat(name, _merge_labels(group))
-        found += _merge_data(name, group)
-        tags += _merge_tags(name, group, shape_of(cell_type).dim, tag_names or {})
+        found += merge_data(name, group)
+        tags += merge_tags(name, group, shape_of(cell_type).dim, tag_names or {})
     sets += _union(sets)
     mesh = Mesh(sets, maps, found, tags, lists, extras)
     return mesh, _places(blocks, names)
@@ -155,7 +155,7 @@ def _label_dat(name: str, label: NDArray[np.int64] | None) -> list[Dat]:
     return [Dat("label", name, label)]
 
 
-def _merge_data(name: str, group: Sequence[Block]) -> list[Dat]:
+def merge_data(name: str, group: Sequence[Block]) -> list[Dat]:
     """One dat a name; blocks without it leave a gap, which the dat's index tells."""
     start = offsets_of([len(b.nodes) for b in group])
     out = []
@@ -168,7 +168,7 @@ def _merge_data(name: str, group: Sequence[Block]) -> list[Dat]:
     return out
 
 
-def _merge_tags(
+def merge_tags(
     name: str,
     group: Sequence[Block],
     dim: int,

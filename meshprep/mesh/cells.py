@@ -15,10 +15,7 @@ Corners = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class CellShape:
-    """A reference shape: local corner numbers of its edges and, in 3-D, its faces.
-
-    Faces are listed with the normal pointing out of the cell, in the corner order of VTK.
-    """
+    """Local corners of the edges and, in 3-D, faces, whose normals point outward, as in VTK."""
 
     name: str
     dim: int

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.named import Named
+from meshprep_runtime.errors import MeshprepError, Named
 from meshprep_runtime.types.maps import (
     INDEX_LIMIT,
     SetMap,

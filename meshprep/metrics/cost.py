@@ -143,6 +143,16 @@ class Measured:
     before: Timing
     after: Timing
 
+    @classmethod
+    def given(cls, before: float, after: float) -> "Measured":
+        """Times that a user measured, in milliseconds, which are taken as they are."""
+        return cls(*(Timing.of([t / 1e3] * 5) for t in (before, after)))
+
+    @property
+    def milliseconds(self) -> tuple[float, float]:
+        """The medians; that of the input order twice where noise could have made them differ."""
+        return 1e3 * self.before.median, 1e3 * (self.before.median - self.saved)
+
     @property
     def saved(self) -> float:
         """Seconds that a call saves, 0 where noise could have made the difference."""
@@ -152,46 +162,37 @@ class Measured:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a plan cost, and what a call of every one of its loops saves."""
+    """What a plan cost, and what a call of each of the loops that were timed saves."""
 
     seconds: float  # of preparation, files apart
-    saved: float | None  # milliseconds; None where not all was measured
+    # Seconds of these calls in the input order, and how many fewer in the plan's.
+    before: float
+    saved: float
+    timed: int
     loops: int
 
     @property
     def calls(self) -> int | None:
         """Calls after which the preparation is repaid; None where it never is."""
-        if self.saved is None or self.saved <= 0:
+        if self.saved <= 0:
             return None
-        return -(-int(self.seconds * 1e9) // max(1, int(self.saved * 1e6)))
+        return -(-int(self.seconds * 1e9) // max(1, int(self.saved * 1e9)))
 
 
-def occupancy_share(
-    found: VariantMetrics, assumptions: Assumptions, block_size: int | None = None
-) -> float | None:
+def occupancy_share(found: VariantMetrics, assumptions: Assumptions) -> float | None:
     """Warps over the most that the device holds, when a block stages everything.
 
-    ``block_size`` threads where it is another than the block size of the figures; then every block
-    stages in proportion. None where blocks have more elements than a block may have threads.
+    None where blocks have more elements than a block may have threads, and for a CPU.
     """
-    held = _occupancy(found, assumptions, block_size)
-    return None if held is None else held.share
-
-
-def _occupancy(
-    found: VariantMetrics, assumptions: Assumptions, block_size: int | None = None
-) -> Occupancy | None:
-    staged, threads = found.staged_bytes.max, block_size or found.block_size
-    if staged is None or found.target == "cpu" or threads > MOST_THREADS:
+    staged, size = found.staged_bytes.max, found.block_size
+    if staged is None or found.target == "cpu" or size > MOST_THREADS:
         return None
-    shared = -(-staged * threads // found.block_size)
-    return occupancy(assumptions.device, threads, assumptions.registers, shared)
+    return occupancy(assumptions.device, size, assumptions.registers, staged).share
 
 
-def cost_of(plan: Plan, assumptions: Assumptions) -> Cost:
-    """What this plan cost, and what it saves where a call of each of its loops was measured."""
+def cost_of(plan: Plan, times: Mapping[str, Measured]) -> Cost:
+    """What this plan cost, and what it saves in calls of those of its loops that were timed."""
     seconds, loops = sum(plan.metrics.seconds.values()), plan.metrics.loops
-    times = [assumptions.measured[name] for name in loops if name in assumptions.measured]
-    known = bool(loops) and len(times) == len(loops)
-    saved = sum(before - after for before, after in times) if known else None
-    return Cost(seconds, saved, len(loops))
+    timed = [times[name] for name in loops if name in times]
+    before, saved = sum(m.before.median for m in timed), sum(m.saved for m in timed)
+    return Cost(seconds, before, saved, len(timed), len(loops))

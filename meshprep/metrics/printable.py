@@ -18,10 +18,7 @@ _DEEPEST = 50
 
 
 def check_printable(plan: Plan, where: str) -> None:
-    """Raise PlanError unless metrics, about and options can be shown.
-
-    ``where`` names the plan in the message. O(figures).
-    """
+    """Raise PlanError, with ``where``, unless metrics, about and options can be shown."""
     try:
         _check(plan.about, "about", 0)
         _check(plan.options, "options", 0)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.matrix.cuda_text import CsrThreads
-from meshprep_runtime.plan import LoopPlan, MatrixPlan
-from meshprep_runtime.plan.matrices import plain_args, with_places
+from meshprep_runtime.plan import LoopPlan
+from meshprep_runtime.plan.matrices import MatrixPlan, plain_args, with_places
 from meshprep_runtime.program.timings import useful_bytes
 from meshprep_runtime.types.maps import distinct
 
@@ -68,11 +68,7 @@ class StoreBytes:
 
 
 def call_bytes(plan: LoopPlan, matrices: Mapping[str, MatrixPlan] | None = None) -> int:
-    """Bytes of a call of a loop, its maps and places included, if caches keep what is shared.
-
-    ``matrices`` are those that are added up, the plan's unless given; of others the matrices of
-    elements are stored.
-    """
+    """Bytes of a call with maps and places; ``matrices`` that are not added up are stored."""
     added = plan.matrices if matrices is None else matrices
     maps, sizes = with_places(plan.loop, plan.maps, plan.sizes, added)
     read = {arg.map for arg in plain_args(plan.loop, maps) if arg.map is not None}

@@ -117,8 +117,8 @@ class _Groups:
     ``maps_in_order`` where the maps lie in the order of the groups, if nothing else does.
     """
 
-    rows: NDArray[np.int32]
-    offset: NDArray[np.int64]
+    rows: Int32s
+    offset: Int64s
     in_order: bool
     maps_in_order: bool = False
 
@@ -135,29 +135,14 @@ def traffic(
 ) -> Traffic:
     """Count the sectors that one call of a loop moves.
 
-    Raises MeshprepError for other values of ``staged`` and ``layout``. Values that are incremented
-    are read and written. A sector that two blocks touch counts for both. Of a dat that is staged
-    the whole list of the block's points is moved. Direct values of blocks that list their elements
-    are gathered: each block moves the sectors they lie on, and reads its list; the runtime keeps
-    maps in the order of the list. O(n x arity x dats); staging everything is O(loads x dats)
-    without the maps.
-
-    Parameters
-    ----------
-    loop, maps, sizes
-        The loop, its maps in the plan's numbering and the sizes of the sets; for matrices with
-        their places, see :func:`~meshprep_runtime.plan.matrices.with_places`.
-    staged : {"all", "increments", "none", "atomics"}
-        What blocks keep in shared memory: all that is reached through maps; only what is written
-        through maps, the rest being fetched by every thread and shared through the cache; or
-        nothing, which is global colouring: colour after colour in warps of 32 elements, and each
-        warp fetches and writes for itself; or nothing and no colours: runs of 256 elements share
-        what they fetch, and each component that a warp adds is an atomic on each sector it meets.
-    layout : {"aos", "soa"}
-        All components of an element together, or an array for each component. Arrays start on a
-        sector. Maps are stored row by row, local maps column by column, in either layout.
-    widths : Widths or None
-        Bytes of the entries of local maps and thread colours; None as the plan stores them.
+    Values that are incremented are read and written; a sector that two blocks touch counts for
+    both; staged lists move whole. Blocks that list their elements gather direct values, and read
+    the list. ``staged``: ``"all"`` that maps reach; ``"increments"``, the rest being fetched by
+    every thread; ``"none"``: colour after colour in warps of 32; ``"atomics"``: runs of 256
+    elements, an atomic on each sector that a component of a warp meets. ``layout``: ``"aos"`` or
+    ``"soa"``, arrays on sectors; maps lie row by row, local ones column by column. ``widths``: of
+    local maps and colours, None as the plan stores them. For matrices ``maps`` have their places
+    (``with_places``). Raises MeshprepError for other values. O(n x arity x dats).
     """
     check_choice("staged", staged, STAGED)
     check_choice("layout", layout, LAYOUTS)
@@ -213,7 +198,13 @@ def _groups(
     staged: str, loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], variant: Variant
 ) -> _Groups:
     if staged == "none":
-        return _warps(loop, maps, sizes)
+        # Warps of the elements of each colour, in storage order inside a colour
+        colours = colour_whole_set(*written_table(loop, maps, sizes))
+        bounds = offsets_of(np.bincount(colours.colour, minlength=colours.count))
+        starts = [np.arange(first, past, WARP) for first, past in pairwise(bounds)]
+        rows = np.argsort(colours.colour, kind="stable").astype(np.int32)
+        offset = np.concatenate([*starts, [rows.size]]).astype(np.int64)
+        return _Groups(rows, offset, in_order=colours.count < 2)
     return _runs(sizes[loop.over], THREADS) if staged == "atomics" else _blocks(variant)
 
 
@@ -225,10 +216,7 @@ def _runs(n: int, length: int) -> _Groups:
 def atomic_sectors(
     use: Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], arrays: int
 ) -> int:
-    """Sectors under the atomics of every warp, an instruction a column and component.
-
-    For one array of the dat where ``arrays`` hold a component each, else for all of it.
-    """
+    """Sectors under the atomics of every warp; ``arrays`` hold a component each, or all."""
     stride = use.dim // arrays
     seen = -(-sizes[str(use.to_set)] * stride * use.itemsize // SECTOR_BYTES)
     total = 0
@@ -237,16 +225,6 @@ def atomic_sectors(
         for k in range(stride):
             total += _columns_sectors([column + k], _runs(column.size, WARP), seen, use.itemsize)
     return total
-
-
-def _warps(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> _Groups:
-    """Warps of the elements of each colour, in storage order inside a colour."""
-    colours = colour_whole_set(*written_table(loop, maps, sizes))
-    bounds = offsets_of(np.bincount(colours.colour, minlength=colours.count))
-    starts = [np.arange(first, past, WARP) for first, past in pairwise(bounds)]
-    rows = np.argsort(colours.colour, kind="stable").astype(np.int32)
-    offset = np.concatenate([*starts, [rows.size]]).astype(np.int64)
-    return _Groups(rows, offset, in_order=colours.count < 2)
 
 
 def _listed(use: Use, variant: Variant, width: int) -> tuple[int, int]:
@@ -297,11 +275,7 @@ def _rows_sectors(groups: _Groups, width: int) -> int:
 
 
 def grouped_sectors(
-    columns: NDArray[np.integer],
-    rows: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    n_sectors: int,
-    width: int,
+    columns: NDArray[np.integer], rows: Int32s, offset: Int64s, n_sectors: int, width: int
 ) -> int:
     """Distinct sectors under the values that the rows of each group name, summed."""
     seen_by = np.empty(n_sectors, np.int32)
@@ -331,7 +305,7 @@ def _block_sectors(n_blocks: int, lists: int, *, coloured: bool) -> int:
     return n_blocks * (1 + coloured) + pairs * (1 + lists)
 
 
-def _range_sectors(offset: NDArray[np.int64], width: int) -> int:
+def _range_sectors(offset: Int64s, width: int) -> int:
     """Sectors under each range of an array whose entries have ``width`` bytes, summed."""
     first = offset[:-1] * width // SECTOR_BYTES
     past = -(-offset[1:] * width // SECTOR_BYTES)
@@ -341,9 +315,9 @@ def _range_sectors(offset: NDArray[np.int64], width: int) -> int:
 @kernel
 def grouped_units(
     columns: NDArray[np.integer],
-    rows: NDArray[np.int32],
-    group_offset: NDArray[np.int64],
-    seen_by: NDArray[np.int32],
+    rows: Int32s,
+    group_offset: Int64s,
+    seen_by: Int32s,
     width: int,
     nbytes: int,
 ) -> int:
@@ -382,10 +356,7 @@ def staged_units(staging: Staging, width: int, nbytes: int) -> Int64s:
 
 @kernel
 def aligned_units(points: Int32s, point_offset: Int64s, width: int, nbytes: int) -> Int64s:
-    """Distinct aligned pieces of ``nbytes`` under values of ``width`` bytes, block by block.
-
-    ``points`` ascend inside a block, as staging lists do. O(loads).
-    """
+    """Distinct aligned pieces of ``nbytes`` under ascending ``points``, block by block."""
     count = np.zeros(point_offset.size - 1, np.int64)
     for b in range(count.size):
         last = np.int64(-1)

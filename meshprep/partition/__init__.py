@@ -1,7 +1,6 @@
 """Partitioners: they cut a set into blocks; one signature, one registry."""
 
-from .blocks_of import Blocks, blocks_of
-from .loads import loads
+from .blocks_of import Blocks, blocks_of, loads
 from .options import Option
 from .problem import BlockProblem
 from .registry import PARTITIONERS, partition

@@ -77,10 +77,7 @@ def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
 
 
 def pymetis(asked: str, instead: str) -> Any:
-    """The package pymetis; raises MissingPackageError where it is not installed.
-
-    It has no wheels for Windows and Linux on Arm, so that it is not among the requirements there.
-    """
+    """The package pymetis, which has no wheels for Windows and Arm; or MissingPackageError."""
     return import_package(
         "pymetis",
         f"{asked} needs METIS: pip install pymetis, which takes a C++ compiler where there is no "
@@ -131,12 +128,7 @@ def _graph(problem: BlockProblem, kind: str) -> Csr:
     """The neighbours of each element."""
     if kind == "dual":
         return facet_graph(read_only(distinct_rows(problem.table)), problem.n_points)
-    _check_pairs(problem)
-    return element_graph(problem.table, problem.n_points)
-
-
-def _check_pairs(problem: BlockProblem) -> None:
-    """Raise MeshprepError where the conflict graph could be too large."""
+    # the conflict graph could be too large
     valence = np.bincount(problem.table.reshape(-1), minlength=problem.n_points)
     pairs = int((valence * (valence - 1)).sum())
     if pairs > INDEX_LIMIT:
@@ -144,3 +136,4 @@ def _check_pairs(problem: BlockProblem) -> None:
             f"partitioner 'metis': up to {pairs} pairs of elements share a point, past 2^31-1: "
             "set graph=dual, whose neighbours share a facet"
         )
+    return element_graph(problem.table, problem.n_points)

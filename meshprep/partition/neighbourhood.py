@@ -101,10 +101,7 @@ def _in_turn(kernel: Callable[..., None]) -> Callable[..., None]:
 
 @kernel
 def _begin_rows(degree: Int32s, offset: Int64s) -> None:
-    """Where the row of each element begins, and in it the entries of each thread.
-
-    ``degree`` (threads, n) holds how many these are, and then where in the row they begin.
-    """
+    """Where each row begins; ``degree`` (threads, n) becomes where entries of threads do."""
     offset[0] = 0
     for i in range(degree.shape[1]):
         length = np.int32(0)
@@ -162,10 +159,7 @@ def _count_shared(
     count: NDArray[np.int16],
     met: Int32s,
 ) -> int:
-    """List the elements at the points of an element, and count the points they share with it.
-
-    ``count`` is 0 for all before; the element itself is listed, too.
-    """
+    """List the elements at an element's points, itself too, with the points they share."""
     found = 0
     for j in range(table.shape[1]):
         p = table[element, j]
@@ -204,10 +198,7 @@ def _histogram(table: Int32s, offset: Int64s, entries: Int32s, step: int) -> Int
 def _pairs(
     table: Int32s, offset: Int64s, entries: Int32s, need: Int32s, window: int, begin: int, end: int
 ) -> tuple[Int32s, Int32s]:
-    """The neighbours of the elements ``begin`` to ``end - 1`` that stand after them, as pairs.
-
-    Innermost indices are unsigned: of a signed one numba asks whether it is negative.
-    """
+    """The neighbours of the elements ``begin`` to ``end - 1`` that stand after them, as pairs."""
     n, arity = table.shape
     count, met = np.zeros(n, np.int16), np.empty(HIGH_DEGREE * arity + 1, np.uint32)
     ahead = offset.copy()

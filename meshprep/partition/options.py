@@ -32,10 +32,7 @@ class Option:
     names: Mapping[str, float] = field(default_factory=dict)
 
     def parse(self, value: object, name: str) -> Any:
-        """The value in the option's type, from that type or from text.
-
-        Raises MeshprepError, naming the option, when the value does not fit.
-        """
+        """The value in the option's type, from that or text; raises MeshprepError otherwise."""
         made = self.names.get(str(value), _PARSERS[self.type](value))
         if made is None:
             raise MeshprepError(f"option '{name}' is {value!r}, must be {self.expects}")
@@ -70,11 +67,7 @@ class Partitioner:
 def effective(
     known: Mapping[str, Option], given: Mapping[str, object] | None, owner: str
 ) -> dict[str, Any]:
-    """Every option of ``known``, from ``given`` or its default.
-
-    Raises MeshprepError on an unknown name, listing the options there are, and on values that do
-    not fit.
-    """
+    """Every option of ``known``, from ``given`` or its default; raises MeshprepError for others."""
     given = given or {}
     for name in given:
         if name in REMOVED:

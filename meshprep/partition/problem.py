@@ -12,11 +12,7 @@ from meshprep_runtime.types.maps import INDEX_LIMIT, read_only
 
 @dataclass(frozen=True, eq=False)
 class BlockProblem:
-    """The elements of one set, to be cut into blocks that share as few points as possible.
-
-    Raises MeshprepError when an array has the wrong shape or an index, size, weight or coordinate
-    is out of range.
-    """
+    """The elements of a set, to be cut into blocks that share few points; all checked."""
 
     # (n, arity): every map of the loop, stacked into the disjoint union of the to-sets
     # (:func:`~meshprep.mesh.stack`); rows in the current locality order. Arity 0 stands for a loop

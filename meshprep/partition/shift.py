@@ -204,10 +204,7 @@ def _nearest_room(state: Connectivity, members: Members, source: int, cap: int) 
 
 @helper
 def gather(state: Connectivity, members: Members, source: int, out: Int32s) -> int:
-    """Write a block's elements to ``out``, breadth-first from a far end: ranges are compact.
-
-    Returns how many. Parts that do not touch follow one another.
-    """
+    """Write a block's elements to ``out``, breadth-first from a far end; returns how many."""
     count = _breadth_first(state, members, source, members.head[source], out)
     return _breadth_first(state, members, source, out[count - 1], out)
 

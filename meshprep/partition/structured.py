@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import distinct, offsets_of
+from meshprep_runtime.types.maps import Float64s, Int32s, Int64s, distinct, offsets_of
 
 from .blocks_of import Blocks, blocks_of
 from .options import Option
@@ -43,7 +42,7 @@ FILLED = 0.25
 class Lattice:
     """Sites in whole numbers, and the elements on them."""
 
-    position: NDArray[np.int32]  # (n, d): the site of every element, from 0 on; d is 1 to 3
+    position: Int32s  # (n, d): the site of every element, from 0 on; d is 1 to 3
     # The kinds of elements: a site has no more, but for a few where a lattice is broken.
     per_site: int
 
@@ -142,7 +141,7 @@ def _check(sizes: tuple[int, ...], lattice: Lattice, shape: str, cap: int) -> No
         )
 
 
-def _line_rank(lattice: Lattice) -> NDArray[np.int64]:
+def _line_rank(lattice: Lattice) -> Int64s:
     """The place of every element along the lines, one line after the other."""
     position = lattice.position
     longest_first = np.argsort(-position.max(axis=0), kind="stable")
@@ -151,9 +150,7 @@ def _line_rank(lattice: Lattice) -> NDArray[np.int64]:
     return rank
 
 
-def _tiles(
-    lattice: Lattice, shape: str, sizes: tuple[int, ...] | None, cap: int
-) -> NDArray[np.int32]:
+def _tiles(lattice: Lattice, shape: str, sizes: tuple[int, ...] | None, cap: int) -> Int32s:
     """The tile of every element, numbered in raster order."""
     position = lattice.position
     extent = (position.max(axis=0) + 1).tolist()
@@ -168,7 +165,7 @@ def _tiles(
     return (np.cumsum(used) - 1)[number].astype(np.int32)
 
 
-def lattice_of_centroids(coordinates: NDArray[np.float64]) -> Lattice | None:
+def lattice_of_centroids(coordinates: Float64s) -> Lattice | None:
     """The lattice that centroids stand on, or None where they stand on none.
 
     They may be in any order. The lines may be spaced unevenly, but must be parallel to the axes.
@@ -194,7 +191,7 @@ def lattice_of_centroids(coordinates: NDArray[np.float64]) -> Lattice | None:
     return Lattice(position, kinds if staggered else 1)
 
 
-def _ranks(values: NDArray[np.float64], least: float) -> NDArray[np.int32]:
+def _ranks(values: Float64s, least: float) -> Int32s:
     """The rank of every value among the distinct ones, at least ``least`` apart."""
     order = np.argsort(values)
     ascending = values[order]
@@ -205,7 +202,7 @@ def _ranks(values: NDArray[np.float64], least: float) -> NDArray[np.int32]:
     return rank
 
 
-def _keys(position: NDArray[np.int32]) -> NDArray[np.int64]:
+def _keys(position: Int32s) -> Int64s:
     """One number for each position."""
     key = np.zeros(len(position), np.int64)
     for axis in position.T:

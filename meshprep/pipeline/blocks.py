@@ -5,17 +5,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.plan import Variant
 from meshprep_runtime.types.loops import Loop
-from meshprep_runtime.types.maps import rows_of_entries
+from meshprep_runtime.types.maps import Int32s, Int64s, rows_of_entries
 
 from ..colour import ThreadColours, colour_threads, sort_by_colour
 from ..kernels.parallel import take
-from ..loops import LoopSpec
 from ..loops.options import Options
 from ..loops.reach import indirect_dats, maps_by_place, written_table
+from ..loops.requests import LoopSpec
 from ..mesh.geometry import axes_in_use, centroids
 from ..mesh.incidence import stack
 from ..partition import PARTITIONERS, BlockProblem, Blocks, blocks_of, loads
@@ -38,8 +37,8 @@ class Cut:
     partitioner's.
     """
 
-    block_offset: NDArray[np.int64]
-    elements: NDArray[np.int32] | None
+    block_offset: Int64s
+    elements: Int32s | None
     partitioner: str
     thread_colours: ThreadColours | None
     notes: Mapping[str, Any]
@@ -126,13 +125,8 @@ def _ways(
     return [lists] if named else [lists, (numbering, name, movable)]
 
 
-def _listed(
-    numbering: Numbering, source: Numbering, over: str, blocks: Blocks
-) -> NDArray[np.int32] | None:
-    """The elements of each block that was cut in the order of ``source``; None where it has runs.
-
-    Parts of the set that may still move are moved.
-    """
+def _listed(numbering: Numbering, source: Numbering, over: str, blocks: Blocks) -> Int32s | None:
+    """The elements of each block, cut in the order of ``source``, or None; free parts move."""
     element = source.present_ordering(over).new_to_old[blocks.new_to_old]
     numbering.move(over, blocks.new_to_old)
     element = numbering.present_ordering(over).old_to_new[element]
@@ -206,10 +200,10 @@ def _joined(parts: Iterable[Blocks]) -> Blocks:
 
 def _reached(
     numbering: Numbering, loop: Loop, *, weighted: bool
-) -> tuple[NDArray[np.int32], int, NDArray[np.int32] | None]:
+) -> tuple[Int32s, int, Int32s | None]:
     """All points the loop reaches as one table; bytes of each where they differ or count."""
     mesh = numbering.mesh
-    tables: dict[str, list[NDArray[np.int32]]] = {}
+    tables: dict[str, list[Int32s]] = {}
     for name in loop.maps:
         m = numbering.present_map(name)
         tables.setdefault(m.to_set, []).append(m.table)
@@ -227,10 +221,7 @@ def _reached(
 
 
 def settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> None:
-    """Settle every set that the loop reaches, grouped by blocks where there are any [S19 2.3.2].
-
-    The elements of the loop itself, where it reaches these, stay as they were cut.
-    """
+    """Settle the sets that the loop reaches, but its own, grouped by blocks [S19 2.3.2]."""
     mesh, own = numbering.mesh, numbering.leaves(loop.over)
     for points in dict.fromkeys(mesh.map(m).to_set for m in loop.maps):
         others = [leaf for leaf in numbering.movable(points) if leaf not in own]

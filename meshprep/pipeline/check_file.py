@@ -22,7 +22,7 @@ from ..mesh.original import cell_types, original_of
 from ..metrics.measures import measure
 from ..reorder.figures import envelope_and_wavefront
 from ..topology import derive
-from .input_order import input_maps, input_reach
+from .matrices import input_maps, input_reach
 from .variants import baseline
 
 

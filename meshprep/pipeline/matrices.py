@@ -1,4 +1,4 @@
-"""The matrices that loops add to: their pattern, and the place of every entry of an element."""
+"""Matrices that loops add to: pattern and places, in the plan's numbering and the input's."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,14 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan import MatrixPlan
+from meshprep_runtime.plan import LoopPlan
+from meshprep_runtime.plan.matrices import MatrixPlan, with_places
+from meshprep_runtime.plan.model import PlanContent
 from meshprep_runtime.types.loops import Arg
 from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap, offsets_of, read_only
 
 from ..kernels import kernel
 from ..kernels.arrays import first_not_below
 from ..kernels.parallel import each, pieces
-from ..loops import LoopSpec
+from ..loops.requests import LoopSpec
 from ..mesh.incidence import transpose
 from ..topology import constrained_points
 from .numbering import Numbering
@@ -88,10 +90,7 @@ def numbered(free: NDArray[np.bool_]) -> NDArray[np.int32]:
 def _all_elements(
     maps: Sequence[tuple[SetMap, SetMap]], row_of: NDArray[np.int32], column_of: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], ...]:
-    """The elements of all loops, as those of one: rows, columns, and the numbers of both.
-
-    Where loops are several, shorter rows of the tables are filled up with a point without a number.
-    """
+    """The elements of all loops as one's: rows and columns, filled up, and their numbers."""
     if len(maps) == 1:
         return maps[0][0].table, maps[0][1].table, row_of, column_of
     tables = []
@@ -131,10 +130,7 @@ def pattern(
 def places(
     rows: SetMap, columns: SetMap, numbers: Sequence[NDArray[np.integer]]
 ) -> NDArray[np.int32]:
-    """The nonzero of each entry of each element's matrix; -1 where row or column has no number.
-
-    ``numbers`` are row_of, column_of, row_ptr and columns of the matrix.
-    """
+    """The nonzero of each entry by row_of, column_of, row_ptr and columns; -1 for none."""
     place = np.empty((rows.size, rows.arity * columns.arity), np.int32)
     given = [read_only(a) for a in numbers]
     tables = (read_only(rows.table), read_only(columns.table), place)
@@ -190,3 +186,36 @@ def _fill_places(
                     place[e, k] = -1
                 else:
                     place[e, k] = first_not_below(nonzeros, row_ptr[r], row_ptr[r + 1], c)
+
+
+def input_maps(plan: PlanContent, loop_plan: LoopPlan) -> dict[str, SetMap]:
+    """The maps of a loop in the numbering of the input mesh."""
+    found = {}
+    for name in loop_plan.loop.maps:
+        m = loop_plan.maps[name]
+        rows, points = plan.ordering[m.from_set], plan.ordering[m.to_set]
+        table = points.new_to_old[m.table[rows.old_to_new]]
+        found[name] = SetMap(name, m.from_set, m.to_set, table)
+    return found
+
+
+def input_reach(plan: PlanContent, loop_plan: LoopPlan) -> tuple[dict[str, SetMap], dict[str, int]]:
+    """The maps of a loop and the sizes of sets, with its places in matrices, in that numbering."""
+    matrices = {name: _in_input(plan, m) for name, m in loop_plan.matrices.items()}
+    maps = input_maps(plan, loop_plan)
+    return with_places(loop_plan.loop, maps, loop_plan.sizes, matrices)
+
+
+def _in_input(plan: PlanContent, matrix: MatrixPlan) -> MatrixPlan:
+    """The matrix as it would be without the order of the plan. Linear in the entries."""
+    maps = {}
+    for loop in matrix.place:
+        own = input_maps(plan, plan[loop])
+        (arg,) = (a for a in plan[loop].loop.matrices if a.name == matrix.name)
+        maps[loop] = own[str(arg.map)], own[str(arg.columns)]
+    row_of = numbered(plan.ordering[matrix.row_set].restore(matrix.row_of >= 0))
+    column_of = row_of
+    if matrix.column_of is not matrix.row_of:
+        column_of = numbered(plan.ordering[matrix.column_set].restore(matrix.column_of >= 0))
+    sets = matrix.row_set, matrix.column_set
+    return pattern_and_places(matrix.name, sets, maps, row_of, column_of)

@@ -17,8 +17,8 @@ from meshprep_runtime.types.loops import Access, Arg
 from ..kernels import Float64s, Int32s, Int64s, clock, kernel
 from ..metrics.cost import Measured
 
-# Seconds for all loops together.
-SECONDS = 0.3
+# Seconds for all loops together, and the least of each; never more than the last.
+SECONDS, EACH, MOST = 0.3, 0.1, 1.0
 # Calls in each order, in turn. The faster of two is a run, since a slow one tells of the machine;
 # five runs are enough for a factor that noise does not give, see Timing.
 TAKEN, CALLS = 2, 10
@@ -74,15 +74,15 @@ MOVES: tuple[Move, ...] = (
 )
 
 
-def measure(plan: Plan, seconds: float = SECONDS) -> dict[str, Measured]:
+def measure(plan: Plan, seconds: float | None = None) -> dict[str, Measured]:
     """Time the loops of a plan in both orders, in turn.
 
     Parameters
     ----------
     plan : Plan
-    seconds : float
-        For all loops together, without what is compiled before. Large loops are timed by pieces of
-        consecutive elements, another one in each call.
+    seconds : float, optional
+        For all loops together, without what is compiled before: 0.3, or of many loops 0.1 each, 1
+        at most. Large loops are timed by pieces of consecutive elements, another one in each call.
 
     Returns
     -------
@@ -93,6 +93,8 @@ def measure(plan: Plan, seconds: float = SECONDS) -> dict[str, Measured]:
     -----
     Values that a loop adds to a matrix are left out: their places in the input's order are unknown.
     """
+    if seconds is None:
+        seconds = min(max(SECONDS, EACH * len(plan.loops)), MOST)
     end, found = clock() + seconds, {}
     for left, name in zip(range(len(plan.loops), 0, -1), plan.loops, strict=True):
         until = clock() + (end - clock()) / left

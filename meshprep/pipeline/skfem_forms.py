@@ -10,8 +10,8 @@ from meshprep_runtime.matrix import BatchSums
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.types.maps import SetMap
 
-from ..loops import LoopRequest
 from ..loops.options import Options
+from ..loops.requests import LoopRequest
 from ..mesh import ElementSet, Mesh, Tag
 from .steps import prepare
 

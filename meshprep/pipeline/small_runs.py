@@ -18,9 +18,9 @@ from meshprep_runtime.types.loops import Access, Arg
 from .. import io
 from ..io.generate import generate
 from ..kernels import Float64s, Int32s
-from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from ..loops.chains import ChainCall, ChainRequest
 from ..loops.options import Options
+from ..loops.requests import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics
@@ -220,10 +220,7 @@ def _small(**options: Any) -> tuple[Mesh, LoopSpec, Options]:
 
 
 def _triangles(random: np.random.Generator, side: int) -> tuple[Float64s, Int32s]:
-    """Nodes near a grid and triangles, each square cut one way or the other, in random order.
-
-    Not by scipy, whose import takes longer than most tasks without what they compile.
-    """
+    """Nodes near a grid and shuffled triangles; scipy would take longer than most tasks."""
     node = random.permutation(side * side).astype(np.int32).reshape(side, side)
     where = np.empty((side * side, 2))
     where[node] = np.moveaxis(np.indices(node.shape), 0, -1) + 0.6 * random.random((side, side, 2))

@@ -6,10 +6,13 @@ those who have something to do meanwhile. Every step is a function of arrays in 
 only this module, :mod:`order`, :mod:`blocks` and :mod:`matrices` know them.
 """
 
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from datetime import UTC, datetime
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, Progress
@@ -19,6 +22,7 @@ from meshprep_runtime.plan.metrics import (
     BeforeAfter,
     LoopMetrics,
     Metrics,
+    OrderMetrics,
     PartitionMetrics,
     VariantMetrics,
 )
@@ -30,20 +34,18 @@ from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores
-from ..loops import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..loops.chains import ChainRequest
 from ..loops.options import Options
+from ..loops.requests import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..mesh import Mesh
 from ..mesh.model import UPPER_TRIANGULAR
 from ..metrics import measures
 from ..reorder import FOLLOW, propagate
 from ..topology import derive, steps_of
 from .blocks import colour, cut, wants_lists
-from .input_order import input_reach
-from .matrices import build_matrices
+from .matrices import build_matrices, input_reach
 from .numbering import Numbering
 from .order import Lead, go_by_cells, locality_metrics, order_for_locality
-from .provenance import about
 from .variants import baseline, input_baselines
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "cut_and_colour",
     "draft",
     "order",
+    "order_alone",
     "plan_request_maps",
     "prepare",
     "prove",
@@ -136,7 +139,7 @@ def prepare(
     options = (options or Options()).for_names(chosen)
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
     plan = cut_and_colour(ordered, options, progress, chains)
-    new = renumbered(mesh, plan)
+    new = renumbered(mesh, plan.ordering)
     return Prepared(new, replace(plan, mesh_hash=new.content_hash()))
 
 
@@ -195,6 +198,21 @@ def order(
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
             numbering.cut_frozen_in(_temporary(full, chosen))
     return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds, source_hash, before)
+
+
+def order_alone(
+    ordered: Ordered, options: Options
+) -> tuple[dict[str, Ordering], tuple[OrderMetrics, ...]]:
+    """The order of every set without any blocks, and the figures of those of points."""
+    numbering, mesh = ordered.numbering, ordered.full
+    loops = [spec.loop for spec in ordered.specs]
+    reached = {loop.over for loop in loops}
+    reached |= {mesh.map(name).to_set for loop in loops for name in loop.maps}
+    leaves = {leaf for name in reached for leaf in numbering.leaves(name)}
+    known = {leaf: numbering.present_ordering(leaf) for leaf in leaves}
+    follow = FOLLOW[options.for_loop(ordered.specs[0].options).target]
+    numbering.finish(propagate(mesh, known, follow))
+    return numbering.all(), Metrics(locality_metrics(numbering, ordered.leads)).orders
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,12 +407,34 @@ def _measure(
     return loops
 
 
-def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
-    """What a file holds in the order of the plan; its elements are then numbered 1..n in it.
+def renumbered(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
+    """What a file holds in a new order; its elements are then numbered 1..n in it.
 
     So are all cells where those of one type move: most formats number them through all types.
     """
-    ordering = {name: plan.ordering[name] for name in mesh.sets}
+    ordering = {name: ordering[name] for name in mesh.sets}
     moved = {name == "nodes" for name, order in ordering.items() if not order.is_identity}
     kept = tuple(d for d in mesh.dats if not d.is_numbering or (d.set == "nodes") not in moved)
     return replace(mesh, dats=kept).renumber(ordering)
+
+
+PACKAGES = ("meshprep", "numpy", "scipy", "numba", "h5py", "meshio", "pymetis")
+
+
+def about() -> dict[str, Any]:
+    """Creator, time in UTC and versions, as JSON values."""
+    versions = {"python": platform.python_version()}
+    versions |= {name: _version(name) for name in PACKAGES}
+    return {
+        "creator": f"meshprep {versions['meshprep']}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions,
+    }
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

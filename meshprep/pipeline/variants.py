@@ -4,27 +4,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import LoopPlan, Plan, Staging, Variant
 from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import BeforeAfter, LoopMetrics, PartitionMetrics, VariantMetrics
 from meshprep_runtime.types.loops import Loop
-from meshprep_runtime.types.maps import SetMap, offsets_of, ranges, read_only, run_offset
+from meshprep_runtime.types.maps import SetMap, UInt16s, offsets_of, ranges, read_only, run_offset
 
 from ..colour.block_colours import colour_blocks
 from ..colour.thread_colours import ThreadColours, colour_threads
 from ..kernels import Bools, Int32s, Int64s, kernel
 from ..kernels.arrays import sort
 from ..kernels.parallel import at_once, each, pieces
-from ..loops import LoopSpec
 from ..loops.reach import joined_tables, maps_by_place, maps_by_set, written_table
+from ..loops.requests import LoopSpec
 from ..mesh import Mesh
-from ..mesh.blockwise import number_points
+from ..mesh.incidence import number_points
 from ..metrics.measures import measure, variant_metrics
-from .input_order import input_reach
-from .matrices import build_matrices
+from .matrices import build_matrices, input_reach
 from .numbering import Numbering
 
 # Blocks filled less than this on average are no blocks of that size any more.
@@ -66,10 +64,7 @@ def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
 def with_sizes(
     plan: LoopPlan, block_sizes: Iterable[int], target: str = "gpu"
 ) -> tuple[LoopPlan, list[str]]:
-    """The loop with further variants, one for each block size that it does not have.
-
-    Also gives a line for each size whose blocks cannot be staged.
-    """
+    """The loop with a variant for each further block size; a line for each that is too large."""
     variants, refused = dict(plan.variants), []
     for size in dict.fromkeys(block_sizes):
         if any(v.block_size == size for v in variants.values()):
@@ -85,10 +80,7 @@ def with_sizes(
 
 
 def with_loop(plan: Plan, loop_plan: LoopPlan) -> Plan:
-    """The plan with this loop in place of its own, new variants measured as the others are.
-
-    O(n x arity) for each new variant.
-    """
+    """The plan with this loop in place of its own, new variants measured as the others are."""
     name = loop_plan.loop.name
     measured = dict(plan.metrics.loops.get(name, LoopMetrics()).variants)
     reached: tuple[dict[str, SetMap], dict[str, int]] | None = None
@@ -103,7 +95,7 @@ def with_loop(plan: Plan, loop_plan: LoopPlan) -> Plan:
     return replace(plan, loops={**plan.loops, name: loop_plan}, metrics=metrics)
 
 
-def _joined_or_split(offset: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
+def _joined_or_split(offset: Int64s, block_size: int) -> Int64s:
     """Ends of blocks that are unions or equal parts of these."""
     if offset.size < 2:
         return offset
@@ -116,7 +108,7 @@ def _joined_or_split(offset: NDArray[np.int64], block_size: int) -> NDArray[np.i
 
 
 @kernel
-def _joined(offset: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
+def _joined(offset: Int64s, block_size: int) -> Int64s:
     """Which offsets stay when consecutive blocks are joined as long as they fit together."""
     kept = np.empty(offset.size, np.int64)
     count, last = 1, 0
@@ -134,7 +126,7 @@ def build_variant(
     loop: Loop,
     maps: Mapping[str, SetMap],
     sizes: Mapping[str, int],
-    block_offset: NDArray[np.int64],
+    block_offset: Int64s,
     *,
     block_size: int,
     target: str,
@@ -175,14 +167,11 @@ def build_variant(
 
 
 def stage_maps(
-    loop: Loop,
-    maps: Mapping[str, SetMap],
-    sizes: Mapping[str, int],
-    block_offset: NDArray[np.int64],
-) -> tuple[dict[str, Staging], dict[str, NDArray[np.uint16]]]:
+    loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_offset: Int64s
+) -> tuple[dict[str, Staging], dict[str, UInt16s]]:
     """The staging lists of every to-set of a loop, and its local maps."""
     staging: dict[str, Staging] = {}
-    local: dict[str, NDArray[np.uint16]] = {}
+    local: dict[str, UInt16s] = {}
     for to_set, names in maps_by_set(loop, maps).items():
         tables = [maps[name].table for name in names]
         staging[to_set], found = build_staging(tables, sizes[to_set], block_offset)
@@ -193,10 +182,7 @@ def stage_maps(
 def baseline(
     loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
 ) -> VariantMetrics | None:
-    """:func:`variant_metrics` of the order as it is, cut into blocks of ``block_size``.
-
-    What a solver gets without meshprep; None where such a block is too scattered to be staged.
-    """
+    """:func:`variant_metrics` of blocks of the order as it is; None if they cannot be staged."""
     try:
         return variant_metrics(loop, maps, sizes, baseline_variant(loop, maps, sizes, block_size))
     except StagingError:
@@ -244,7 +230,7 @@ class StagingError(MeshprepError):
 
 def build_staging(
     tables: Sequence[Int32s], n_to: int, block_offset: Int64s
-) -> tuple[Staging, list[NDArray[np.uint16]]]:
+) -> tuple[Staging, list[UInt16s]]:
     """List the points of one to-set that each block touches, through any of the maps into it.
 
     ``tables`` are the maps into the set, in the new numbering; at least one. The points of each
@@ -285,7 +271,7 @@ def _stage(
     last: int,
     loads: Int64s,
     room: Int32s,
-    local: NDArray[np.uint16],
+    local: UInt16s,
 ) -> None:
     """Stage the blocks ``first`` to ``last - 1``: how many points, which, and the local map.
 

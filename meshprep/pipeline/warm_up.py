@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from numba.core import config
 
-from meshprep_runtime.cpu.cores import thread_count
+from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.errors import Progress
 from meshprep_runtime.program import chains
 
@@ -164,10 +164,7 @@ def _processes(count: int) -> Iterator[SimpleQueue[subprocess.Popen[str]]]:
 
 
 def serve() -> None:
-    """Run the tasks that stdin names, a line each; answer with seconds, or what went wrong.
-
-    Garbage is left to the end of the process, which comes soon.
-    """
+    """Run the tasks that stdin names, a line each; answer with seconds, or what went wrong."""
     from .small_runs import run_task
 
     gc.disable()

@@ -26,10 +26,7 @@ TRIED_FIRST = {
 
 @dataclass(frozen=True)
 class OrderCandidate:
-    """One method that was tried, its seconds and figures; ``note`` tells why there are none.
-
-    The graph of the points is made by the first method that needs it, and is in its seconds.
-    """
+    """A method that was tried, its seconds and figures, or in ``note`` why there are none."""
 
     method: str
     seconds: float = 0.0

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.maps import UInt64s
 
 from ..kernels import Float64s, Int32s, helper, kernel
 from ..kernels.parallel import each, pieces
@@ -33,13 +34,8 @@ def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> Int3
 
 
 def curve_keys(
-    where: NDArray[np.float64],
-    box: tuple[NDArray[np.float64], NDArray[np.float64]],
-    method: str,
-    *,
-    turning: bool,
-    digits: int = 64,
-) -> NDArray[np.uint64]:
+    where: Float64s, box: tuple[Float64s, Float64s], method: str, *, turning: bool, digits: int = 64
+) -> UInt64s:
     """Keys of points along the curve; the box of all points may be larger than theirs.
 
     ``where`` (n, d) is finite, ``box`` the lowest and the highest coordinate on each axis, and

@@ -111,10 +111,7 @@ def _envelope(table: NDArray, n_points: int) -> tuple[int, int, float]:
 
 @kernel
 def envelope_costs(offset: Int64s, index: Int32s, old_to_new: Int32s, ends: Int64s) -> Int64s:
-    """:attr:`Envelope.cost` of a numbering of each of several graphs, one after the other.
-
-    ``ends`` (m + 1,) says where each begins, and the end. O(edges).
-    """
+    """:attr:`Envelope.cost` of several graphs, one after the other, cut by ``ends``."""
     cost = np.empty(ends.size - 1, np.int64)
     for graph in range(cost.size):
         bandwidth, profile = 0, 0

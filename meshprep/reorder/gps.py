@@ -103,10 +103,7 @@ def _try_start(
     work: tuple,
     out: NDArray,
 ) -> float:
-    """Number one component; where the cost falls below ``best``, into ``out[0, begin:end]``.
-
-    Returns the lowest cost so far. ``out[1]`` is scratch.
-    """
+    """Number one component, kept in ``out[0]`` where it beats ``best``; the lowest cost."""
     (levels, queue, bins, sizes), (rounds, chosen, both_ends) = work, effort
     queue, order, trial = queue[begin:end], out[0][begin:end], out[1][begin:end]
     v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
@@ -302,10 +299,7 @@ def _largest_first(bound: NDArray, n: int) -> NDArray:
 def _place_piece(
     piece: NDArray, level: NDArray, other: NDArray, size: NDArray, prefer_first: bool
 ) -> int:
-    """Put one piece on the side where the widest level it touches stays narrower.
-
-    Returns its size when that is the second side, 0 when it is the first.
-    """
+    """Put a piece on the side that stays narrower; its size if that is the second, or 0."""
     first, second = _widest(piece, level, size), _widest(piece, other, size)
     moves = second < first or (second == first and not prefer_first)
     if moves:

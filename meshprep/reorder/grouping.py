@@ -89,10 +89,7 @@ def _block_set_classes(
 
 @helper
 def _class_ring(n: int, capacity: int) -> NDArray:
-    """Classes 0..n-1 in a ring: row 0 holds the one before, row 1 the one behind.
-
-    The ring begins and ends at entry ``capacity``, which is no class.
-    """
+    """Classes 0..n-1 in a ring, which begins and ends at ``capacity``: before, behind."""
     ring = np.empty((2, capacity + 1), np.int32)
     for c in range(n):
         ring[0, c], ring[1, c] = c - 1, c + 1

@@ -19,11 +19,7 @@ FOLLOW = {"gpu": from_set_order, "cpu": order_by_ends}
 
 @dataclass(frozen=True, eq=False)
 class LocalityProblem:
-    """The points of a map, to be numbered so that the points of an element stand close together.
-
-    Raises MeshprepError when the table is not two-dimensional, names a point outside the set, or
-    the coordinates are not one row a point.
-    """
+    """The points of a map, to be numbered so that those of an element stand together."""
 
     table: NDArray[np.int32]  # (n_from, arity): the points of each element, in 0..n_points-1
     n_points: int

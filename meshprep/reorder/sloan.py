@@ -90,10 +90,7 @@ def _number(graph: tuple, start: int, front: tuple, out: NDArray) -> None:
 
 @inlined
 def _raise_priority(p: int, front: tuple) -> int:
-    """One neighbour less to come: raise the priority of a vertex, which enters the queue if new.
-
-    Returns the priority, 0 for a vertex that has its number.
-    """
+    """One neighbour less to come: the new priority, 0 for a vertex that has its number."""
     priority, state, first, behind, ahead = front
     if state[p] == NUMBERED:
         return 0

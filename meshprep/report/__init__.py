@@ -1,18 +1,17 @@
 """Tables, pages, pictures and JSON of meshes and plans, for people and scripts."""
 
 from ..metrics.cost import Assumptions
-from .compare import Comparison, compare, plan_table
+from .compare import Comparison, compare
 from .describe import describe
 from .table import Table
-from .verdict import measured_lines, verdict
+from .verdict import conclusion, verdict
 
 __all__ = [
     "Assumptions",
     "Comparison",
     "Table",
     "compare",
+    "conclusion",
     "describe",
-    "measured_lines",
-    "plan_table",
     "verdict",
 ]

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.chains.tiles import ChainPlan
-from meshprep_runtime.program.chains.traffic import tiled_bytes, untiled_bytes
+from meshprep_runtime.plan.chains.tiles import ChainPlan, tiled_bytes, untiled_bytes
 from meshprep_runtime.types.maps import rows_of_entries
 
 from .table import Table, table_of

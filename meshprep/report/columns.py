@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from typing import Any
 
-from meshprep_runtime.plan import Plan
+import numpy as np
+
+from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.metrics import VariantMetrics
 
-from ..metrics.cost import Assumptions, Cost, cost_of, occupancy_share
-from .table import Table, figure, two_digits
-from .verdict import against_metis, repayment, tuned, verdict
+from ..metrics.cost import Assumptions, Measured, occupancy_share
+from .table import Table, figure
+from .verdict import against_metis, sectors, tuned, verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +19,6 @@ class ShownMetrics(VariantMetrics):
     """The figures of one side of a variant, and those that rest on assumptions."""
 
     measured_ms: float | None = None  # of a call, where it was measured
-    cost: Cost | None = None  # of the plan; None for the input order
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,6 @@ class ReportRow:
     # Finds the figure; None where there is none, as in plans of older versions.
     find: Callable[[ShownMetrics], float | int | None]
     better: int = 0  # {1, 0, -1}: whether large is good, nothing is, or small is
-    # Heads the figure's column where a plan is a line; empty for figures that are left out there.
-    short: str = ""
-    brief: bool = False  # whether a user acts on it, so that it is always shown
 
 
 def _traffic(layout: str, what: str) -> Callable[[ShownMetrics], int | None]:
@@ -46,30 +44,28 @@ def _useful(of: VariantMetrics, milliseconds: float | None) -> float | None:
 
 
 FIGURES = (
-    ReportRow("reuse factor", lambda v: v.reuse, +1, "reuse", brief=True),
+    ReportRow("reuse factor", lambda v: v.reuse, +1),
     ReportRow("accesses", lambda v: v.accesses),
-    ReportRow("loads", lambda v: v.loads, -1, "loads", brief=True),
+    ReportRow("loads", lambda v: v.loads, -1),
     ReportRow("exclusive share of loads", lambda v: v.exclusive_share, +1),
-    ReportRow("blocks", lambda v: v.blocks, brief=True),
+    ReportRow("blocks", lambda v: v.blocks),
     ReportRow("blocks in several pieces", lambda v: v.partition.scattered if v.partition else None),
     ReportRow("elements a block, largest", lambda v: v.block_elements.max),
     ReportRow("staged bytes a block, mean", lambda v: v.staged_bytes.mean),
-    ReportRow(
-        "staged bytes a block, largest", lambda v: v.staged_bytes.max, -1, "staged bytes", True
-    ),
-    ReportRow("128-byte lines a block (AoS)", lambda v: v.aos.lines.mean, brief=True),
+    ReportRow("staged bytes a block, largest", lambda v: v.staged_bytes.max, -1),
+    ReportRow("128-byte lines a block (AoS)", lambda v: v.aos.lines.mean),
     ReportRow("128-byte lines a block (SoA)", lambda v: v.soa.lines.mean),
     ReportRow("32-byte sectors a block (AoS)", lambda v: v.aos.sectors.mean),
     ReportRow("32-byte sectors a block (SoA)", lambda v: v.soa.sectors.mean),
-    ReportRow("sectors moved a call (AoS)", _traffic("aos", "total"), -1, brief=True),
+    ReportRow("sectors moved a call (AoS)", _traffic("aos", "total"), -1),
     ReportRow("sectors read a call (AoS)", _traffic("aos", "read"), -1),
     ReportRow("sectors written a call (AoS)", _traffic("aos", "written"), -1),
     ReportRow("sectors read a call (SoA)", _traffic("soa", "read"), -1),
     ReportRow("sectors written a call (SoA)", _traffic("soa", "written"), -1),
-    ReportRow("thread colours, mean", lambda v: v.thread_colours.mean, -1, "thread colours", True),
+    ReportRow("thread colours, mean", lambda v: v.thread_colours.mean, -1),
     ReportRow("thread colours, bound", lambda v: v.thread_colours.bound_mean),
     ReportRow("thread colours, largest", lambda v: v.thread_colours.max, -1),
-    ReportRow("block colours", lambda v: v.block_colours, -1, "block colours", brief=True),
+    ReportRow("block colours", lambda v: v.block_colours, -1),
     ReportRow("blocks in the smallest colour", lambda v: v.block_colour_blocks.min, +1),
     ReportRow("blocks in the largest colour", lambda v: v.block_colour_blocks.max),
     ReportRow("warp efficiency, computing", lambda v: v.warp_efficiency.computing, +1),
@@ -79,33 +75,21 @@ FIGURES = (
         "seconds to cut the blocks",
         lambda v: v.partition.seconds if v.partition else None,
         -1,
-        "s to cut",
-        brief=True,
     ),
 )
 
 
 def device_figures(assumptions: Assumptions) -> tuple[ReportRow, ...]:
-    """Occupancy, and where times were measured these, the useful bandwidth, and repayment."""
+    """Occupancy, and the times that were measured, with the useful bandwidth."""
     on = f"on {assumptions.device}"
-    timed = (
-        ReportRow("measured ms a call", lambda v: v.measured_ms, -1, "measured ms", brief=True),
-        ReportRow("measured useful GB/s", lambda v: _useful(v, v.measured_ms), +1),
-        ReportRow(
-            "calls that repay the preparation",
-            lambda v: two_digits(v.cost.calls) if v.cost else None,
-            -1,
-            brief=True,
-        ),
-    )
     return (
         ReportRow(
             f"occupancy {on}, {assumptions.registers} registers",
             lambda v: occupancy_share(v, assumptions),
             +1,
-            "occupancy",
         ),
-        *(timed if assumptions.measured else ()),
+        ReportRow("measured ms a call", lambda v: v.measured_ms, -1),
+        ReportRow("measured useful GB/s", lambda v: _useful(v, v.measured_ms), +1),
     )
 
 
@@ -128,7 +112,8 @@ class Column:
     # The figures; ``before`` is None where the input order cannot be staged.
     before: ShownMetrics | None
     after: ShownMetrics
-    price: str = ""  # what the plan cost, and when that is repaid
+    # The reuse factor if every point were loaded once; None where nobody knows the points.
+    bound: float | None = None
     peer: str = ""  # what METIS needs for the same, where a plan by METIS is compared, too
     # Tells plans of one partitioner apart: by options or the order of points where these differ,
     # else by the file.
@@ -145,17 +130,16 @@ class Column:
 
     @property
     def verdict(self) -> str:
-        """Whether the plan helped, what it cost, what METIS would need, and what was tuned."""
-        cost = self.after.cost
-        repaid = cost is not None and cost.calls is not None
-        helped = verdict(self.before, self.after, repaid=repaid)
-        parts = (helped, self.price, self.peer, self.tuned)
-        return "; ".join(part for part in parts if part)
+        """Whether the plan helped, what METIS would need, and what was tuned."""
+        helped = verdict(self.before, self.after)
+        return "; ".join(part for part in (helped, self.peer, self.tuned) if part)
 
 
-def columns_of(plans: Mapping[str, Plan], assumptions: Assumptions) -> list[Column]:
-    """Every variant of every loop in every plan, loop by loop."""
-    found = [c for name, plan in plans.items() for c in _columns(name, plan, assumptions)]
+def columns_of(
+    plans: Mapping[str, Plan], times: Mapping[str, Mapping[str, Measured]]
+) -> list[Column]:
+    """Every variant of every loop in every plan, loop by loop; ``times`` are by plan and loop."""
+    found = [c for name, plan in plans.items() for c in _columns(name, plan, times[name])]
     loops = list(dict.fromkeys(column.loop for column in found))
     found.sort(key=lambda column: loops.index(column.loop))
     ways = [
@@ -163,35 +147,50 @@ def columns_of(plans: Mapping[str, Plan], assumptions: Assumptions) -> list[Colu
         for loop in loops
         for way in _ways([column for column in found if column.loop == loop], plans)
     ]
+    bounds = {_subject(c): c.bound for c in found if c.bound is not None}
     return [
-        replace(column, peer=_peer(column, found, plans), way=way)
-        for column, way in zip(found, ways, strict=True)
+        replace(c, peer=_peer(c, found, plans), way=way, bound=bounds.get(_subject(c)))
+        for c, way in zip(found, ways, strict=True)
     ]
 
 
-def _columns(name: str, plan: Plan, assumptions: Assumptions) -> Iterator[Column]:
-    cost = cost_of(plan, assumptions)
+def _subject(column: Column) -> tuple[str, int, int]:
+    """What plans of one loop over one mesh have in common."""
+    return column.loop, column.elements, column.after.accesses
+
+
+def _columns(name: str, plan: Plan, times: Mapping[str, Measured]) -> Iterator[Column]:
     for loop, found in plan.metrics.loops.items():
-        old, new = assumptions.measured.get(loop, (None, None))
+        timed = times.get(loop)
+        old, new = timed.milliseconds if timed else (None, None)
         default = plan[loop].default
         default = default if default in found.variants else next(iter(found.variants), default)
         for variant, sides in found.variants.items():
             # a CPU has no occupancy, for the input order neither
             known = sides.before and replace(sides.before, target=sides.after.target)
             before = ShownMetrics(**vars(known), measured_ms=old) if known else None
-            after = ShownMetrics(**vars(sides.after), measured_ms=new, cost=cost)
+            after = ShownMetrics(**vars(sides.after), measured_ms=new)
             yield Column(
                 name,
                 loop,
                 variant,
                 before,
                 after,
-                # what reaches nothing through a map has no price of its own
-                price="" if after.reuse is None else repayment(cost),
+                bound=_bound(plan[loop]),
                 tuned=tuned(plan[loop]),
                 elements=plan.sizes[plan[loop].loop.over],
                 chosen=variant == default,
             )
+
+
+def _bound(loop_plan: LoopPlan) -> float | None:
+    """Accesses over the distinct points that a loop reaches; None of a plan without arrays."""
+    for variant in loop_plan.variants.values():
+        points = sum(np.count_nonzero(np.bincount(s.points)) for s in variant.staging.values())
+        arity = sum(loop_plan.maps[name].arity for name in loop_plan.loop.maps)
+        if points:
+            return arity * loop_plan.sizes[loop_plan.loop.over] / points
+    return None
 
 
 def _method(plan: Plan) -> str:
@@ -200,32 +199,28 @@ def _method(plan: Plan) -> str:
     return first.method if first and first.applied else "input"
 
 
-def _lead(plan: Plan) -> str:
-    """The partitioner of the first loop, which gives the others their order."""
-    return next((sides.after.partitioner for sides in plan.metrics.sides()), "")
-
-
-def _told(plan: Plan) -> str:
-    """The options of the partitioner, as a person would type them."""
-    given = plan.options.get("partition_options") or {}
-    return " ".join(f"{name}={value}" for name, value in given.items())
-
-
 def _ways(columns: Sequence[Column], plans: Mapping[str, Plan]) -> list[str]:
     """What sets the columns of one loop apart that have one partitioner and block size.
 
-    The least of: nothing, options, order, partitioner of the first loop, these together, the file.
+    The least of: nothing, the order and the partitioner's options, the file.
     """
-    parts = [(_told(p), _method(p), _lead(p)) for p in (plans[column.plan] for column in columns)]
-    for these in (some for n in range(4) for some in combinations(range(3), n)):
-        ways = [" ".join(filter(None, (part[i] for i in these))) for part in parts]
-        keys = [
-            (way, c.after.partitioner, c.after.block_size)
-            for way, c in zip(ways, columns, strict=True)
-        ]
-        if len(set(keys)) == len(keys):
+    told = {
+        name: f"{_method(plan)} {options_text(plan.options.get('partition_options'))}".strip()
+        for name, plan in plans.items()
+    }
+    names = [c.plan for c in columns]
+    for ways in ([""] * len(names), [told[name] for name in names]):
+        keys = {
+            (w, c.after.partitioner, c.after.block_size) for w, c in zip(ways, columns, strict=True)
+        }
+        if len(keys) == len(columns):
             return ways
-    return [column.plan for column in columns]
+    return names
+
+
+def options_text(options: Mapping[str, Any] | None) -> str:
+    """Options of a partitioner, as a person would type them."""
+    return " ".join(f"{name}={value}" for name, value in (options or {}).items())
 
 
 def _peer(column: Column, among: Sequence[Column], plans: Mapping[str, Plan]) -> str:
@@ -245,6 +240,93 @@ def _peer(column: Column, among: Sequence[Column], plans: Mapping[str, Plan]) ->
     method = _method(plans[column.plan])
     others.sort(key=lambda other: _method(plans[other.plan]) != method)
     return against_metis(column.after, others[0].after) if others else ""
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A figure of several loops together, as a column of the brief table."""
+
+    head: str
+    of: Callable[[Sequence[ShownMetrics]], float | int | None]
+    better: int = -1
+
+
+def _total(find: Callable[[ShownMetrics], float | None]) -> Callable[..., float | int | None]:
+    """The sum over all loops; None where one of them has no such figure, or all have nothing."""
+
+    def total(sides: Sequence[ShownMetrics]) -> float | int | None:
+        found = [find(v) for v in sides]
+        return None if None in found else sum(filter(None, found)) or None
+
+    return total
+
+
+def _reuse(sides: Sequence[ShownMetrics]) -> float | None:
+    loads = sum(v.loads for v in sides)
+    return sum(v.accesses for v in sides) / loads if loads else None
+
+
+REUSE = _Sum("reuse", _reuse, +1)
+# What a user acts on: of a plan for each loop, of several plans for all loops together.
+SUMS = (
+    # noise has no best
+    _Sum("ms a call", _total(lambda v: v.measured_ms), 0),
+    REUSE,
+    _Sum("sectors moved", _total(lambda v: sectors(v) if v.target == "gpu" else None)),
+    _Sum("loads", _total(lambda v: v.loads if v.target == "cpu" else None)),
+    _Sum("block colours", _total(lambda v: v.block_colours)),
+)
+STAGED = _Sum("staged bytes", lambda sides: max(v.staged_bytes.max or 0 for v in sides) or None)
+TO_CUT = _Sum("s to cut", _total(lambda v: v.partition.seconds if v.partition else None))
+COLOURS = _Sum("thread colours", lambda sides: sides[0].thread_colours.mean)
+
+
+def facts(column: Column) -> Table:
+    """What a user acts on of one loop: half a dozen figures, before and after."""
+    rows = []
+    for one in (*SUMS, STAGED, COLOURS):
+        before, after = (one.of([side]) if side else None for side in (column.before, column.after))
+        most = f", at most {column.bound:.2f}" if one is REUSE and column.bound else ""
+        if after is not None:
+            rows.append((f"{one.head}{most}", figure(before), figure(after)))
+    changed = frozenset((i, 2) for i, row in enumerate(rows) if "-" != row[1] != row[2])
+    return Table("", ("", "before", "after"), rows, frozenset(), changed)
+
+
+def brief_table(columns: Sequence[Column], most: int) -> Table:
+    """A line a loop of one plan, before and after, or a line a plan; of loops at most ``most``."""
+    columns = [c for c in columns if c.chosen]
+    alone = len({c.plan for c in columns}) < 2
+    lines: dict[str, list[Column]] = {}
+    for column in columns:
+        lines.setdefault(column.loop if alone else column.plan, []).append(column)
+    named = list(lines.items())[: most if alone else None]
+    heads, cells, best = ["loop" if alone else "after"], [[name] for name, _ in named], set()
+    alike = not alone and len({tuple(map(_subject, line)) for line in lines.values()}) < 2
+    for one in (*SUMS, *(() if alone else (STAGED, TO_CUT))):
+        after = [one.of([c.after for c in line]) for _, line in named]
+        if (all if alone else any)(value is None for value in after):
+            continue
+        sides = [[c.before for c in line if c.before] if alone else [] for _, line in named]
+        before = [one.of(old) if old else None for old in sides]
+        best |= {(i, len(heads)) for i in best_of(after, one.better) if alike}
+        heads.append(one.head)
+        for row, *pair in zip(cells, before, after, strict=True):
+            row.append(_arrow(*pair))
+        if one is REUSE and alone and any(c.bound for c in columns):
+            heads.append("at most")
+            for row, (_, line) in zip(cells, named, strict=True):
+                row.append(figure(bound_of(line)))
+    bound = bound_of(named[0][1]) if alike else None
+    title = f"all loops together; reuse is {bound:.2f} at most" if bound else ""
+    return Table(title, tuple(heads), [tuple(row) for row in cells], frozenset(best))
+
+
+def bound_of(columns: Sequence[Column]) -> float | None:
+    """The reuse factor of several loops together if each loaded every point once."""
+    known = [(c.after.accesses, c.bound) for c in columns if c.bound]
+    points = sum(accesses / bound for accesses, bound in known)
+    return sum(accesses for accesses, _ in known) / points if known else None
 
 
 ARROW = " -> "
@@ -286,19 +368,6 @@ def side_by_side(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Tab
     return Table(title, ("", *header), rows, frozenset(best), changed)
 
 
-def line_by_line(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Table:
-    """A line a plan with what sets plans apart, after; the best of each column."""
-    alike, inputs = comparable(columns), _inputs(columns)
-    names = [*(c.label for c in columns), *(f"input order s{v.block_size}" for v in inputs)]
-    rows, best = [], set()
-    for i, row in enumerate(row for row in _telling(figures, columns) if row.short):
-        after = [row.find(c.after) for c in columns]
-        rows.append((row.short, *map(figure, [*after, *map(row.find, inputs)])))
-        best |= {(i, 1 + j) for j in best_of(after, row.better) if alike}
-    title = f"loop {columns[0].loop}"
-    return Table(title, ("after", *names), rows, frozenset(best)).transposed()
-
-
 def comparable(columns: Sequence[Column]) -> bool:
     """Whether the columns are of one loop over one mesh, so that one of them can be the best."""
     return len({(c.after.accesses, c.elements) for c in columns}) < 2
@@ -313,12 +382,6 @@ def _telling(figures: Sequence[ReportRow], columns: Sequence[Column]) -> list[Re
         for row in figures
         if not {row.find(v) for v in values} <= ({None, 0} if direct else {None})
     ]
-
-
-def _inputs(columns: Sequence[Column]) -> list[ShownMetrics]:
-    """The input order cut into every block size, ascending."""
-    found = {c.before.block_size: c.before for c in columns if c.before is not None}
-    return [found[size] for size in sorted(found)]
 
 
 def _arrow(before: float | int | None, after: float | int | None) -> str:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from meshprep_runtime.plan.metrics import OrderMetrics, TriedOrder
 from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.types.loops import among
 
-from ..metrics.cost import Assumptions
+from ..metrics.cost import Assumptions, Measured
 from ..metrics.printable import check_printable
+from .best import Best, best_plan
 from .chains import chain_record, chain_tables
 from .columns import (
     FIGURES,
@@ -22,32 +23,26 @@ from .columns import (
     ReportRow,
     before_after,
     best_of,
+    brief_table,
     columns_of,
     comparable,
     device_figures,
-    line_by_line,
     seconds_table,
     side_by_side,
 )
 from .matrices import matrix_record, matrix_tables, store_records
 from .table import Table, figure
+from .verdict import HERE, conclusion
 
-__all__ = ["Column", "Comparison", "compare", "plan_table"]
+__all__ = ["Column", "Comparison", "compare"]
 
 LEGEND, LEGEND_COLUMNS = "* the best of the row", "* the best of the column"
 UNLIKE = "the plans are of different meshes, so that none is the best"
 
 # Plans beside each other beyond which a table has a line a plan instead of a column.
 MOST_COLUMNS = 6
-
-
-def plan_table(
-    plan: Plan, assumptions: Assumptions | None = None, *, full: bool = False
-) -> list[Table]:
-    """Before and after: the points' order, then every loop; ``full`` for every figure."""
-    one = Comparison(("",), (plan,), assumptions or Assumptions())
-    loops = (one.loop_table(group, full) for group in one.by_loop())
-    return [*one.order_tables(full), *loops, *_further_tables(("",), (plan,))]
+# Loops of one plan that a short report has a line for.
+MOST_LOOPS = 7
 
 
 @dataclass(frozen=True)
@@ -57,6 +52,8 @@ class Comparison:
     names: tuple[str, ...]
     plans: tuple[Plan, ...]
     assumptions: Assumptions = field(default_factory=Assumptions)
+    # By plan and loop: calls that were timed on this machine (:func:`meshprep.pipeline.measure`).
+    times: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -69,7 +66,32 @@ class Comparison:
 
     def columns(self) -> list[Column]:
         """Every variant of every loop in every plan, loop by loop."""
-        return columns_of(dict(zip(self.names, self.plans, strict=True)), self.assumptions)
+        plans = dict(zip(self.names, self.plans, strict=True))
+        return columns_of(plans, {name: self.measured(name) for name in plans})
+
+    def measured(self, name: str) -> Mapping[str, Measured]:
+        """The times of a plan's loops: those that the user gave go before those taken here."""
+        given = self.assumptions.measured.items()
+        return {**self.times.get(name, {}), **{loop: Measured.given(*t) for loop, t in given}}
+
+    def timed(self) -> "Comparison":
+        """The same, with calls of the loops of plans that have arrays timed on this machine."""
+        # imported here, since it brings the compiler
+        from ..pipeline.measure import measure
+
+        plans = zip(self.names, self.plans, strict=True)
+        return replace(self, times={name: measure(plan) for name, plan in plans if plan.maps})
+
+    def conclusion(self, name: str) -> str:
+        """One sentence on a plan: what it gained, what it cost, whether it pays."""
+        where = "as measured" if self.assumptions.measured else HERE
+        return conclusion(self.plans[self.names.index(name)], self.measured(name), where)
+
+    def best(self) -> Best | None:
+        """The plan to take: that of :func:`~.best.best_plan`; None of one, and of unlike plans."""
+        if len(self.plans) < 2 or not all(comparable(group) for group in self.by_loop()):
+            return None
+        return best_plan(dict(zip(self.names, self.plans, strict=True)))
 
     def verdicts(self) -> list[dict[str, str]]:
         """For each column, in words, whether the plan helped."""
@@ -99,7 +121,9 @@ class Comparison:
             ],
             "assumed": asdict(self.assumptions),
             "figures": self.figures(),
+            "verdict": {name: self.conclusion(name) for name in self.names},
             "verdicts": self.verdicts(),
+            "best": best.name if (best := self.best()) else None,
         }
 
     def to_csv(self) -> str:
@@ -111,48 +135,58 @@ class Comparison:
         writer.writerows(self.figures())
         return out.getvalue()
 
-    def tables(self, full: bool = True) -> list[Table]:
-        """A table a loop: before and after, or a column or a line for each plan and variant.
+    def tables(self) -> list[Table]:
+        """Every figure: a table a loop, before and after, or a column or line for each plan."""
+        loops = [self.loop_table(group) for group in self.by_loop()]
+        further = [
+            *matrix_tables(self.names, self.plans),
+            *chain_tables(self.names, self.plans),
+        ]
+        return [*self.order_tables(), *loops, *further, self.seconds_table()]
 
-        Not ``full``: the figures that a user acts on alone.
-        """
-        loops = [self.loop_table(group, full) for group in self.by_loop()]
-        found = [*self.order_tables(full), *loops, *_further_tables(self.names, self.plans)]
-        return [*found, *([self.seconds_table()] if full else [])]
+    def brief(self) -> list[str | Table]:
+        """The verdict first, then one table, then what is left out; a dozen lines for one plan."""
+        best, table = self.best(), brief_table(self.columns(), MOST_LOOPS)
+        found: list[str | Table] = [f"Best: {best.name}, {best.reason}."] if best else []
+        found += [self.conclusion(n) for n in self.names if best is None or n == best.name]
+        if len(self.plans) > 1 and best is None:
+            found.append(f"{UNLIKE[:1].upper()}{UNLIKE[1:]}.")
+        left = {loop for plan in self.plans for loop in plan.loops}
+        n_left = len(left) - len(table.rows) if len(self.plans) == 1 else 0
+        more = f"{n_left} more loops, every figure" if n_left > 0 else "every figure"
+        bands = [o for plan in self.plans for o in plan.metrics.orders if o.target == "cpu"]
+        told = "".join(
+            f"bandwidth of {o.set} {o.before.bandwidth:,} -> {(o.final or o.after).bandwidth:,}; "
+            for o in bands[: len(self.plans) == 1]
+        )
+        star = " (* the best of its column)" * bool(best)
+        return [*found, table, f"{told}--full shows {more}{star}"]
 
-    def order_tables(self, full: bool = True) -> list[Table]:
+    def order_tables(self) -> list[Table]:
         """The figures of the order of points."""
         if len(self.plans) == 1:
-            return [t for one in self.plans[0].metrics.orders for t in order_tables(one, full)]
-        found = order_comparison(self.names, self.plans, full)
-        return [t.transposed() for t in found] if len(self.plans) > MOST_COLUMNS else found
+            return [t for one in self.plans[0].metrics.orders for t in order_tables(one)]
+        return order_comparison(self.names, self.plans)
 
-    def loop_table(self, columns: Sequence[Column], full: bool = True) -> Table:
+    def loop_table(self, columns: Sequence[Column]) -> Table:
         """The figures of one loop, from the columns that :meth:`by_loop` gives."""
-        rows = [row for row in self.rows if full or row.brief]
         if len(self.plans) == len(columns) == 1:
-            return before_after(columns[0], rows)
+            return before_after(columns[0], self.rows)
         if len(self.plans) == 1:
             # the plan's name would be the same everywhere
             columns = [replace(column, plan="") for column in columns]
-        if len(columns) > MOST_COLUMNS:
-            return line_by_line(columns, rows)
-        return side_by_side(columns, rows)
+        found = side_by_side(columns, self.rows)
+        return found.transposed() if len(columns) > MOST_COLUMNS else found
 
     def seconds_table(self) -> Table:
         return seconds_table(self.names, self.plans, len(self.plans) > MOST_COLUMNS)
 
-    def lines(self, only: str | None = None) -> list[str]:
-        """The verdicts as lines of text, and what the star means where there is one.
-
-        ``only`` names the plan to speak of; None for all.
-        """
+    def lines(self) -> list[str]:
+        """The verdicts of plans and loops, and what the star means where there is one."""
         starred = any(table.best for table in self.tables())
-        found = [
-            f"{c.plan}, loop {c.loop} {c.variant}: {c.verdict}"
-            for c in self.columns()
-            if only in (None, c.plan)
-        ]
+        found = [f"{name}: {self.conclusion(name)}".removeprefix(": ") for name in self.names]
+        loops = (f"{c.plan}, loop {c.loop} {c.variant}: {c.verdict}" for c in self.columns())
+        found += [line.removeprefix(", ") for line in loops]
         groups = list(self.by_loop())
         found += [f"loop {g[0].loop}: {UNLIKE}" for g in groups if not comparable(g)]
         many = any(len(group) > MOST_COLUMNS for group in groups)
@@ -167,17 +201,20 @@ class Comparison:
     def _repr_html_(self) -> str:
         from .render import render
 
-        return render("notebook.html", columns=self.columns(), tables=self.tables())
+        return render("notebook.html", parts=self.brief()[:-1])
 
 
-def compare(paths: Sequence[Path | str], assumptions: Assumptions | None = None) -> Comparison:
+def compare(
+    paths: Sequence[Path | str], assumptions: Assumptions | None = None, *, measure: bool = False
+) -> Comparison:
     """Load plans for comparison; names are cut to what tells them apart.
 
     Raises MeshprepError where no plan is named, and where times were measured of a loop that no
     plan has. Raises PlanError for a file that is no plan, or a damaged one, or whose figures are
     not those of a plan.
 
-    ``assumptions`` are device, registers, and times of calls that were measured.
+    ``assumptions`` are device, registers, and times of calls that were measured. ``measure`` takes
+    these here instead: 0.3 s a plan.
     """
     if not paths:
         raise MeshprepError("name at least one plan to report on")
@@ -193,12 +230,8 @@ def compare(paths: Sequence[Path | str], assumptions: Assumptions | None = None)
     )
     for name in assumptions.measured:
         check_choice("loop", name, loops)
-    return Comparison(tuple(names), plans, assumptions)
-
-
-def _further_tables(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
-    """Those of matrices and chains."""
-    return [*matrix_tables(names, plans), *chain_tables(names, plans)]
+    found = Comparison(tuple(names), plans, assumptions)
+    return found.timed() if measure and not assumptions.measured else found
 
 
 def _records(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Iterator[dict[str, Any]]:
@@ -226,10 +259,9 @@ ORDER_FIGURES = (
     ("rms wavefront", "cpu", "rms_wavefront"),
     ("128-byte lines a loop", "gpu", "lines"),
 )
-_DECIDES = {"cpu": ORDER_FIGURES[0], "gpu": ORDER_FIGURES[3]}
 
 
-def order_tables(order: OrderMetrics, full: bool = True) -> list[Table]:
+def order_tables(order: OrderMetrics) -> list[Table]:
     """The order of the leading points before and after; with several methods, each of them.
 
     The final figures (missing in plans of older versions) are those after points were grouped by
@@ -241,57 +273,25 @@ def order_tables(order: OrderMetrics, full: bool = True) -> list[Table]:
     sides = (order.before, order.after, order.final)
     rows = [
         (f"{label} ({target})", *(figure(getattr(side, name, None)) for side in sides))
-        for label, target, name in _figures(order, full)
+        for label, target, name in ORDER_FIGURES
     ]
     header = ("", "before: input order", f"after: {order.method}", "final: in the plan")
     tables = [Table(f"order of {order.set}: {how}", header, rows)]
     return [*tables, _candidates(order.candidates)] if order.asked == "auto" else tables
 
 
-def _figures(order: OrderMetrics, full: bool) -> list[tuple[str, str, str]]:
-    """All of them, or the one that decides for the target of the order."""
-    return [one for one in ORDER_FIGURES if full or one == _DECIDES[order.target]]
-
-
-def order_comparison(names: Sequence[str], plans: Sequence[Plan], full: bool = True) -> list[Table]:
-    """The final figures of several plans side by side; none where no plan has them.
-
-    The input's come first, where they are the same for all plans.
-    """
-    orders = [plan.metrics.locality for plan in plans]
-    final = [order.final if order else None for order in orders]
-    if not any(final):
+def order_comparison(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
+    """The final figures of several plans, a line each, after the input's; none without any."""
+    orders = {n: p.metrics.locality for n, p in zip(names, plans, strict=True)}
+    known = {name: order for name, order in orders.items() if order and order.final}
+    if not known:
         return []
-    several = len({order.target for order in orders if order}) > 1
-    header = [
-        " ".join([name, *_untold(name, order, several)]) if order and order.final else name
-        for name, order in zip(names, orders, strict=True)
-    ]
-    shown = [f for f in ORDER_FIGURES if full or any(f in _figures(x, False) for x in orders if x)]
-    before = [_common(orders, name) for _, _, name in shown]
-    told = any(value is not None for value in before)
-    rows = [
-        (
-            f"{label} ({target})",
-            *([figure(value)] * told),
-            *(figure(getattr(found, name, None)) for found in final),
-        )
-        for (label, target, name), value in zip(shown, before, strict=True)
-    ]
-    return [Table("order of the leading points", ("", *["input order"] * told, *header), rows)]
-
-
-def _common(orders: Sequence[OrderMetrics | None], name: str) -> float | None:
-    """A figure of the input; None where plans differ: lines depend on the length of runs."""
-    found = {getattr(order.before, name) for order in orders if order}
-    return found.pop() if len(found) == 1 else None
-
-
-def _untold(name: str, order: OrderMetrics, several: bool) -> list[str]:
-    """The order, and the target where there are several, unless the plan's name says them."""
-    kept = [] if order.applied or order.method == "none" else ["(not applied)"]
-    words = [order.method, *kept, *([order.target] * several)]
-    return [word for word in words if word not in name.split()]
+    kept = {True: "", False: " (not applied)"}
+    sides = [("input order", "", next(iter(known.values())).before)]
+    sides += [(n, f"{o.method}{kept[o.applied]}", o.final) for n, o in known.items() if o.final]
+    rows = [(*w, *(figure(getattr(f, n)) for *_, n in ORDER_FIGURES)) for *w, f in sides]
+    header = ("", "method", *(f"{label} ({target})" for label, target, _ in ORDER_FIGURES))
+    return [Table("order of the leading points", header, rows)]
 
 
 def _candidates(candidates: Sequence[TriedOrder]) -> Table:

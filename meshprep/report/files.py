@@ -69,13 +69,11 @@ def write_files(
     *,
     meshes: Sequence[NamedMesh] = (),
     title: str = "",
-    best: tuple[str, str] | None = None,
 ) -> list[Path]:
     """Write what ``files`` names; all files appear together, or none.
 
     ``meshes`` are at hand already; those of ``files.meshes`` are read and compared with the plans,
-    also where nothing is written. ``title`` is the page's, ``best`` the name of the best plan and
-    what it is best in, where there is one.
+    also where nothing is written. ``title`` is the page's.
 
     Raises MeshprepError where a mesh cannot be read, is another than the plan's, or cannot be
     drawn; where a file exists and ``overwrite`` is False.
@@ -93,11 +91,11 @@ def write_files(
         for done, (target, path) in enumerate(paths.items(), start=read):
             progress(done, total, f"writing {target.name}")
             if target == files.html:
-                page = html_report(comparison, title=title, best=best, sections=sections)
+                page = html_report(comparison, title=title, sections=sections)
                 # names of files may be no UTF-8
                 path.write_text(page, encoding="utf-8", errors="replace")
             elif target == files.figures and sections is not None:
-                _write_zip(path, svg_files(sections.all()))
+                _write_zip(path, svg_files(sections))
             elif target == files.png:
                 path.write_bytes(_picture(*_first(comparison, files, known)))
             else:

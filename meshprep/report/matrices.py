@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.plan import MatrixPlan, Plan
+from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.matrices import MatrixPlan
 from meshprep_runtime.types.maps import rows_of_entries
 
 from ..metrics.product_traffic import store_bytes

@@ -10,14 +10,16 @@ from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..io.source import MeshSource
 from ..kernels import clock
-from ..loops import LoopRequest, Loops, LoopSpec
 from ..loops.options import Options
+from ..loops.requests import LoopRequest, Loops, LoopSpec
 from ..mesh import Mesh
 from ..metrics.cost import Assumptions
 from ..partition import PARTITIONERS
 from ..partition.options import effective
 from ..pipeline.steps import Ordered, cut_and_colour, order, plan_request_maps
 from ..pipeline.workflow import check_default
+from .best import best_plan
+from .columns import options_text
 from .compare import Comparison
 from .files import ReportFiles, write_files
 from .meshes import NamedMesh, bare
@@ -40,8 +42,8 @@ class SweepPoint:
     @property
     def name(self) -> str:
         """``gps effort=strong blocks s448``."""
-        told = [f"{name}={value}" for name, value in self.options.items()]
-        return " ".join([self.method, *told, self.partitioner, f"s{self.block_size}"])
+        words = (self.method, options_text(self.options), self.partitioner, f"s{self.block_size}")
+        return " ".join(filter(None, words))
 
     def over(self, options: Options) -> Options:
         """These options, with what this point says over them."""
@@ -61,15 +63,7 @@ class SweepResult:
     # A plan for each way that worked. All but the best have figures alone, no arrays.
     comparison: Comparison
     failures: tuple[tuple[str, str], ...]  # ways that did not work, and why
-    # The one that moves the fewest sectors in a call of every loop, for the CPU the one with the
-    # fewest loads.
-    best: SweepPoint
-
-    @property
-    def criterion(self) -> str:
-        """What the best is best in."""
-        plan = self.comparison.plans[self.comparison.names.index(self.best.name)]
-        return "sectors moved" if _rank(plan)[0] < float("inf") else "loads"
+    best: SweepPoint  # see :func:`~.best.best_plan`
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: the comparison, failures and the best."""
@@ -172,20 +166,21 @@ def sweep(
     assumptions = assumptions or Assumptions()
     plans: dict[str, Plan] = {}
     failures: list[tuple[str, str]] = []
-    best: tuple[tuple[float, int], SweepPoint, Plan] | None = None
+    points: dict[str, SweepPoint] = {}
+    kept: tuple[str, Plan] | None = None
     for point, made in _plans(mesh, loops, chosen, options or Options(), progress):
         if isinstance(made, MeshprepError):
             failures.append((point.name, str(made)))
             continue
-        plans[point.name] = _figures_only(made)
-        rank = _rank(made)
-        if best is None or rank < best[0]:
-            best = rank, point, made
-    if best is None:
+        plans[point.name], points[point.name] = _figures_only(made), point
+        best = best_plan(plans)
+        if kept is None or (best and best.name == point.name):
+            kept = point.name, made
+    if kept is None:
         raise MeshprepError("no plan could be made; {}: {}".format(*failures[0]))
-    plans[best[1].name] = best[2]
+    plans[kept[0]] = kept[1]
     comparison = Comparison(tuple(plans), tuple(plans.values()), assumptions)
-    return SweepResult(comparison, tuple(failures), best[1])
+    return SweepResult(comparison, tuple(failures), points[kept[0]])
 
 
 def _plans(
@@ -221,14 +216,6 @@ def _plans(
 def _within(progress: Progress, number: int, total: int, name: str) -> Progress:
     """Tells the progress of one plan as a fraction of it."""
     return lambda done, stages, stage: progress(number + min(0.99, done / stages), total, name)
-
-
-def _rank(plan: Plan) -> tuple[float, int]:
-    """Sectors that a call of every loop moves in the better layout on a GPU, then loads."""
-    found = [sides.after for sides in plan.metrics.sides()]
-    known = all(after.traffic and after.target == "gpu" for after in found)
-    least = (min(t.total for t in after.traffic.values()) for after in found)
-    return sum(least) if known else float("inf"), sum(after.loads for after in found)
 
 
 def _figures_only(plan: Plan) -> Plan:
@@ -267,6 +254,7 @@ class SweepJob:
     options: Options = field(default_factory=Options)
     assumptions: Assumptions = field(default_factory=Assumptions)
     files: ReportFiles = field(default_factory=ReportFiles)
+    measure: bool = False  # whether calls of the best plan's loops are timed
 
 
 def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None) -> SweepResult:
@@ -289,6 +277,8 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
         assumptions=job.assumptions,
         progress=lambda done, n, name: progress(done + 1, total, name),
     )
+    if job.measure:
+        result = replace(result, comparison=result.comparison.timed())
     first = result.comparison.plans[0]
     check_default(job.requests, first.loops.values(), first.sizes)
     meshes = [NamedMesh(str(job.source.path), bare(mesh))]
@@ -298,6 +288,5 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
         lambda done, n, name: progress(made + done, total, name),
         meshes=meshes,
         title=f"meshprep sweep: {len(result.comparison.plans)} plans of {job.source.path.name}",
-        best=(result.best.name, result.criterion),
     )
     return result

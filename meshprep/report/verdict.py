@@ -7,7 +7,7 @@ from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.metrics import VariantMetrics
 from meshprep_runtime.plan.tuned import Trial
 
-from ..metrics.cost import Cost, Measured
+from ..metrics.cost import Cost, Measured, cost_of
 from .table import figure, two_digits
 
 # A reuse factor that changes by less than this share has not changed.
@@ -29,11 +29,10 @@ def outcome(before: VariantMetrics | None, after: VariantMetrics) -> str:
     return BETTER if new > old else WORSE
 
 
-def verdict(before: VariantMetrics | None, after: VariantMetrics, *, repaid: bool = False) -> str:
+def verdict(before: VariantMetrics | None, after: VariantMetrics) -> str:
     """One line: did the plan help this loop, by how much, and at what price?
 
     ``before`` is None where the blocks of the input order are too scattered to be staged.
-    ``repaid`` says that calls take less time all the same.
     """
     new = after.reuse
     if new is None and after.blocks == 0:
@@ -47,47 +46,63 @@ def verdict(before: VariantMetrics | None, after: VariantMetrics, *, repaid: boo
     if found == SAME:
         return f"did not help: {_why(after)} (reuse {_change(old, new)})"
     if found == WORSE:
-        advice = "" if repaid else "; keep the input order"
-        return f"made it worse: reuse {_change(old, new)}{advice}"
+        return f"made it worse: reuse {_change(old, new)}"
     parts = [f"reuse {_change(old, new)}", _fewer(before.loads, after.loads, "loads")]
-    return "; ".join([*parts, *_traffic(before, after), *_price(before, after)])
+    return "; ".join([*parts, *_price(before, after)])
 
 
-def repayment(cost: Cost) -> str:
-    """What preparing cost and after how many calls it pays; empty where neither is known."""
-    if not cost.seconds:
-        return ""
-    cost_text = f"prepared in {_seconds(cost.seconds)}"
-    if cost.saved is None:
-        return f"{cost_text}; what a call saves was not measured"
-    if cost.calls is None:
-        return f"{cost_text}, which no number of calls repays, as measured"
-    what = "calls" if cost.loops == 1 else "calls of all its loops"
-    return f"{cost_text}, repaid after {_about(cost.calls)} {what}, as measured"
+HERE = "on one thread of this CPU"
 
 
-def measured_lines(plan: Plan, measured: Mapping[str, Measured]) -> list[str]:
-    """What calls take before and after on this machine, and when the preparation is repaid.
+def conclusion(plan: Plan, times: Mapping[str, Measured], where: str = HERE) -> str:
+    """One sentence: what preparing gained and cost, and for whom it pays.
 
-    A line a loop; the repayment ends the line of a single loop, and is one of its own for several.
+    ``times`` are those of calls of loops, measured ``where``; without any the blocks alone speak.
     """
-    if not measured:
+    cost = cost_of(plan, times)
+    price = f"preparing took {_seconds(cost.seconds)}" if cost.seconds else ""
+    parts = [_gain(cost, where, price) if cost.timed else price, *_on_a_gpu(plan)]
+    if not cost.timed:
+        parts.append("what a call saves was not measured")
+    text = "; ".join(filter(None, parts))
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _gain(cost: Cost, where: str, price: str) -> str:
+    """What calls take before and after, and when that repays the preparation."""
+    many = cost.loops > 1
+    some = f"{cost.timed} of " if cost.timed < cost.loops else ""
+    whose = f"{some}its {cost.loops} loops move their" if many else "its loop moves its"
+    before, after = (f"{1e3 * t:.3g} ms" for t in (cost.before, cost.before - cost.saved))
+    if not cost.saved:
+        head, tail = "does not pay", f"{after} a call in either order"
+    else:
+        tail = f"{after} a call in place of {before}"
+        factor = cost.before / (cost.before - cost.saved)
+        tail += (
+            f", {factor:.1f} times as fast" if factor >= 1 else f", {1 / factor:.1f} times as long"
+        )
+        calls = f"pays after {_about(cost.calls or 0)} calls" if price else "pays"
+        head = calls if factor >= 1 else "does harm, so keep the input order,"
+    told = f"{head} {where}: {whose} data in {tail}"
+    return f"{told}, and {price}" if price else told
+
+
+def _on_a_gpu(plan: Plan) -> list[str]:
+    """What blocks are predicted to move on a GPU beside the input order; nothing for a CPU."""
+    sides = [(s.before, s.after) for s in plan.metrics.sides() if s.before]
+    known = [pair for pair in sides if pair[1].target == "gpu" and all(map(sectors, pair))]
+    before, after = (sum(sectors(pair[i]) or 0 for pair in known) for i in range(2))
+    if not known:
         return []
-    lines = [f"loop {name}: moving its data takes {_calls(m)}" for name, m in measured.items()]
-    saved = 1e3 * sum(m.saved for m in measured.values())
-    price = repayment(Cost(sum(plan.metrics.seconds.values()), saved, len(measured)))
-    if any(v.target == "gpu" for p in plan.loops.values() for v in p.variants.values()):
-        price += "; on a GPU, ask 'meshprep tune --device gpu'"
-    return [f"{lines[0]}; {price}"] if len(lines) == 1 else [*lines, f"all loops: {price}"]
+    most, least, how = max(before, after), min(before, after), "more" if after > before else "fewer"
+    told = _fewer(most, least, "memory transactions", how)
+    return [f"on a GPU {told} are predicted ('meshprep tune --device gpu' measures)"]
 
 
-def _calls(found: Measured) -> str:
-    before, after = (f"{1e3 * t.median:.3g} ms" for t in (found.before, found.after))
-    factor = found.after.times_as_fast(found.before)
-    if factor is None:
-        return f"{after} a call on one thread here, in either order"
-    how = f"{factor:.1f} times as fast" if factor >= 1 else f"{1 / factor:.1f} times as long"
-    return f"{before} a call in the input order, {after} in the plan's, on one thread here: {how}"
+def sectors(found: VariantMetrics) -> int | None:
+    """The sectors that a call moves on a GPU, in the better layout; None where nobody counted."""
+    return min((t.total for t in found.traffic.values()), default=None)
 
 
 def against_metis(own: VariantMetrics, metis: VariantMetrics) -> str:
@@ -122,21 +137,6 @@ def _why(after: VariantMetrics) -> str:
     if after.partitioner == "contiguous":
         return "blocks are runs of an order no better than the input's"
     return "the input order was already as good"
-
-
-def _traffic(before: VariantMetrics, after: VariantMetrics) -> list[str]:
-    """What is predicted of the layout that suits the plan.
-
-    Nothing in plans of older versions and for the CPU: transactions are those of a GPU's blocks.
-    """
-    if not before.traffic or not after.traffic or after.target == "cpu":
-        return []
-    old, new = (min(t.total for t in m.traffic.values()) for m in (before, after))
-    if new == old:
-        return []
-    if new > old:
-        return [f"but {_fewer(new, old, 'memory transactions', 'more')} predicted"]
-    return [f"{_fewer(old, new, 'memory transactions')} predicted"]
 
 
 def _price(before: VariantMetrics, after: VariantMetrics) -> list[str]:

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import INDEX_LIMIT
+from meshprep_runtime.types.maps import INDEX_LIMIT, Float64s, Int32s, Int64s
 
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.cells import CellShape
@@ -26,20 +25,12 @@ def dofs_degree(name: str) -> int | None:
 
 
 def derive_dofs(mesh: Mesh, name: str) -> Mesh:
-    """Add the set of dofs, the maps to it from the cells, and where the dofs lie.
+    """Add the set of dofs, the maps ``name`` to it from cells of all types, and their places.
 
     Dofs of vertices come first, by their nodes, then those of edges and of faces, by first
     appearance (cell, local edge or face), then those inside, by cells. So each has one number,
     whichever cell it is reached from. The local order is that of :func:`lattice.local_points`.
     Raises MeshprepError for other cells, and where the set exists without the map.
-
-    Parameters
-    ----------
-    mesh : Mesh
-        With cells of lines, triangles, quads, tetrahedra or hexahedra of any order.
-    name : str
-        One that :func:`dofs_degree` knows: from ``cells``, or where cells are of several types,
-        from the cells of one; then the maps of all types are added.
     """
     layout, degree = layout_of(mesh), dofs_degree(name) or 1
     target = name.partition("->")[2]
@@ -55,7 +46,10 @@ def derive_dofs(mesh: Mesh, name: str) -> Mesh:
         where = np.empty((size, mesh.coordinates.shape[1]))
         for part, table in zip(layout.parts, tables, strict=True):
             corners = mesh.coordinates[part.table[:, : part.shape.n_corners]]
-            _fill_positions(part.shape, degree, corners, table, where)
+            # Where the dofs of some cells lie, by their corners (cells, n_corners, d)
+            for k, point in enumerate(local_points(part.shape, degree) / degree):
+                weights = _weights(part.shape, point)
+                where[table[:, k]] = sum(w * corners[:, c] for c, w in enumerate(weights))
         dats = [Dat(CENTROID, target, where)]
     return mesh.with_(sets=[ElementSet(target, size)], maps=maps, dats=dats)
 
@@ -75,7 +69,7 @@ def _check(mesh: Mesh, layout: Layout, name: str, names: list[str]) -> None:
         raise MeshprepError(f"map '{name}' cannot be added: the mesh has a set '{target}' already")
 
 
-def _tables(layout: Layout, degree: int) -> tuple[list[NDArray[np.int32]], int]:
+def _tables(layout: Layout, degree: int) -> tuple[list[Int32s], int]:
     """The maps of all types of cells, and the number of dofs."""
     used = np.zeros(layout.n_nodes, np.bool_)
     for part in layout.parts:
@@ -96,12 +90,7 @@ def _tables(layout: Layout, degree: int) -> tuple[list[NDArray[np.int32]], int]:
 
 
 def _shared(
-    layout: Layout,
-    dim: int,
-    degree: int,
-    base: int,
-    columns: list[list[NDArray[np.int32]]],
-    arity: int,
+    layout: Layout, dim: int, degree: int, base: int, columns: list[list[Int32s]], arity: int
 ) -> int:
     """Append the dofs on edges or faces with ``arity`` corners; the number of dofs then."""
     numbers = numbers_in_frames(arity, degree)
@@ -128,20 +117,7 @@ def _check_size(size: int, layout: Layout) -> None:
         raise MeshprepError(f"{layout.n_cells} cells have more than 2^31-1 dofs: split the mesh")
 
 
-def _fill_positions(
-    shape: CellShape,
-    degree: int,
-    corners: NDArray[np.float64],
-    table: NDArray[np.int32],
-    where: NDArray[np.float64],
-) -> None:
-    """Where the dofs of some cells lie, by their corners (cells, n_corners, d)."""
-    for k, point in enumerate(local_points(shape, degree) / degree):
-        weights = _weights(shape, point)
-        where[table[:, k]] = sum(w * corners[:, c] for c, w in enumerate(weights))
-
-
-def _weights(shape: CellShape, point: NDArray[np.float64]) -> NDArray[np.float64]:
+def _weights(shape: CellShape, point: Float64s) -> Float64s:
     """What each corner counts at a point of the reference cell."""
     if shape.n_corners == shape.dim + 1:
         return np.concatenate([[1 - point.sum()], point])
@@ -149,7 +125,7 @@ def _weights(shape: CellShape, point: NDArray[np.float64]) -> NDArray[np.float64
     return np.prod(np.where(ends == 1, point, 1 - point), axis=1)
 
 
-def facet_dofs(shape: CellShape, degree: int) -> list[NDArray[np.int64]]:
+def facet_dofs(shape: CellShape, degree: int) -> list[Int64s]:
     """The local dofs that lie on each facet of a cell, its edges and vertices included."""
     points = local_points(shape, degree)
     corners = np.array(REFERENCE[shape.name])
@@ -179,7 +155,7 @@ REFERENCE: dict[str, tuple[tuple[int, ...], ...]] = {
 _FLAT = {2: "line", 3: "triangle", 4: "quad"}
 
 
-def local_points(shape: CellShape, degree: int) -> NDArray[np.int64]:
+def local_points(shape: CellShape, degree: int) -> Int64s:
     """The points of a cell in the local order of its dofs.
 
     Vertices come first, then the points of each edge from its first corner to its second, those of
@@ -193,7 +169,7 @@ def local_points(shape: CellShape, degree: int) -> NDArray[np.int64]:
     return np.concatenate([*pieces, inner_points(corners, degree)])
 
 
-def inner_points(corners: NDArray[np.int64], degree: int) -> NDArray[np.int64]:
+def inner_points(corners: Int64s, degree: int) -> Int64s:
     """Points inside a line, triangle, quad, tetrahedron or hexahedron with these corners.
 
     The first corner is the origin, the next ones (of a quad: the second and the last; of a
@@ -209,16 +185,16 @@ def inner_points(corners: NDArray[np.int64], degree: int) -> NDArray[np.int64]:
     if simplex:
         steps = steps[steps.sum(axis=1) < degree]
     directions = corners[list(axes)] - corners[0]
-    found: NDArray[np.int64] = degree * corners[0] + steps @ directions
+    found: Int64s = degree * corners[0] + steps @ directions
     return found.reshape(-1, corners.shape[1])
 
 
-def _is_tetra(corners: NDArray[np.int64]) -> bool:
+def _is_tetra(corners: Int64s) -> bool:
     a, b, c = corners[1:] - corners[0]
     return bool((np.cross(a, b) * c).sum())
 
 
-def frame_of(corners: NDArray[np.int32]) -> NDArray[np.int64]:
+def frame_of(corners: Int32s) -> Int64s:
     """The frame that cells with a common edge or face agree on, a number for each row of corners.
 
     It starts at the lowest node and goes to the lower of the two next to it. Number ``2 s`` starts
@@ -232,7 +208,7 @@ def frame_of(corners: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 @cache
-def numbers_in_frames(arity: int, degree: int) -> NDArray[np.int32]:
+def numbers_in_frames(arity: int, degree: int) -> Int32s:
     """The number of every inner point of an edge or face in each of its ``2 * arity`` frames."""
     corners = np.array(REFERENCE[_FLAT[arity]])
     own = _listed(corners, degree)
@@ -244,5 +220,5 @@ def numbers_in_frames(arity: int, degree: int) -> NDArray[np.int32]:
     return np.array(tables, np.int32).reshape(2 * arity, len(own))
 
 
-def _listed(corners: NDArray[np.int64], degree: int) -> list[Sequence[int]]:
+def _listed(corners: Int64s, degree: int) -> list[Sequence[int]]:
     return [tuple(point) for point in inner_points(corners, degree).tolist()]

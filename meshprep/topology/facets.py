@@ -69,10 +69,7 @@ def fill_cell_facets(chosen: Selection, base: int, table: Int32s) -> None:
 
 
 def check_manifold(facets: Facets, entity: str, other: str) -> None:
-    """Raise MeshprepError, naming nodes and cells, where three or more cells share a facet.
-
-    ``other`` is a loop that such a mesh can have.
-    """
+    """Raise MeshprepError where three cells share a facet; ``other`` loops would do."""
     worst = int(facets.count.argmax()) if facets.count.size else -1
     if worst < 0 or facets.count[worst] < 3:
         return

@@ -69,10 +69,7 @@ def local_corners(shape: CellShape, dim: int) -> Corners:
 
 
 def layout_of(mesh: Mesh, asked: str = "maps") -> Layout:
-    """Read the layout; raises MeshprepError where the mesh has no set of cells with types.
-
-    The message names what was ``asked`` for.
-    """
+    """The layout; raises MeshprepError, with what was ``asked``, where cells have no types."""
     cells = mesh.sets.get("cells")
     names = () if cells is None else cells.parts or (cells.name,)
     types = [mesh.sets[n].cell_type for n in names]

@@ -7,7 +7,7 @@ import numpy as np
 from ..kernels import Int32s, Int64s, UInt8s, helper, inlined, kernel
 from ..kernels.arrays import first_places
 from ..kernels.parallel import COUNTING, LARGE, each, pieces
-from ..mesh.blockwise import SPREAD
+from ..mesh.incidence import SPREAD
 from .slots import Slots, cells_before, corner, part_of, read_corners
 
 # Slots of so few are compared one with another, which is faster than a table.
@@ -50,10 +50,7 @@ def number_in_place(first: Int32s) -> UInt8s:
 
 
 def _by_lowest_node(slots: Slots, n_nodes: int, key: Int32s) -> tuple[Int64s, Int32s]:
-    """Slots sorted by lowest corner node, ascending under one node, and where each node starts.
-
-    Fills in the ``key`` of every slot, as of :func:`_lowest`.
-    """
+    """Slots by lowest corner node, ascending, and where each begins; fills in their keys."""
     shares = pieces(slots.size, LARGE, COUNTING)
     count, offset = np.zeros((len(shares), n_nodes), np.int64), np.empty(n_nodes + 1, np.int64)
     order = np.empty(slots.size, np.int32)
@@ -92,10 +89,7 @@ def _put_lowest(slots: Slots, begin: int, end: int, place: Int64s, order: Int32s
 
 @inlined
 def _lowest(slots: Slots, part: int, cell: int, facet: int) -> tuple[np.int32, np.int64]:
-    """The lowest corner node, and a number of all corners, whatever their order.
-
-    Under one lowest node, the sum of two corners tells the other. Of more, mixed numbers are added.
-    """
+    """The lowest corner node, and a number of the others whatever their order: a sum, or mixed."""
     low = corner(slots, part, cell, facet, 0)
     key = np.int64(low)
     for j in range(1, slots.local.shape[2]):

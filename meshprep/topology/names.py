@@ -50,10 +50,7 @@ def entity_of(name: str) -> str:
 
 
 def are_between_cells(set_name: str, maps: Iterable[str]) -> bool:
-    """Whether a derived set holds the facets of two cells alone: a map leads from them to cells.
-
-    The sets of one type of faces hold what the set of all types does.
-    """
+    """Whether a set holds the facets of two cells alone: a map leads on to cells."""
     start = f"{entity_of(set_name)}->cells"
     on = (m == start or m.startswith(f"{start}->") for m in maps)
     return not set_name.startswith("boundary_") and any(on)

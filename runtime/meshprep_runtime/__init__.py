@@ -17,7 +17,8 @@ if TYPE_CHECKING:
         UntestedVersionWarning,
     )
     from .loop import ParLoop
-    from .plan import LoopPlan, MatrixPlan, Plan, Staging, Variant
+    from .plan import LoopPlan, Plan, Staging, Variant
+    from .plan.matrices import MatrixPlan
     from .program.chains.chain import Chain
     from .program.chains.records import ReducedGlobal
     from .program.dat import ProgramDat
@@ -43,9 +44,10 @@ _HOME = {
         "errors",
     ),
     **dict.fromkeys(("Access", "Arg", "Loop"), "types.loops"),
-    **dict.fromkeys(("LoopPlan", "MatrixPlan", "Plan", "Staging", "Variant"), "plan"),
+    **dict.fromkeys(("LoopPlan", "Plan", "Staging", "Variant"), "plan"),
     **{"Ordering": "types.ordering", "ParLoop": "loop", "SetMap": "types.maps"},
     **{
+        "MatrixPlan": "plan.matrices",
         "Chain": "program.chains.chain",
         "ReducedGlobal": "program.chains.records",
         "DistributedPlan": "program.distributed",

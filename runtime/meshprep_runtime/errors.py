@@ -1,10 +1,11 @@
 """The exceptions that meshprep raises: one base, so that a caller catches one name."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Progress = Callable[[float, int, str], None]
 
 
@@ -22,6 +23,12 @@ class MeshprepError(Exception):
 
 class PlanError(MeshprepError):
     """A plan that is damaged, of an unknown version, or made for another mesh."""
+
+
+class UnknownNameError(PlanError, KeyError):
+    """A name that there is not; the message lists those there are."""
+
+    __str__ = PlanError.__str__
 
 
 class DistributedError(MeshprepError):
@@ -99,3 +106,24 @@ def check_number(what: str, value: object, least: float = 0) -> None:
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not value >= least:  # type: ignore[operator]
         raise MeshprepError(f"{what} is {value!r}, must be a number from {least}")
+
+
+class Named(dict[str, T]):
+    """A dict that raises UnknownNameError for a key that it has not; ``what`` is what it holds."""
+
+    def __init__(self, what: str, entries: Mapping[str, T]) -> None:
+        super().__init__(entries)
+        self.what = what
+
+    def __missing__(self, name: str) -> T:
+        known = f"choose {', '.join(self)}" if self else "there is none"
+        raise UnknownNameError(f"there is no {self.what} '{name}': {known}")
+
+
+def name_entries(owner: object, **what: str) -> None:
+    """Make these fields of a frozen dataclass :class:`Named`: ``name_entries(self, maps="map")``.
+
+    O(entries of each).
+    """
+    for field, word in what.items():
+        object.__setattr__(owner, field, Named(word, getattr(owner, field)))

@@ -10,20 +10,15 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .cpu import NEED_BLOCKS, STRATEGIES, CpuOptions, Executor, HostCall, refusal
-from .cuda.detect import on_device
-from .cuda.function import DeviceFunction
-from .cuda.strategies import COMMITS
-from .cuda.strategies import STRATEGIES as GPU_STRATEGIES
-from .cuda.strategies import refusal as gpu_refusal
 from .errors import MeshprepError, check_choice, check_integer
-from .kernel.analysis import check_parameters
-from .kernel.bind import AOS, Binder, Layout, Slot, slots
-from .plan import LoopPlan, Variant
-from .plan.checks.structure import check_loop, check_variant
-from .tuning.lookup import AUTO, Chooser
+from .kernel.analysis import DeviceFunction, check_parameters
+from .kernel.bind import AOS, AUTO, Binder, Layout, Slot, slots
+from .plan import LoopPlan
+from .plan.checks.structure import check_loop
+from .types.maps import on_device
 
 if TYPE_CHECKING:
+    from .cpu.executor import Executor, HostCall
     from .cuda.executor import DeviceExecutor
     from .plan.tuned import Tuned
     from .tuning.calls import CallTrials
@@ -200,11 +195,18 @@ class ParLoop:
         self._executor: Executor | None = None
         # those of two calls: solvers swap arrays from step to step
         self._last: tuple[_LastCall, ...] = ()
+        # The code for a processor is loaded by the first loop on one.
         if isinstance(kernel, DeviceFunction):
-            _check_device_strategy(plan, strategy, options.commit)
+            from .cuda.strategies import check_strategy
+
+            check_strategy(plan, strategy, options.commit)
         else:
+            from .cpu.executor import CpuOptions, Executor
+            from .tuning.lookup import chooser
+
             check_parameters(kernel, plan)
-            self._way = self._chooser(kernel, plan, variant, options.commit)
+            soa = tuple(s.name for s in self._slots if s.soa)
+            self._way = chooser(plan, strategy, variant, soa, kernel.__name__, options.commit)
             compiled_by = CpuOptions(options.boundscheck, options.fastmath)
             self._executor = Executor(kernel, plan, self._slots, compiled_by)
         self._plan = plan
@@ -227,19 +229,6 @@ class ParLoop:
 
         options = DeviceOptions(**self._device_options)
         return DeviceExecutor(self._device_kernel, self._plan, self._slots, options)
-
-    def _chooser(
-        self, kernel: Callable[..., None], plan: LoopPlan, variant: str | None, commit: str
-    ) -> Chooser:
-        chosen = _variant(plan, variant)
-        if chosen is not None:
-            check_variant(plan, chosen)
-        if self._wanted in GPU_STRATEGIES and self._wanted not in STRATEGIES:
-            _check_device_strategy(plan, self._wanted, commit)
-        else:
-            _check_strategy(plan, self._wanted, chosen is not None)
-        soa = tuple(s.name for s in self._slots if s.soa)
-        return Chooser(plan, self._wanted, chosen, soa, kernel.__name__, variant is not None)
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -370,10 +359,10 @@ class ParLoop:
         -------
         HostCall
         """
-        return HostCall(self._on_cpu(), self._way(), self._binder(arrays))
+        return self._on_cpu().host_call(self._way(), self._binder(arrays))
 
     def _on_cpu(self) -> Executor:
-        if self._executor is None or self._wanted not in (AUTO, *STRATEGIES):
+        if self._executor is None or self._way.for_gpu:
             raise self._not_on_cpu()
         return self._executor
 
@@ -391,27 +380,6 @@ class ParLoop:
         return f"ParLoop({self.loop.name}({names}) over {self.loop.over}, {self._wanted})"
 
 
-def _variant(plan: LoopPlan, name: str | None) -> Variant | None:
-    if name is not None or not plan.variants:
-        return plan.variant(name) if name is not None else None
-    cpu = next((v for v in plan.variants.values() if v.target == "cpu"), None)
-    return plan.variant() if cpu is None else cpu
-
-
-def _check_strategy(plan: LoopPlan, strategy: str, has_blocks: bool) -> None:
-    where = f"loop '{plan.loop.name}'"
-    if strategy not in (AUTO, *STRATEGIES):
-        more = ", ".join(name for name in GPU_STRATEGIES if name not in STRATEGIES)
-        raise MeshprepError(
-            f"{where}: strategy '{strategy}' is unknown: use {', '.join((AUTO, *STRATEGIES))}, or "
-            f"on a GPU {more}"
-        )
-    if strategy in NEED_BLOCKS and not has_blocks:
-        raise MeshprepError(f"{where} has no blocks in this plan: use strategy 'sequential'")
-    if reason := refusal(plan.loop, strategy):
-        raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")
-
-
 def _check_words(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:
     where, cuda = f"loop '{plan.loop.name}'", options.cuda
     if options.tune and strategy != AUTO:
@@ -423,22 +391,10 @@ def _check_words(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:
         raise MeshprepError(
             f"{where}: cuda is a {type(cuda).__name__}, must be a DeviceFunction with CUDA C"
         )
-    check_choice(f"{where}: commit", options.commit, COMMITS)
+    if options.commit != CodeOptions.commit:
+        from .cuda.strategies import COMMITS
 
-
-def _check_device_strategy(plan: LoopPlan, strategy: str, commit: str) -> None:
-    where = f"loop '{plan.loop.name}'"
-    if strategy == AUTO:
-        return
-    if strategy not in GPU_STRATEGIES:
-        raise MeshprepError(
-            f"{where}: strategy '{strategy}' is not for a GPU: use "
-            f"{', '.join((AUTO, *GPU_STRATEGIES))}"
-        )
-    if GPU_STRATEGIES[strategy].blocks and not plan.variants:
-        raise MeshprepError(f"{where} has no blocks in this plan: use strategy 'global-atomics'")
-    if reason := gpu_refusal(plan.loop, strategy, commit):
-        raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")
+        check_choice(f"{where}: commit", options.commit, COMMITS)
 
 
 def _check_maps(plan: LoopPlan, maps: Mapping[str, ArrayLike]) -> None:

@@ -127,6 +127,47 @@ def test_what_is_settled_first(bench, capsys, monkeypatch):
         gpu_timing.check_off(np.array([1.001]), np.array([1.0]), 1e-11, "'res'")
 
 
+def test_what_a_card_has_not_settled(bench, capsys, monkeypatch):
+    """Loops, sums and registers, each compared with the CPU; a wrong sum is found."""
+    import bench_gpu_loops as loops
+
+    monkeypatch.setattr(loops, "SAMPLES", 1)
+    loops.main(["--emulate", "--size", "200", "--only", "smooth"])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [row[3:5] for row in rows[1:4]] == [
+        ["global-atomics", "-"],
+        ["hierarchical", "colours"],
+        ["hierarchical", "atomics"],
+    ]
+    heads = [i for i, row in enumerate(rows) if row[0] in ("loop", "sums", "strategy")]
+    assert [rows[i][0] for i in heads] == ["loop", "sums", "strategy"]
+    registers = rows[heads[2] + 1 :]
+    assert {row[0] for row in registers} == set(loops.STAGED)
+    assert {row[3] for row in registers} == {"-", "80"}
+    plan = loops.plan_of(loops.SUMS["tetrahedra"], 200)["loop"]
+    n = plan.sizes["nodes"]
+    with use(EmulatedDevice()) as there, pytest.raises(MeshprepError, match="way: 's' is off by"):
+        loops.check_arrays(plan, {"s": there.array(np.zeros(n))}, {"s": np.ones(n)}, "way")
+
+
+def test_batches_of_element_matrices(bench, capsys, monkeypatch):
+    """Both ways give NumPy's contractions, whose tensor integrates polynomials exactly."""
+    import bench_gpu_batches as batches
+
+    monkeypatch.setattr(batches, "SAMPLES", 1)
+    monkeypatch.setattr(batches, "taken", lambda made, arch: {"registers": None})
+    batches.main("--emulate", "37")
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert len(rows) == 2 * (2 + 6)
+    slopes = np.array([[-1, -1, -1], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    by_hand = np.einsum("ib,jc->ijbc", slopes, slopes).reshape(16, 9) / 6
+    np.testing.assert_allclose(batches.reference(1), by_hand, atol=1e-15)
+    x, y, _ = batches.local_points(batches.SHAPES["tetra"], 2).T / 2
+    energy = (batches.reference(2) @ np.eye(3).ravel()).reshape(10, 10)
+    for u, square_of_gradient in ((x * x, 1 / 15), (x * y, 1 / 30), (1 + 0 * x, 0)):
+        assert u @ energy @ u == pytest.approx(square_of_gradient, abs=1e-15)
+
+
 def test_time_that_is_up(bench, capsys):
     """What is left out is named."""
     with use(EmulatedDevice()) as there:

@@ -10,12 +10,15 @@ from sealing import seal
 
 from meshprep import io
 from meshprep.mesh import Mesh
-from meshprep.report import plan_table
+from meshprep.report import Comparison
 from meshprep_runtime import MeshprepError, Plan
 from meshprep_runtime.plan.file.seal import check_seal
 from meshprep_runtime.plan.file.store import VERSIONS
 
-FORMATS = (".msh", ".vtu", ".vtk", ".su2", ".mesh", ".e", ".xdmf", ".med", ".inp", ".bdf", ".h5")
+FORMATS = (
+    *(".msh", ".vtu", ".vtk", ".su2", ".mesh", ".e", ".xdmf", ".med", ".inp", ".bdf", ".h5"),
+    ".cgns",
+)
 
 
 def spoiled(data: bytes, chance: random.Random) -> bytes:
@@ -37,12 +40,20 @@ def spoiled(data: bytes, chance: random.Random) -> bytes:
 def read_spoiled(path: Path, good: bytes, chance: random.Random) -> str:
     """Spoil a mesh file and read it; "read", or what the error says.
 
+    Raises AssertionError as :func:`read_damaged`.
+    """
+    path.write_bytes(spoiled(good, chance))
+    return read_damaged(path)
+
+
+def read_damaged(path: Path) -> str:
+    """Read a damaged mesh file; "read", or what the error says.
+
     Raises
     ------
     AssertionError
         For errors of more than a line or without the file's name, and coordinates that are none.
     """
-    path.write_bytes(spoiled(good, chance))
     try:
         mesh = io.read(path)
     except MeshprepError as error:
@@ -77,7 +88,7 @@ def try_plans(plan: Plan, folder: Path, chance: random.Random, times: int) -> No
         seal(path, version)
         try:
             loaded = Plan.load(path)
-            plan_table(loaded)
+            Comparison(("",), (loaded,)).brief()
         except MeshprepError as error:
             one_line(error)
             continue

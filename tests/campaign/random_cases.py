@@ -9,8 +9,8 @@ import numpy as np
 from random_meshes import random_mesh
 from sum_loops import FACTORS, KERNELS
 
-from meshprep.loops import LoopRequest
 from meshprep.loops.options import Options
+from meshprep.loops.requests import LoopRequest
 from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import Prepared, prepare
 from meshprep.topology import derivable, derive

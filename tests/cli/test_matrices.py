@@ -33,14 +33,14 @@ def test_a_plan_with_a_matrix(cli, shows, fails, mesh_file):
     assert [s["store"] for s in stores] == names
     assert stores[2]["bytes of assembly"] < stores[0]["bytes of assembly"]
     page = mesh_file.with_name("report.html")
-    assert "bytes of a product" in shows("report", plan, "--html", page, "-q")
+    assert "bytes of a product" in shows("report", plan, "--html", page, "-q", "--full")
     assert page.read_text().count('id="plan1-matrix-k-') == 2
     other = plan.with_name("other.plan.h5")
     shutil.copy(plan, other)
     values = json.loads(cli("report", plan, other, "--json", "-q")[1])["plans"]
     assert [v["matrices"] for v in values] == [[shown]] * 2
     assert [v["stores"] for v in values] == [stores] * 2
-    out = cli("report", plan, other, "-q")[1]
+    out = cli("report", plan, other, "-q", "--full")[1]
     assert re.search(r"^other\.plan\.h5 +K +dofs2 ", out, re.MULTILINE)
     err = fails("split", mesh_file, "--loops", loops, "--parts", 2, "-q")
     assert "matrix 'K' has fixed dofs, which a mesh in parts does not keep" in err

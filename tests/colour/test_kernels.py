@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.colour.bits import bit, first_colours, lowest
-from meshprep.colour.greedy import first_fit
+from meshprep.colour.greedy import bit, first_colours, first_fit, lowest
 from meshprep.colour.saturation import saturate
 from meshprep.kernels.compiled import from_python
-from meshprep.mesh.blockwise import elements_of_points, number_points
+from meshprep.mesh.incidence import elements_of_points, number_points
 
 # Python cannot call helpers as they are.
 elements_of_points = from_python(elements_of_points)

@@ -4,7 +4,7 @@ from collections import Counter
 
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io.generate import generate
-from meshprep.loops import simple_request
+from meshprep.loops.requests import simple_request
 from meshprep.pipeline.steps import plan_request_maps
 
 

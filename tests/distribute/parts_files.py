@@ -1,8 +1,8 @@
 """The splits that tests of files of parts make, and their parts read back."""
 
 from meshprep.distribute.job import SplitJob
-from meshprep.loops import simple_request
 from meshprep.loops.options import Options
+from meshprep.loops.requests import simple_request
 from meshprep_runtime.plan.parts import parts_table, read_part
 
 LOOPS = tuple(map(simple_request, ("edges->cells", "cells->nodes")))

@@ -12,7 +12,7 @@ from meshprep.distribute.slices.cuts import leading_owners
 from meshprep.distribute.steps import CutProblem, owners_of_leading_set
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
-from meshprep.loops import LoopSpec, simple_request
+from meshprep.loops.requests import LoopSpec, simple_request
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep_runtime.types.loops import Arg, Loop
 from meshprep_runtime.types.maps import SetMap

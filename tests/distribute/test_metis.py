@@ -13,7 +13,7 @@ from meshprep.distribute.assign.metis import KwayProcesses, sections
 from meshprep.distribute.steps import CutProblem, _graph_of, owners_of_leading_set
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io.generate import generate
-from meshprep.loops import simple_request
+from meshprep.loops.requests import simple_request
 from meshprep.mesh.incidence import point_graph
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep_runtime.errors import MeshprepError

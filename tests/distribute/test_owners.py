@@ -14,7 +14,7 @@ from meshprep.distribute.assign.owners import _renumbered, part_of_element, part
 from meshprep.distribute.steps import CutProblem, _rows_at, owners_of_leading_set
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
-from meshprep.loops import LoopSpec, simple_request
+from meshprep.loops.requests import LoopSpec, simple_request
 from meshprep.mesh.geometry import centroids
 from meshprep.mesh.incidence import Csr, point_graph
 from meshprep.partition.blocks.bisect import geometry

@@ -14,8 +14,8 @@ from meshprep.distribute.ranks import ALONE, agreed, in_turn, of_root, own_parts
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest, simple_request
 from meshprep.loops.options import Options
+from meshprep.loops.requests import LoopRequest, simple_request
 from meshprep_runtime.errors import MeshprepError
 
 ROOT = Path(__file__).parents[2]

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from parts_by_hand import mesh_subject
 from thread_ranks import on_ranks, slice_of
 
-from meshprep.distribute import check
+from meshprep.distribute import check, increments
 from meshprep.distribute import ranks as messages
-from meshprep.distribute.assign.inherit import inherit
+from meshprep.distribute.assign.inherit import inherit, runs
 from meshprep.distribute.borders import refine
 from meshprep.distribute.check import check_parts
 from meshprep.distribute.job import SplitJob, run
-from meshprep.distribute.runs import runs
 from meshprep.distribute.slices import facets
 from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices import read as sliced_read
@@ -28,8 +27,8 @@ from meshprep.io import read, write
 from meshprep.io.generate import generate
 from meshprep.io.sliced import scan
 from meshprep.io.source import MeshSource
-from meshprep.loops import LoopSpec, simple_request
 from meshprep.loops.options import Options
+from meshprep.loops.requests import LoopSpec, simple_request
 from meshprep.mesh import Dat, ElementSet, Mesh
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep.topology import derive
@@ -47,8 +46,12 @@ SMALL = Options(block_size=16)
 
 @pytest.fixture(scope="module", autouse=True)
 def few_turns():
-    """Borders are refined for a moment: here it counts that ranks do the same."""
+    """Borders are refined for a moment: here it counts that ranks do the same.
+
+    Messages cost nothing, so that increments of small parts are sent back.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(increments, "EXCHANGE", 0)
         patch.setattr(refine, "TURNS", 6)
         patch.setattr(refine, "LAST", 2)
         yield

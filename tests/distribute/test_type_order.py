@@ -9,8 +9,8 @@ from meshprep.distribute.check import check_parts
 from meshprep.distribute.job import SplitJob, run
 from meshprep.io import write
 from meshprep.io.source import MeshSource
-from meshprep.loops import simple_request
 from meshprep.loops.options import Options
+from meshprep.loops.requests import simple_request
 from meshprep.mesh.assemble import Block, assemble
 from meshprep.pipeline.workflow import Job
 from meshprep.pipeline.workflow import run as prepare

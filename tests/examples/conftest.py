@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meshprep.io.generate import generate
-from meshprep.loops import read_requests
+from meshprep.loops.requests import read_requests
 from meshprep.mesh import Dat, Mesh
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_cuda_check.emulated import EmulatedDevice

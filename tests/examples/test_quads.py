@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_cuda_check.checked import run_checked
 from meshprep_runtime.cuda import program

@@ -76,6 +76,7 @@ _VTK_READERS = {
     "vtu": ("vtkIOXML", "vtkXMLUnstructuredGridReader"),
     "xdmf": ("vtkIOXdmf2", "vtkXdmfReader"),
     "exodus": ("vtkIOExodus", "vtkExodusIIReader"),
+    "cgns": ("vtkIOCGNSReader", "vtkCGNSReader"),
 }
 # How VTK sees a linear wedge of a file of its own: the first triangle looks outwards.
 _OUTWARDS = [0, 2, 1, 3, 5, 4]
@@ -93,6 +94,11 @@ def vtk(path, format_name: str) -> Seen:
         reader.GenerateGlobalElementIdArrayOn()
         for kind in (reader.NODAL, reader.ELEM_BLOCK):
             reader.SetAllArrayStatus(kind, 1)
+    if format_name == "cgns":
+        reader.UpdateInformation()
+        reader.EnableAllBases()
+        reader.EnableAllPointArrays()
+        reader.EnableAllCellArrays()
     reader.Update()
     grids = list(_grids(reader.GetOutputDataObject(0)))
     cells, values = [], []

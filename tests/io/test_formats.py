@@ -22,6 +22,7 @@ EXACT = {
     "medit": ("with border", "tets with skin", "mixed solid, turned"),
     "su2": ("triangles", "mixed plane, turned", "mixed solid"),
     "exodus": ("triangles", "mixed plane", "hexahedron20"),
+    "cgns": ("tets, skin, edges", "pyramid13", "hexahedron27"),
     "abaqus": ("with border", "tets with skin", "wedge15"),
     "nastran": ("surface", "tets with skin", "mixed solid"),
     "med": ("triangles", "tets, skin, edges", "pyramid13"),
@@ -68,7 +69,7 @@ def test_what_is_on_a_mesh_is_exact_or_named(name, ending, what, tmp_path):
 
 
 # Formats that give their one group number a name of their own.
-OWN_TAG_NAME = ("su2", "medit", "nastran", "netgen", "med", "exodus")
+OWN_TAG_NAME = ("su2", "medit", "nastran", "netgen", "med", "exodus", "cgns")
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -171,7 +172,7 @@ def test_a_plane_mesh_in_three_coordinates_can_go_to_su2(tmp_path):
     assert io.read(tmp_path / "a.su2").coordinates.shape == (9, 2)
 
 
-@pytest.mark.parametrize("name", ["tetgen", "ugrid", "cgns"])
+@pytest.mark.parametrize("name", ["tetgen", "ugrid"])
 def test_formats_that_are_only_read_say_why(name, tmp_path):
     mesh = plain_meshes()["tets"]
     path = tmp_path / f"a{io.FORMATS[name].extensions[0]}"

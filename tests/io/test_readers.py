@@ -167,12 +167,23 @@ def test_vtk_sees_what_was_written(name, tmp_path):
     for kind in MESHES:
         path = tmp_path / f"{kind}{io.FORMATS[name].extensions[0]}"
         expected = written(kind, name, path)
-        if expected is None:
+        # VTK has no quadratic pyramids in CGNS files
+        if expected is None or (name, kind) == ("cgns", "pyramid13"):
             continue
         seen = other_readers.vtk(path, name)
+        expected = highest_alone(expected) if name == "cgns" else expected
         check(seen, expected, exact=name not in SINGLE)
         read += 1
-    assert read >= {"vtk": 22, "vtu": 22, "exodus": 16, "xdmf": 9}.get(name, 1)
+    assert read >= {"vtk": 22, "vtu": 22, "exodus": 16, "xdmf": 9, "cgns": 18}.get(name, 1)
+
+
+def highest_alone(mesh):
+    """The cells of the highest dimension, which VTK reads of a CGNS file, without groups."""
+    top = mesh.sets["cells"].parts or ("cells",)
+    blocks = [Block(mesh.sets[s].cell_type, mesh.cell_map(s).table) for s in top]
+    made = assemble(mesh.coordinates, blocks)[0]
+    dats = (d for d in mesh.dats if d.set in (*top, "nodes") and d.name != "coordinates")
+    return made.with_(dats=dats)
 
 
 @pytest.mark.parametrize("name", ["vtk", "vtu"])
@@ -250,7 +261,9 @@ def blocks_of_meshio(mesh):
     return all(s.cell_type in known for s in mesh.cell_sets)
 
 
-OTHERS = [n for n, f in io.FORMATS.items() if f.write is not None and f.cells and n != "gmsh"]
+# meshio reads tetrahedra of one name alone from CGNS files.
+ALONE = ("gmsh", "cgns")
+OTHERS = [n for n, f in io.FORMATS.items() if f.write and f.cells and n not in ALONE]
 WRITTEN = [(n, {}) for n in OTHERS] + [("gmsh", {"version": v, "binary": b}) for v, b in MSH]
 
 

@@ -291,20 +291,3 @@ def test_med(tmp_path):
         cells.move("HE8", "TE4")
     told = "cell 1 of set 'cells' is of type 'tetra', which has 4 nodes, but has 8 in the file"
     assert told in refusal(path)
-
-
-@pytest.mark.parametrize(("kind", "read"), [(10, True), (7, False), (None, True)])
-def test_cgns_takes_no_quads_for_tetrahedra(kind, read, tmp_path):
-    path = tmp_path / "a.cgns"
-    with h5py.File(path, "w") as file:
-        zone = file.create_group("Base/Zone1")
-        for axis, values in zip("XYZ", POINTS[:4].T, strict=True):
-            zone.create_dataset(f"GridCoordinates/Coordinate{axis}/ data", data=values)
-        zone.create_dataset("GridElements/ElementRange/ data", data=[1, 1])
-        zone.create_dataset("GridElements/ElementConnectivity/ data", data=[1, 2, 3, 4])
-        if kind is not None:
-            zone["GridElements"].create_dataset(" data", data=[kind, 0])
-    if read:
-        assert io.read(path).cell_map("cells").table.tolist() == [[0, 1, 2, 3]]
-    else:
-        assert "its elements are of CGNS's type 7: only TETRA_4 (10) is read" in refusal(path)

@@ -5,9 +5,15 @@ import numpy as np
 import pytest
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest, default_request, read_requests, resolve, simple_request
-from meshprep.loops.requests import as_requests
-from meshprep.loops.toml_files import LARGEST
+from meshprep.loops.requests import (
+    LARGEST,
+    LoopRequest,
+    as_requests,
+    default_request,
+    read_requests,
+    resolve,
+    simple_request,
+)
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.pipeline.steps import prepare
 from meshprep.topology import derive

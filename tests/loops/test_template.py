@@ -8,7 +8,7 @@ import pytest
 from meshprep import prepare, read_requests
 from meshprep.io.declared import from_toml, parse
 from meshprep.io.generate import generate
-from meshprep.loops import resolve
+from meshprep.loops.requests import resolve
 from meshprep.loops.template import template
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
 from meshprep.topology import derive

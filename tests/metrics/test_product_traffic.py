@@ -9,7 +9,7 @@ from meshprep.metrics.product_traffic import csr_bytes, lines_of_x, store_bytes
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime.matrix import Ellpack, LocalMatrices
 from meshprep_runtime.matrix.cuda_text import CsrThreads
-from meshprep_runtime.plan import MatrixPlan
+from meshprep_runtime.plan.matrices import MatrixPlan
 
 
 def test_bytes_of_a_csr_product():

@@ -14,8 +14,7 @@ from meshprep.loops.reach import maps_by_place, written_table
 from meshprep.metrics.traffic import LAYOUTS, STAGED, THREADS, Widths, traffic
 from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan import MatrixPlan
-from meshprep_runtime.plan.matrices import with_places
+from meshprep_runtime.plan.matrices import MatrixPlan, with_places
 from meshprep_runtime.types.loops import Access, Arg, Loop
 from meshprep_runtime.types.maps import SetMap
 

@@ -9,13 +9,12 @@ from matrix_loops import stiffness
 
 from meshprep.distribute.subject import subject_of_plan
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest, read_requests
 from meshprep.loops.chains import ChainCall, ChainRequest
+from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.mesh import ElementSet, Mesh, SetMap, Tag
 from meshprep.metrics.product_traffic import store_bytes
 from meshprep.metrics.traffic import LAYOUTS
-from meshprep.pipeline.input_order import input_reach
-from meshprep.pipeline.matrices import _fill_places, _visit_entries, build_matrices
+from meshprep.pipeline.matrices import _fill_places, _visit_entries, build_matrices, input_reach
 from meshprep.pipeline.numbering import Numbering
 from meshprep.pipeline.steps import Options, plan_request_maps, prepare
 from meshprep.report.html.page import matrix_sections

@@ -8,7 +8,7 @@ import pytest
 from matrix_loops import stiffness
 from sealing import seal
 
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import Plan, PlanError
 from meshprep_runtime.plan.checks.verify import verify

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest
-from meshprep.pipeline.input_order import input_maps
+from meshprep.loops.requests import LoopRequest
+from meshprep.pipeline.matrices import input_maps
 from meshprep.pipeline.measure import CALLS, TAKEN, _StandIn, gather, measure, scatter
 from meshprep.pipeline.steps import prepare
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse.linalg import spsolve
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.mesh.cells import SHAPES
 from meshprep.pipeline.steps import prepare
 from meshprep.topology.dofs import local_points

@@ -7,7 +7,7 @@ import pytest
 from sum_loops import FACTORS, KERNELS, sum_request
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
 from meshprep.pipeline.order import order_for_locality
 from meshprep.pipeline.steps import Options, prepare

@@ -9,8 +9,8 @@ import pytest
 from meshprep import io
 from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
-from meshprep.loops import simple_request
 from meshprep.loops.options import Options
+from meshprep.loops.requests import simple_request
 from meshprep.mesh import Dat
 from meshprep.mesh.original import with_type_order
 from meshprep.pipeline import steps, workflow

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep.kernels.arrays import breadth_first
 from meshprep.kernels.compiled import from_python
-from meshprep.kernels.graphs import breadth_first
 from meshprep.reorder.gps import combine
 from meshprep.reorder.levels import candidates, components, number, pseudo_diameter
 

@@ -98,11 +98,8 @@ def test_the_best_keeps_its_arrays_and_the_others_only_figures():
         mesh, ["edges->cells"], sweep_points(["gps"], ["contiguous", "blocks"], [32, 128])
     )
     comparison = found.comparison
-    columns = comparison.columns()
-    moved = [min(t.total for t in c.after.traffic.values()) for c in columns]
-    ranks = [*zip(moved, (c.after.loads for c in columns), strict=True)]
-    best = comparison.names[ranks.index(min(ranks))]
-    assert (found.best.name, found.criterion) == (best, "sectors moved")
+    best = "gps blocks s128"
+    assert (found.best.name, comparison.best().name) == (best, best)
     for name, plan in zip(comparison.names, comparison.plans, strict=True):
         assert bool(plan.maps) == bool(plan["edges->cells"].variants) == (name == best)
     assert found.to_dict()["best"] == best
@@ -122,11 +119,24 @@ def test_a_sweep_of_loops_that_add_to_a_matrix():
     assert row[table.header.index("nonzeros")] == f"{mesh.size('nodes') + 2 * edges:,}"
 
 
-def test_for_the_cpu_the_best_has_the_fewest_loads():
-    mesh = generate("delaunay2d", cells=500)
-    chosen = sweep_points(["gps"], ["contiguous"], [32, 128])
-    found = sweep(mesh, ["edges->cells"], chosen, Options(target="cpu"))
-    assert (found.best.block_size, found.criterion) == (128, "loads")
+@pytest.mark.parametrize(
+    ("target", "ways", "best", "criterion"),
+    [
+        ("cpu", (["gps"], ["contiguous"], [32, 128]), "gps contiguous s128", "bandwidth"),
+        ("cpu", (["none", "gps"], ["contiguous", "blocks"], [2048]), "gps contiguous s2048", "ban"),
+        ("gpu", (["gps"], ["contiguous", "blocks"], [64, 256, 1024]), "gps blocks s256", "sectors"),
+        ("gpu", (["gps"], ["contiguous", "metis"], [64, 200]), "gps metis s200", "sectors"),
+    ],
+)
+def test_a_sweep_recommends_what_reorder_does(target, ways, best, criterion):
+    """Larger blocks always load less, so that sizes are not compared."""
+    mesh = generate("delaunay2d", cells=4000)
+    found = sweep(mesh, ["edges->cells"], sweep_points(*ways), Options(target=target))
+    chosen = found.comparison.best()
+    assert (found.best.name, chosen.name) == (best, best)
+    assert chosen.criterion.startswith(criterion)
+    itself = best in ("gps blocks s256", "gps contiguous s2048", "gps contiguous s128")
+    assert chosen.reason.startswith("as reorder chooses itself: ") == itself
 
 
 def test_a_loop_of_its_own_size_follows_the_sweep():

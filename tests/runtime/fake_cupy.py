@@ -105,6 +105,12 @@ class FakeCupy:
     def asarray(self, values):
         return self.device.array(values)
 
+    def zeros(self, shape, dtype):
+        return self.device.zeros(shape, dtype)
+
+    def ones(self, shape):
+        return self.asarray(np.ones(shape))
+
     def from_dlpack(self, value):
         return value.__dlpack__()
 

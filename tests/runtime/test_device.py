@@ -161,6 +161,14 @@ def test_nothing_waits_for_the_device_without_need(plan, device):
     assert least[0] < 1e9
 
 
+def test_a_plain_call_of_use_is_refused(plan, device):
+    ours = uploaded(device, laid_out(arrays(plan), LAYOUT))
+    use(EmulatedDevice())
+    with pytest.raises(MeshprepError, match=r"does nothing by itself: write 'with use\(device\):'"):
+        loop_of(plan)(**ours)
+    loop_of(plan)(**ours)
+
+
 def test_an_empty_set(slow, device):
     plan = random_plan(slow, 0, 5, 8, 0)
     ours = uploaded(device, laid_out(arrays(plan), LAYOUT), ("most",))

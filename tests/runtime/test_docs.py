@@ -89,13 +89,14 @@ def test_the_gpu_of_the_python_page(slow, monkeypatch, capsys):
     grid = slow.quads(12, 10)
     scope = {"plan": slow.plan(grid.sizes, grid.tables, [loop], (16,)), "ParLoop": ParLoop}
     scope |= {"flux": lambda t1, t2, r1, r2: None, "t": np.arange(120.0) ** 2, "r": np.zeros(120)}
-    _, in_c, on_gpu, *_ = blocks("solvers/python.md", "py")
-    exec(in_c.partition("made =")[0] + on_gpu, scope)
+    _, in_c, on_gpu, emulated, *_ = blocks("solvers/python.md", "py")
+    exec(in_c.partition("made =")[0] + on_gpu + emulated, scope)
     left, right = grid.tables["edges->cells"].T
     f = scope["t"][right] - scope["t"][left]
     expected = np.bincount(left, f, 120) - np.bincount(right, f, 120)
     assert np.array_equal(scope["r_gpu"].get(), expected)
-    assert capsys.readouterr().out == f"hierarchical-inc s16 {expected.sum()}\n"
+    assert capsys.readouterr().out == f"hierarchical-inc s16 {expected.sum()}\n{expected.sum()}\n"
+    assert np.array_equal(scope["r_there"].get(), expected)
 
 
 def test_the_seal_of_the_format_page(airfoil, tmp_path):

@@ -13,7 +13,7 @@ from cuda_loops import BODY, LAYOUT, WAYS, arrays, expected, laid_out, random_pl
 
 from airfoil import Airfoil, prepared_airfoil
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, ParLoop, SetMap

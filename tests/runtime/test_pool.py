@@ -11,9 +11,17 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import ParLoop
-from meshprep_runtime.cpu import cores, pool
-from meshprep_runtime.cpu.cores import core_count, thread_count
-from meshprep_runtime.cpu.pool import AGAIN, RECENT, SETTLED, SOON, Team, share
+from meshprep_runtime.cpu import pool
+from meshprep_runtime.cpu.pool import (
+    AGAIN,
+    RECENT,
+    SETTLED,
+    SOON,
+    Team,
+    core_count,
+    share,
+    thread_count,
+)
 
 TAKES_SEVERAL = Team._takes_several
 PATIENCE = 60
@@ -28,7 +36,7 @@ def two_threads(monkeypatch):
 def no_environment(monkeypatch):
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(cores, "_asked_for", cores._asked_for.__wrapped__)
+    monkeypatch.setattr(pool, "_asked_for", pool._asked_for.__wrapped__)
     return monkeypatch
 
 
@@ -221,23 +229,23 @@ def test_an_exception_on_another_thread_arrives(airfoil, flow, monkeypatch, two_
     ],
 )
 def test_what_the_environment_asks_for(no_environment, said, count):
-    no_environment.setattr(cores, "_affinity", lambda: 11)
-    no_environment.setattr(cores, "_quota", lambda: 11.0)
+    no_environment.setattr(pool, "_affinity", lambda: 11)
+    no_environment.setattr(pool, "_quota", lambda: 11.0)
     for name, value in said.items():
         no_environment.setenv(name, value)
     assert core_count() == (count or 11)
 
 
 def test_the_cores_that_a_process_may_run_on(no_environment):
-    no_environment.setattr(cores, "_quota", lambda: float("inf"))
+    no_environment.setattr(pool, "_quota", lambda: float("inf"))
     no_environment.setattr(os, "sched_getaffinity", lambda process: {3, 5, 8}, raising=False)
     assert core_count() == 3
 
 
 @pytest.mark.parametrize(("quota", "count"), [(0.5, 1), (1.0, 1), (1.5, 2), (2.0, 2), (64.0, 4)])
 def test_a_quota_of_their_time(no_environment, quota, count):
-    no_environment.setattr(cores, "_affinity", lambda: 4)
-    no_environment.setattr(cores, "_quota", lambda: quota)
+    no_environment.setattr(pool, "_affinity", lambda: 4)
+    no_environment.setattr(pool, "_quota", lambda: quota)
     assert core_count() == count
 
 
@@ -271,16 +279,16 @@ def test_the_quota_of_control_groups(tmp_path, own, files, quota):
         path = tmp_path / "groups" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    found = cores._quota.__wrapped__(tmp_path / "groups", tmp_path / "own")
+    found = pool._quota.__wrapped__(tmp_path / "groups", tmp_path / "own")
     assert found == (quota or float("inf"))
 
 
 def test_no_control_groups(tmp_path):
-    assert cores._quota.__wrapped__(tmp_path, tmp_path / "none") == float("inf")
+    assert pool._quota.__wrapped__(tmp_path, tmp_path / "none") == float("inf")
 
 
 def test_the_number_of_numba_counts(no_environment):
-    no_environment.setattr(cores, "core_count", lambda: 64)
+    no_environment.setattr(pool, "core_count", lambda: 64)
     assert thread_count() == numba.get_num_threads()
 
     def refuse():

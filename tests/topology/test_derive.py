@@ -6,7 +6,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from meshprep.loops import LoopRequest, simple_request
+from meshprep.loops.requests import LoopRequest, simple_request
 from meshprep.loops.template import template
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.mesh.assemble import Block, assemble

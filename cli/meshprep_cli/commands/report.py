@@ -66,11 +66,16 @@ def run(
     )
     files.check(plans)
     watch = console.Stopwatch()
-    comparison = compare(plans, assumptions)
+    measure = not (prediction.measured or prediction.no_measure or shown.as_csv)
     silent = shown.quiet or not (files.outputs or files.meshes)
     drawn = files.meshes and (pictures.html or pictures.png or pictures.figures)
-    tasks = [*read_tasks(map(MeshSource, files.meshes)), *["pictures"] * bool(drawn)]
+    tasks = [
+        *read_tasks(map(MeshSource, files.meshes)),
+        *["pictures"] * bool(drawn),
+        *["measure"] * measure,
+    ]
     with console.compiled_ahead(tasks, silent) as report:
+        comparison = compare(plans, assumptions, measure=measure)
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, shown)
     if written:

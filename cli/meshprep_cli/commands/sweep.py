@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from meshprep.report.sweep import SweepJob, SweepPoint
 
 
-# What the command that makes a plan says, be it the default or not.
+# What the command that makes a plan says, unless it is what reorder chooses itself.
 SHOWN = ("method", "partition", "block_size")
 
 
@@ -27,12 +27,13 @@ class SweepAxes:
     """What a sweep varies."""
 
     block_sizes: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--block-sizes",
-            help="64:1024 doubles, 128:512:64 steps by 64, 256,448 lists; commas join them.",
+            help="64:1024 doubles (default; for the CPU 512:8192), 128:512:64 steps by 64, 256,448 "
+            "lists; commas join them.",
         ),
-    ] = "64:1024"
+    ] = None
     partitioners: Annotated[
         str,
         typer.Option(
@@ -43,12 +44,11 @@ class SweepAxes:
         str, typer.Option("--orders", help="Locality orders, with commas between them.")
     ] = "gps"
 
-    @property
-    def points(self) -> tuple[SweepPoint, ...]:
+    def points(self, target: str) -> tuple[SweepPoint, ...]:
         """Every combination; raises MeshprepError for what cannot be read."""
         from meshprep.report.sweep import block_sizes, sweep_points
 
-        sizes = block_sizes(self.block_sizes)
+        sizes = block_sizes(self.block_sizes or {"gpu": "64:1024", "cpu": "512:8192"}[target])
         return tuple(sweep_points(listed(self.orders), listed(self.partitioners), sizes))
 
 
@@ -81,16 +81,17 @@ def run(
     process.keep_freed()
     job = SweepJob(
         source=inputs.of(mesh, loops.loops),
-        sweep_points=axes.points,
+        sweep_points=axes.points(chosen.target),
         requests=loops.requests,
         options=chosen,
         assumptions=prediction.assumptions,
+        measure=not (prediction.no_measure or prediction.measured or shown.as_csv),
         files=ReportFiles(html=how.html, figures=how.figures, overwrite=how.force),
     )
     job.files.check([mesh])
     jobs = [point.over(chosen) for point in job.sweep_points]
     watch = console.Stopwatch()
-    tasks = sweep_tasks(jobs, job.source)
+    tasks = [*sweep_tasks(jobs, job.source), *["measure"] * job.measure]
     with console.compiled_ahead(tasks, shown.quiet) as report:
         result = run_sweep(job, report)
     reasons = dict.fromkeys(reason for _, reason in result.failures)
@@ -100,9 +101,8 @@ def run(
     if shown.as_json:
         console.show_json(result.to_dict())
         return
-    console.show_comparison(result.comparison, shown, only=result.best.name)
+    console.show_comparison(result.comparison, shown)
     if not shown.as_csv:
-        console.show(f"best by {result.criterion}: {result.best.name}")
         console.show(f"to make it: {_command(job, result.best, loops, inputs)}")
     done = f"{len(result.comparison.plans)} plans in {watch}"
     written = " and ".join(map(str, job.files.outputs))
@@ -116,9 +116,12 @@ def _command(
 
     A file of loops goes before the command's options, so what was varied must leave it.
     """
-    from meshprep.report.sweep import VARIED
+    from meshprep.report.sweep import VARIED, SweepPoint
 
-    groups = (*words(loops), *words(inputs), *words(best.over(job.options), SHOWN))
+    plain = job.options
+    usual = SweepPoint(plain.method, plain.partitioner, plain.block_elements)
+    how = words(plain) if best == usual else words(best.over(plain), SHOWN)
+    groups = (*words(loops), *words(inputs), *how)
     own = [word for word in VARIED if any(word in request.values for request in job.requests)]
     without = f" (with {' and '.join(own)} taken out of {loops.loops})" if own else ""
     return shlex.join(["meshprep", "reorder", str(job.source.path), *groups]) + without

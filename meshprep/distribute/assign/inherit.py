@@ -1,47 +1,72 @@
-"""Owners of every set from those of the leading one [R14 7.1]."""
+"""Owners of every set: runs in an order, and those that follow the leading set [R14 7.1]."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import SetMap, offsets_of, read_only
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.maps import Float64s, Int32s, Int64s, SetMap, offsets_of, read_only
 
 from ...kernels import kernel
 from ...kernels.arrays import sort
 from ...kernels.parallel import each, pieces
 from ...mesh.incidence import transpose
-from ..runs import runs
 from ..subject import SplitSubject
 
-Owners = dict[str, NDArray[np.int32]]
+
+def runs(n: int, weights: Float64s, own: range | None = None) -> Int32s:
+    """Part of each element of a range, for runs whose sizes follow the weights."""
+    own = range(n) if own is None else own
+    at = np.arange(own.start, own.stop)
+    return np.searchsorted(run_ends(n, weights), at, side="right").astype(np.int32)
+
+
+def run_ends(n: int, weights: Float64s) -> Int64s:
+    """End of the run of each part."""
+    ends = np.rint(np.cumsum(weights) * n).astype(np.int64)
+    ends[-1:] = n
+    return ends
+
+
+def finite_centroids(subject: SplitSubject, cut: str) -> Float64s:
+    """Centroids of the leading set; raises MeshprepError if they are missing or infinite."""
+    name = subject.leading_set
+    where = subject.centroids.get(name)
+    if where is None:
+        raise MeshprepError(f"cut '{cut}' needs coordinates, and '{name}' has none: use metis")
+    if not np.isfinite(where).all():
+        raise MeshprepError(f"cut '{cut}' needs finite coordinates of '{name}': use metis")
+    return where
+
+
+Owners = dict[str, Int32s]
 
 
 class Heirs(Protocol):
     """Inheritance of owners between sets, whole or in slices."""
 
-    def runs(self, name: str, weights: NDArray[np.float64]) -> NDArray[np.int32]:
+    def runs(self, name: str, weights: Float64s) -> Int32s:
         """A set cut into runs."""
 
-    def of_rows(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+    def of_rows(self, m: SetMap, owner: Int32s) -> Int32s:
         """The owners of a map's from-set by those of its to-set."""
 
-    def of_points(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+    def of_points(self, m: SetMap, owner: Int32s) -> Int32s:
         """The owners of a map's to-set by those of its from-set."""
 
-    def of_part(self, owner: NDArray[np.int32], begin: int, name: str) -> NDArray[np.int32]:
+    def of_part(self, owner: Int32s, begin: int, name: str) -> Int32s:
         """The owners of a set that stands in a union from ``begin`` on."""
 
-    def of_union(self, owners: Sequence[NDArray[np.int32]], name: str) -> NDArray[np.int32]:
+    def of_union(self, owners: Sequence[Int32s], name: str) -> Int32s:
         """The owners of a union by those of its parts."""
 
 
 def inherit(
     subject: SplitSubject,
-    first: NDArray[np.int32],
-    weights: NDArray[np.float64],
+    first: Int32s,
+    weights: Float64s,
     heirs: Heirs | None = None,
     start: str | None = None,
 ) -> Owners:
@@ -67,9 +92,15 @@ def inherit(
 
 def _candidates(
     subject: SplitSubject, owners: Owners, heirs: Heirs
-) -> Iterator[tuple[str, NDArray[np.int32]]]:
+) -> Iterator[tuple[str, Int32s]]:
     """Sets whose owners can be inherited next, the cheapest first."""
-    yield from _by_unions(subject, owners, heirs)
+    for union, parts in subject.unions.items():
+        bound = offsets_of(subject.segments[union])
+        for i, part in enumerate(parts):
+            if union in owners and part in subject.sizes and part not in owners:
+                yield part, heirs.of_part(owners[union], int(bound[i]), part)
+        if union not in owners and all(part in owners for part in parts):
+            yield union, heirs.of_union([owners[part] for part in parts], union)
     down = [m for m in subject.maps.values() if m.to_set in owners and m.from_set not in owners]
     for m in sorted(down, key=lambda m: m.arity > 1):
         yield m.from_set, heirs.of_rows(m, owners[m.to_set])
@@ -78,32 +109,20 @@ def _candidates(
             yield m.to_set, heirs.of_points(m, owners[m.from_set])
 
 
-def _by_unions(
-    subject: SplitSubject, owners: Owners, heirs: Heirs
-) -> Iterator[tuple[str, NDArray[np.int32]]]:
-    for union, parts in subject.unions.items():
-        bound = offsets_of(subject.segments[union])
-        for i, part in enumerate(parts):
-            if union in owners and part in subject.sizes and part not in owners:
-                yield part, heirs.of_part(owners[union], int(bound[i]), part)
-        if union not in owners and all(part in owners for part in parts):
-            yield union, heirs.of_union([owners[part] for part in parts], union)
-
-
 @dataclass(frozen=True, eq=False)
 class _Whole:
     """:class:`Heirs` of sets that lie here as a whole."""
 
     subject: SplitSubject
 
-    def runs(self, name: str, weights: NDArray[np.float64]) -> NDArray[np.int32]:
+    def runs(self, name: str, weights: Float64s) -> Int32s:
         return runs(self.subject.sizes[name], weights)
 
-    def of_rows(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+    def of_rows(self, m: SetMap, owner: Int32s) -> Int32s:
         shares = [(m.table[begin:end], owner) for begin, end in pieces(m.size)]
         return np.concatenate(each(most_in_rows, shares))
 
-    def of_points(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+    def of_points(self, m: SetMap, owner: Int32s) -> Int32s:
         around = transpose(m.table, self.subject.sizes[m.to_set])
         found = _most_in_csr(around.offset, owner[around.index])
         alone = np.flatnonzero(found < 0)
@@ -111,15 +130,15 @@ class _Whole:
         found[alone] = runs(alone.size, np.full(n_parts, 1 / n_parts))
         return found
 
-    def of_part(self, owner: NDArray[np.int32], begin: int, name: str) -> NDArray[np.int32]:
+    def of_part(self, owner: Int32s, begin: int, name: str) -> Int32s:
         return owner[begin : begin + self.subject.sizes[name]]
 
-    def of_union(self, owners: Sequence[NDArray[np.int32]], name: str) -> NDArray[np.int32]:
+    def of_union(self, owners: Sequence[Int32s], name: str) -> Int32s:
         return np.concatenate(owners)
 
 
 @kernel
-def most_in_rows(table: NDArray[np.int32], owner: NDArray[np.int32]) -> NDArray[np.int32]:
+def most_in_rows(table: Int32s, owner: Int32s) -> Int32s:
     """The most frequent owner of each row's points, the first of equals."""
     n, arity = table.shape
     out = np.empty(n, np.int32)
@@ -135,7 +154,7 @@ def most_in_rows(table: NDArray[np.int32], owner: NDArray[np.int32]) -> NDArray[
 
 
 @kernel
-def _most_in_csr(offset: NDArray[np.int64], owner: NDArray[np.int32]) -> NDArray[np.int32]:
+def _most_in_csr(offset: Int64s, owner: Int32s) -> Int32s:
     """The most frequent owner in each row, the lowest of equals; -1 for empty rows. Sorts rows."""
     out = np.full(offset.size - 1, -1, np.int32)
     for i in range(offset.size - 1):

@@ -14,9 +14,9 @@ from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.maps import Float64s, Int32s, Int64s
 
 from ...kernels.arithmetic import power
 from ...mesh.incidence import Csr
@@ -40,9 +40,7 @@ class FileSection(NamedTuple):
     overfill: int
 
 
-def sections(
-    table: NDArray[np.int32], ends: NDArray[np.int64], shares: NDArray[np.float64]
-) -> list[FileSection]:
+def sections(table: Int32s, ends: Int64s, shares: Float64s) -> list[FileSection]:
     """As many sections as have short borders, or a single one.
 
     The elements of a row of ``table`` should be in one part. ``ends`` are where the parts of the
@@ -65,9 +63,7 @@ def sections(
     return [FileSection(range(n), range(shares.size), UFACTOR)]
 
 
-def _sections(
-    ends: NDArray[np.int64], shares: NDArray[np.float64], count: int
-) -> list[FileSection]:
+def _sections(ends: Int64s, shares: Float64s, count: int) -> list[FileSection]:
     """Runs of the parts of the file of about equal size."""
     n, before = int(ends[-1]), np.append(0, np.cumsum(shares))
     middles = np.arange(1, count) / count
@@ -82,7 +78,7 @@ def _sections(
     return found
 
 
-def _crossing(rows: NDArray[np.int32], begins: NDArray[np.int64]) -> int:
+def _crossing(rows: Int32s, begins: Int64s) -> int:
     """Number of rows with elements on both sides of a border."""
     place = np.searchsorted(begins, rows, side="right")
     return int((place != place[:, :1]).any(axis=1).sum())
@@ -101,9 +97,7 @@ class KwayProcesses:
     def __exit__(self, *ended: object) -> None:
         self._all.close()
 
-    def kway(
-        self, graph: Csr, shares: NDArray[np.float64], overfill: int, seed: int
-    ) -> NDArray[np.int32]:
+    def kway(self, graph: Csr, shares: Float64s, overfill: int, seed: int) -> Int32s:
         """:func:`.kway.kway` elsewhere; raises MeshprepError where that fails."""
         try:
             one = self._idle.pop()

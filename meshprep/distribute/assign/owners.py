@@ -7,14 +7,16 @@ what is kept small is what is sent: points that several parts have, and facets b
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import offsets_of, read_only, rows_of_entries
+from meshprep_runtime.types.maps import Float64s, offsets_of, read_only, rows_of_entries
 
+from ...io.original_ids import read_vector
 from ...kernels import Int32s, Int64s, kernel
 from ...kernels.parallel import each, pieces
 from ...mesh.incidence import Csr
@@ -26,6 +28,7 @@ from ...partition.blocks.search import Search
 from ...partition.connectivity import distinct_rows
 from ...partition.problem import check_coordinates
 from ...reorder import METHODS, LocalityProblem, gps
+from ..subject import SplitSubject
 
 # A part may hold so many times its share.
 TOLERANCE = 1.03
@@ -41,46 +44,29 @@ def part_of_element(
     graph: Csr,
     parts: int,
     *,
-    table: NDArray[np.int32] | None = None,
-    coordinates: NDArray[np.float64] | None = None,
+    table: Int32s | None = None,
+    coordinates: Float64s | None = None,
     weights: ArrayLike | None = None,
     shares: ArrayLike | None = None,
     tolerance: float = TOLERANCE,
     seed: int = 0,
-) -> NDArray[np.int32]:
+) -> Int32s:
     """Cut elements into parts that share as few points and facets as we can find.
 
-    Raises MeshprepError for shapes, weights, shares, coordinates and tolerances that do not fit.
-    O(n (arity + log parts)), on all cores, where the sweeps over borders are left out; these grow
-    with parts^(1/3) n^(2/3) in space. The result does not depend on the number of threads.
-
-    Parameters
-    ----------
-    graph : Csr
-        The elements that share a facet with each; symmetric, without loops or repeats.
-    parts : int
-        From 1; there may be more parts than elements.
-    table : (n, arity) int32 or None
-        Points of the elements, whose copies are counted; -1 where a row has fewer. Facets are
-        counted alone where it is left out.
-    coordinates : (n, d) float64 or None
-        Where the elements are; graph distances stand in for them.
-    weights : (n,) numbers or None
-        The work of each element, from 0.
-    shares : (parts,) numbers or None
-        What each part is to hold relative to the others, from 0.
-    tolerance : float
-        A part may hold so many times its share, or one element more than it where that is more.
-    seed : int
-        From 0 to 2^31-1; the same seed gives the same parts.
-
-    Returns
-    -------
-    (n,) int32
-        Parts are empty where their share is 0, or where there are more parts than elements.
+    ``graph`` (facets) is symmetric, without loops or repeats; ``table`` has points, -1 for fewer;
+    graph distances stand in for ``coordinates``. Weights and shares are from 0; a part may hold
+    ``tolerance`` times its share, or one element more. Parts are empty where their share is 0, or
+    where there are more than elements. Raises MeshprepError for what does not fit. O(n (arity + log
+    parts)) beside sweeps over borders; any number of threads gives the same.
     """
     n = graph.n_rows
-    _check_shapes(n, table, coordinates)
+    if table is not None and (table.ndim != 2 or len(table) != n or table.dtype != np.int32):
+        raise MeshprepError(
+            f"points of elements have shape {table.shape} and dtype {table.dtype}, must be int32 "
+            f"of shape ({n}, arity)"
+        )
+    if coordinates is not None:
+        check_coordinates(coordinates, n)
     wanted = part_sizes(n, parts, weights, shares, tolerance)
     if wanted.part.size <= 1 or wanted.part.size == n:
         return np.resize(wanted.part, n)
@@ -101,16 +87,13 @@ def part_of_element(
     return part
 
 
-def _geometry(graph: Csr, table: NDArray[np.int32], where: NDArray[np.float64] | None) -> Geometry:
+def _geometry(graph: Csr, table: Int32s, where: Float64s | None) -> Geometry:
     ones = np.ones(int(table.max(initial=-1)) + 1, np.int32)
     return geometry_of(read_only(table), ones, where, graph)
 
 
-def _search_parts(search: Search, sizes: Sizes) -> NDArray[np.int32]:
-    """Parts found by the search of blocks; a grid of hexahedra keeps its lines.
-
-    Quads do not: in the plane, shorter borders across the lines have fewer copies.
-    """
+def _search_parts(search: Search, sizes: Sizes) -> Int32s:
+    """Parts by the search of blocks; hexahedra keep grid lines, quads have fewer copies without."""
     size = min(TOLD_BY, max(1, search.graph.n_rows // search.n_blocks))
     start = choose_start(search.geometry, search.graph, size)
     if start.grid and search.geometry.coordinates.shape[1] > 2:
@@ -119,7 +102,7 @@ def _search_parts(search: Search, sizes: Sizes) -> NDArray[np.int32]:
     return search.multilevel(start.rotation)
 
 
-def _bisected(geometry: Geometry, rotation: float, sizes: Sizes) -> NDArray[np.int32]:
+def _bisected(geometry: Geometry, rotation: float, sizes: Sizes) -> Int32s:
     g, directions = geometry, rotated(geometry.coordinates.shape[1], rotation)
     return bisect(
         g.table, g.position, g.coordinates, directions, sizes.cap.size, g.thinnest, sizes.weight,
@@ -127,19 +110,7 @@ def _bisected(geometry: Geometry, rotation: float, sizes: Sizes) -> NDArray[np.i
     )  # fmt: skip
 
 
-def _check_shapes(
-    n: int, table: NDArray[np.int32] | None, coordinates: NDArray[np.float64] | None
-) -> None:
-    if table is not None and (table.ndim != 2 or len(table) != n or table.dtype != np.int32):
-        raise MeshprepError(
-            f"points of elements have shape {table.shape} and dtype {table.dtype}, must be int32 "
-            f"of shape ({n}, arity)"
-        )
-    if coordinates is not None:
-        check_coordinates(coordinates, n)
-
-
-def _locality(graph: Csr, coordinates: NDArray[np.float64] | None) -> NDArray[np.int32]:
+def _locality(graph: Csr, coordinates: Float64s | None) -> Int32s:
     """An order in which neighbours stand near each other: clusters grow in runs of it."""
     if coordinates is None or coordinates.shape[1] > 3:
         return np.asarray(gps(graph), np.int32)
@@ -147,7 +118,7 @@ def _locality(graph: Csr, coordinates: NDArray[np.float64] | None) -> NDArray[np
     return METHODS["hilbert"].function(LocalityProblem(nothing, graph.n_rows, coordinates))
 
 
-def _renumbered(graph: Csr, order: NDArray[np.int32]) -> Csr:
+def _renumbered(graph: Csr, order: Int32s) -> Csr:
     """The graph of elements in another order."""
     number = np.empty(order.size, np.int32)
     number[order] = np.arange(order.size, dtype=np.int32)
@@ -175,7 +146,7 @@ def _fill_renumbered(
             new_index[k] = number[index[k + shift]]
 
 
-def _facets_as_points(graph: Csr) -> NDArray[np.int32]:
+def _facets_as_points(graph: Csr) -> Int32s:
     """The facets of each element, numbered; the first :data:`FACETS` of its row."""
     degree = np.diff(graph.offset)
     row = rows_of_entries(graph.offset)
@@ -188,7 +159,7 @@ def _facets_as_points(graph: Csr) -> NDArray[np.int32]:
     return table
 
 
-def within_caps(graph: Csr, part: NDArray[np.int32], sizes: Sizes) -> NDArray[np.int32]:
+def within_caps(graph: Csr, part: Int32s, sizes: Sizes) -> Int32s:
     """Parts with elements moved until none is over its cap; the search leaves few that are.
 
     An element goes to the part of most of its neighbours that has room, and where none of these
@@ -210,16 +181,14 @@ def within_caps(graph: Csr, part: NDArray[np.int32], sizes: Sizes) -> NDArray[np
     return out
 
 
-def _leaving(graph: Csr, part: NDArray[np.int32], source: int) -> NDArray[np.intp]:
+def _leaving(graph: Csr, part: Int32s, source: int) -> NDArray[np.intp]:
     """Elements of a part by falling number of neighbours elsewhere, of equals the last first."""
     inside = np.flatnonzero(part == source)[::-1]
     outside = [np.count_nonzero(part[_neighbours(graph, i)] != source) for i in inside]
     return inside[np.argsort(-np.array(outside), kind="stable")]
 
 
-def _target_part(
-    graph: Csr, part: NDArray[np.int32], element: int, room: NDArray[np.int64], last: int
-) -> int:
+def _target_part(graph: Csr, part: Int32s, element: int, room: Int64s, last: int) -> int:
     """The part with room that most neighbours are in, else ``last``, else the emptiest."""
     beside = part[_neighbours(graph, element)]
     beside = beside[room[beside] >= 0]
@@ -228,7 +197,7 @@ def _target_part(
     return last if room[last] >= 0 else int(room.argmax())
 
 
-def _neighbours(graph: Csr, element: int) -> NDArray[np.int32]:
+def _neighbours(graph: Csr, element: int) -> Int32s:
     return graph.index[graph.offset[element] : graph.offset[element + 1]]
 
 
@@ -241,7 +210,7 @@ LEAST = 0.9
 class PartSizes(NamedTuple):
     """The parts that get elements, ascending, and the sizes of these."""
 
-    part: NDArray[np.int32]
+    part: Int32s
     sizes: Sizes
 
 
@@ -275,9 +244,7 @@ def part_sizes(
     return PartSizes(part.astype(np.int32), sizes)
 
 
-def _checked_weights(
-    values: ArrayLike | None, count: int, name: str, one: str
-) -> NDArray[np.float64]:
+def _checked_weights(values: ArrayLike | None, count: int, name: str, one: str) -> Float64s:
     found = np.ones(count) if values is None else np.asarray(values, np.float64)
     if found.shape != (count,):
         raise MeshprepError(f"{name} have shape {found.shape}: give one for each {one}, {count}")
@@ -288,13 +255,49 @@ def _checked_weights(
     return found
 
 
-def _integer_weights(weight: NDArray[np.float64]) -> NDArray[np.int32]:
+def _integer_weights(weight: Float64s) -> Int32s:
     """Weights as int32: unchanged if they are whole and small, else scaled."""
     small = weight.sum() < WHOLE and bool((weight == np.rint(weight)).all())
     found = np.maximum(1, weight) if small else _scaled(weight)
     return np.ascontiguousarray(found, np.int32)
 
 
-def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scaled(values: Float64s) -> Float64s:
     total = values.sum()
     return np.maximum(1, np.rint(values * (WHOLE / total if total > 0 else 0.0)))
+
+
+# How a cut begins that names a file.
+FILE = "file:"
+
+
+def owners_from_file(subject: SplitSubject, parts: int, path: Path) -> tuple[str, Int32s]:
+    """A set, and the part of each of its elements.
+
+    The set is the leading one where the file has a number for each of its elements, else the only
+    one that has as many. Parts may be empty, but for the last: then the file is for fewer. Raises
+    MeshprepError for files that cannot be read or do not fit. ``path`` is as
+    :func:`meshprep.io.original_ids.read_vector` takes it, in the order of the mesh that was read.
+    """
+    found = read_vector(path)
+    able = [name for name, size in subject.sizes.items() if found.shape == (size,)]
+    leading = subject.leading_set
+    if leading not in able and len(able) != 1:
+        others = ", ".join(f"{n} {size}" for n, size in subject.sizes.items() if n != leading)
+        raise MeshprepError(
+            f"{path} has shape {found.shape}, but '{leading}' has {subject.sizes[leading]} "
+            f"elements: give one part for each, or for each of another set ({others})"
+        )
+    outside = np.flatnonzero((found < 0) | (found >= parts))
+    if outside.size:
+        at = outside[0]
+        raise MeshprepError(f"{path}: element {at} is in part {found[at]}, outside 0..{parts - 1}")
+    last = int(found.max(initial=0))
+    if found.size and last < parts - 1:
+        raise MeshprepError(
+            f"{path}: owners are parts 0..{last}, but {parts} parts are asked for, and the last "
+            f"would be empty: ask for {last + 1}, or give the file that was made for {parts}"
+        )
+    name = leading if leading in able else able[0]
+    owner, original = found.astype(np.int32), subject.original.get(name)
+    return name, owner if original is None else owner[original]

@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from meshprep_runtime.types.maps import Bools
 
 from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
 from ...kernels.arrays import scan_offsets
@@ -116,7 +117,7 @@ def propose(
     elements: tuple[Int64s, Int32s, Int32s],
     at: PointParts,
     prices: Prices,
-    full: NDArray[np.bool_],
+    full: Bools,
     allowed: Int64s,
     turn: int,
     proposal: tuple[UInt64s, Int32s],
@@ -171,18 +172,9 @@ def _least_loss(table: Int32s, i: int, at: PointParts, prices: Prices) -> int:
 
 @inlined
 def _around(
-    table: Int32s,
-    i: int,
-    own: int,
-    at: PointParts,
-    prices: Prices,
-    near: Int32s,
-    there: Int64s,
+    table: Int32s, i: int, own: int, at: PointParts, prices: Prices, near: Int32s, there: Int64s
 ) -> tuple[int, int]:
-    """The other parts at an element's points, with the price of the points each has.
-
-    Also what a move costs to a part that has none of the points.
-    """
+    """The other parts at an element's points with their prices, and that of a part with none."""
     kinds, cost = 0, 0
     for j in range(table.shape[1]):
         p = table[i, j]

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap, distinct, offsets_of
+from meshprep_runtime.types.maps import INDEX_LIMIT, Float64s, SetMap, distinct, offsets_of
 
 from ...kernels import Bools, Int32s, Int64s, kernel
 from ...kernels.arithmetic import log
 from ...kernels.parallel import each, pieces
-from ...mesh.blockwise import SPREAD
+from ...mesh.incidence import SPREAD
 from ..places import Places
 from ..ranks import Ranks, exchanged, holder
 from ..slices.homes import Homes, blocks, joined
@@ -39,10 +39,7 @@ class PointTable(NamedTuple):
 
 
 def points_of_elements(subject: SplitSubject, ranks: Ranks) -> PointTable:
-    """The points of the elements of the leading set that are at home here.
-
-    O(n / ranks log n).
-    """
+    """The points of the elements of the leading set at home here. O(n / ranks log n)."""
     name, leading = subject.leading_set, subject.leading_map
     assert leading is not None
     nodes = subject.maps.get(f"{name}->nodes")
@@ -54,7 +51,7 @@ def points_of_elements(subject: SplitSubject, ranks: Ranks) -> PointTable:
     return PointTable(rows if nodes is None else np.hstack([nodes.table, rows]), first, size)
 
 
-def _rows_that_reach(m: SetMap, sizes: Mapping[str, int], ranks: Ranks) -> NDArray[np.int32]:
+def _rows_that_reach(m: SetMap, sizes: Mapping[str, int], ranks: Ranks) -> Int32s:
     """The rows of a map that reach each element at home here, ascending."""
     homes, rows_at = Homes(sizes[m.to_set], ranks), Homes(sizes[m.from_set], ranks)
     pieces = []
@@ -76,7 +73,7 @@ def _rows_that_reach(m: SetMap, sizes: Mapping[str, int], ranks: Ranks) -> NDArr
 
 
 @kernel
-def _fill_rows(pairs: NDArray[np.int32], first: int, out: NDArray[np.int32]) -> None:
+def _fill_rows(pairs: Int32s, first: int, out: Int32s) -> None:
     """Give each element its rows, each once, and the lowest where there is no room for all."""
     width = out.shape[1]
     for i in range(pairs.shape[0]):
@@ -97,9 +94,9 @@ def _fill_rows(pairs: NDArray[np.int32], first: int, out: NDArray[np.int32]) -> 
 class BorderElements:
     """Local elements: owned first, then ghosts."""
 
-    ids: NDArray[np.int64]  # (n,): numbers of the mesh; the first ``n_owned`` are owned
-    part: NDArray[np.int32]  # (n,): changes as elements move
-    table: NDArray[np.int32]  # (n, k): points of owned elements; -1 for others
+    ids: Int64s  # (n,): numbers of the mesh; the first ``n_owned`` are owned
+    part: Int32s  # (n,): changes as elements move
+    table: Int32s  # (n, k): points of owned elements; -1 for others
     n_owned: int
     # Points here; those below ``nodes`` are nodes.
     points: int
@@ -109,7 +106,7 @@ class BorderElements:
     sent: Sequence[NDArray[np.integer]] = field(default_factory=list)
     # (ranks + 1,): copies of elements of rank ``r`` stand from ``received[r]`` to below
     # ``received[r + 1]``.
-    received: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    received: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def update(self, values: NDArray[Any]) -> None:
         """Update the values of ghosts from their owners."""
@@ -120,7 +117,7 @@ class BorderElements:
 
 
 def border_elements(
-    points: PointTable, part: NDArray[np.int32], own: range, parts: int, ranks: Ranks
+    points: PointTable, part: Int32s, own: range, parts: int, ranks: Ranks
 ) -> BorderElements:
     """Elements sent from their home ranks to the ranks that own their parts.
 
@@ -166,10 +163,7 @@ def _inside(table: Int32s, part: Int32s, nodes: int, points: int) -> Bools:
 
 @kernel
 def _number_by_use(table: Int32s, nodes: int, number: Int32s) -> None:
-    """Number points as elements come to them, nodes first: those of a part stand together.
-
-    Memory is read in turns as the elements stand. Replaces places in the table by numbers.
-    """
+    """Number points in ``table`` as elements come to them, nodes first: parts stand together."""
     next_node, next_other = 0, nodes
     for i in range(table.size):
         p = table[i]
@@ -242,12 +236,7 @@ TURNS, FRESH, HOT, COLD, LAST = 240, 4, 0.55, 0.05, 16
 NODE, OTHER, ONLY = 10, 3, 10
 
 
-def refined(
-    subject: SplitSubject,
-    part: NDArray[np.int32],
-    shares: NDArray[np.float64],
-    ranks: Ranks,
-) -> NDArray[np.int32]:
+def refined(subject: SplitSubject, part: Int32s, shares: Float64s, ranks: Ranks) -> Int32s:
     """Parts of the leading set with fewer copies of nodes, or of rows of the leading map.
 
     The tables of ``subject``, and ``part``, are those of the elements at home here. ``shares`` add
@@ -327,7 +316,7 @@ class _Sizes:
     ranks: Ranks
 
     @classmethod
-    def of(cls, local: BorderElements, shares: NDArray[np.float64], n: int) -> "_Sizes":
+    def of(cls, local: BorderElements, shares: Float64s, n: int) -> "_Sizes":
         count = np.bincount(local.part[: local.n_owned], minlength=shares.size)
         wanted = shares * n
         most = np.maximum(np.floor(MOST * wanted + 1e-6), np.ceil(wanted - 1e-6)).astype(np.int64)
@@ -340,7 +329,7 @@ class _Sizes:
         )
 
     @property
-    def full(self) -> NDArray[np.bool_]:
+    def full(self) -> Bools:
         return self.count >= self.most
 
     def admitted(self, chosen: Int32s, local: BorderElements, target: Int32s, turn: int) -> Int32s:
@@ -352,7 +341,9 @@ class _Sizes:
         into, out = self._counts(chosen, local, target)
         room, spare = self.most - self.count, self.count - self.least
         if (into > room).any() or (out > spare).any():
-            drawn = _fractions(local.ids[chosen], turn)
+            ids = local.ids[chosen]
+            spread = (ids.astype(np.uint64) + np.uint64(turn)) * SPREAD
+            drawn = (spread >> np.uint64(11)).astype(np.float64) / float(1 << 53)
             share = np.minimum(_half(room, into), 1.0), np.minimum(_half(spare, out), 1.0)
             source = local.part[chosen]
             keep = (drawn < share[0][target[chosen]]) & (drawn < share[1][source])
@@ -373,11 +364,5 @@ class _Sizes:
         return into, out
 
 
-def _half(room: Int64s, count: Int64s) -> NDArray[np.float64]:
+def _half(room: Int64s, count: Int64s) -> Float64s:
     return np.where(count > room, np.maximum(room, 0) / (2 * np.maximum(count, 1)), 1.0)
-
-
-def _fractions(ids: Int64s, turn: int) -> NDArray[np.float64]:
-    """A number below 1 for each element."""
-    spread = (ids.astype(np.uint64) + np.uint64(turn)) * SPREAD
-    return (spread >> np.uint64(11)).astype(np.float64) / float(1 << 53)

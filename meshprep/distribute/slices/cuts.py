@@ -7,25 +7,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import offsets_of
+from meshprep_runtime.types.maps import Float64s, Int32s, offsets_of
 
 from ...kernels import Bools, Int64s, UInt64s, kernel
 from ...partition.metis import has_metis
 from ...reorder.curve import curve_keys
 from ...reorder.radix import stable_argsort
+from ..assign.inherit import finite_centroids, run_ends
 from ..assign.metis import UFACTOR
 from ..borders import refined
 from ..ranks import Ranks, agreed, of_root
-from ..runs import finite_centroids, run_ends
 from ..subject import SplitSubject
 from .homes import Homes, blocks
 
-Numbers = NDArray[np.int64]
+Numbers = Int64s
 
 
-def leading_owners(
-    subject: SplitSubject, weights: NDArray[np.float64], cut: str, ranks: Ranks
-) -> NDArray[np.int32]:
+def leading_owners(subject: SplitSubject, weights: Float64s, cut: str, ranks: Ranks) -> Int32s:
     """The part of every element of the leading set that is at home here; see :data:`CUTS`.
 
     The same parts as :func:`..steps.owners_of_leading_set` finds, for any number of ranks.
@@ -42,9 +40,7 @@ def leading_owners(
     return some[found]
 
 
-def _cut_into_parts(
-    subject: SplitSubject, weights: NDArray[np.float64], cut: str, ranks: Ranks
-) -> NDArray[np.int32]:
+def _cut_into_parts(subject: SplitSubject, weights: Float64s, cut: str, ranks: Ranks) -> Int32s:
     """The cut for at least two parts and fewer than elements."""
     if cut == "refined" and subject.leading_map is not None and subject.leading_runs.size:
         return refined(subject, cut_of_clusters(subject, weights, ranks), weights, ranks)
@@ -53,13 +49,8 @@ def _cut_into_parts(
     return refined(subject, found, weights, ranks) if cut == "refined" else found
 
 
-def _along_curve(
-    where: NDArray[np.float64], shares: NDArray[np.float64], ranks: Ranks
-) -> NDArray[np.int32]:
-    """Runs along Hilbert's curve; equal keys keep the order of the input.
-
-    O(n / ranks), and 64 rounds in which the ranks count keys, 8 bytes a part.
-    """
+def _along_curve(where: Float64s, shares: Float64s, ranks: Ranks) -> Int32s:
+    """Runs along Hilbert's curve, in 64 rounds of counted keys; equal keys keep their order."""
     low, high = _boxes(where, np.zeros(len(where), np.int64), 1, ranks)
     box = low[0], high[0]
     keys = agreed(ranks, lambda: curve_keys(where, box, "curve", turning=True))
@@ -72,13 +63,8 @@ def _along_curve(
     return found
 
 
-def _bisected(
-    where: NDArray[np.float64], shares: NDArray[np.float64], ranks: Ranks
-) -> NDArray[np.int32]:
-    """Recursive coordinate bisection [G10 section 6] of all regions of a level at once.
-
-    O(n / ranks log n log parts), and 64 rounds a level in which the ranks count coordinates.
-    """
+def _bisected(where: Float64s, shares: Float64s, ranks: Ranks) -> Int32s:
+    """Bisection [G10 section 6] of all regions of a level at once, in 64 rounds of counted keys."""
     first, last = np.zeros(1, np.int64), np.array([shares.size])
     region = np.zeros(len(where), np.int64)
     while (last - first > 1).any():
@@ -94,9 +80,7 @@ def _bisected(
     return first[region].astype(np.int32)
 
 
-def _in_upper_half(
-    where: NDArray[np.float64], region: Numbers, lower: Sequence[float], ranks: Ranks
-) -> NDArray[np.bool_]:
+def _in_upper_half(where: Float64s, region: Numbers, lower: Sequence[float], ranks: Ranks) -> Bools:
     """The elements that are not in the lower share of their region along its longest axis."""
     count = np.bincount(region, minlength=len(lower))
     size = np.sum(ranks.allgather(count), axis=0)
@@ -144,8 +128,8 @@ def _not_below(keys: UInt64s, region: Int64s, first: UInt64s, equal: Int64s) -> 
 
 
 def _boxes(
-    where: NDArray[np.float64], region: Numbers, regions: int, ranks: Ranks
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    where: Float64s, region: Numbers, regions: int, ranks: Ranks
+) -> tuple[Float64s, Float64s]:
     """The lowest and highest coordinates (regions, d) of all ranks' elements of each region."""
     low = np.full((regions, where.shape[1]), np.inf)
     high = -low
@@ -156,7 +140,7 @@ def _boxes(
     return np.min([one for one, _ in every], axis=0), np.max([one for _, one in every], axis=0)
 
 
-def _ascending(values: NDArray[np.float64]) -> NDArray[np.uint64]:
+def _ascending(values: Float64s) -> UInt64s:
     """Whole numbers in the order of finite floats; both zeros are one."""
     bits = (values + 0.0).view(np.uint64)
     top = np.uint64(1 << 63)
@@ -164,7 +148,7 @@ def _ascending(values: NDArray[np.float64]) -> NDArray[np.uint64]:
 
 
 def _first_of_all(
-    keys: NDArray[np.uint64], segment: tuple[Numbers, Numbers], ends: Numbers, ranks: Ranks
+    keys: UInt64s, segment: tuple[Numbers, Numbers], ends: Numbers, ranks: Ranks
 ) -> Numbers:
     """Where the first ``ends`` keys of all ranks end among the keys of this one.
 
@@ -190,11 +174,7 @@ def _first_of_all(
 
 
 def _insertion_place(
-    keys: NDArray[np.uint64],
-    segment: tuple[Numbers, Numbers],
-    values: NDArray[np.uint64],
-    *,
-    behind: bool,
+    keys: UInt64s, segment: tuple[Numbers, Numbers], values: UInt64s, *, behind: bool
 ) -> Numbers:
     """Insertion points of values in their segments, before or behind equal keys."""
     low, high = segment
@@ -209,7 +189,7 @@ def _insertion_place(
     return low
 
 
-CUTS: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64], Ranks], NDArray[np.int32]]] = {
+CUTS: dict[str, Callable[[Float64s, Float64s, Ranks], Int32s]] = {
     "curve": _along_curve,
     "rcb": _bisected,
     "refined": _bisected,
@@ -252,9 +232,7 @@ def clusters_of(subject: SplitSubject, parts: int) -> Clusters:
     return Clusters(ends, offsets_of(pieces))
 
 
-def cut_of_clusters(
-    subject: SplitSubject, weights: NDArray[np.float64], ranks: Ranks
-) -> NDArray[np.int32]:
+def cut_of_clusters(subject: SplitSubject, weights: Float64s, ranks: Ranks) -> Int32s:
     """The part of every element at home here; clusters stay whole.
 
     O(n / ranks), and on rank 0 the graph of all clusters.
@@ -295,8 +273,8 @@ def _summed(keys: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _part_of_cluster(
-    clusters: Clusters, pairs: list[tuple[Numbers, Numbers]], weights: NDArray[np.float64]
-) -> NDArray[np.int32]:
+    clusters: Clusters, pairs: list[tuple[Numbers, Numbers]], weights: Float64s
+) -> Int32s:
     """METIS on the graph of clusters; empty where none has a neighbour, or METIS is missing."""
     key, count = _summed(*(np.concatenate(column) for column in zip(*pairs, strict=True)))
     if not (key.size and has_metis()):

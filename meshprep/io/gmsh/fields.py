@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.maps import Float64s, Int32s, Int64s
 
 from ...mesh import Dat, Tag
 from ...mesh.assemble import GroupTable
@@ -42,11 +43,11 @@ class FileCells:
 
     name: str
     dim: int
-    nodes: NDArray[np.int32]
-    label: NDArray[np.int64]
+    nodes: Int32s
+    label: Int64s
     tags: dict[str, GroupTable]
-    element_label: NDArray[np.int64]
-    cell: NDArray[np.int64] | None
+    element_label: Int64s
+    cell: Int64s | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,8 @@ class ElementLookup:
     """
 
     lookup: Lookup
-    start: NDArray[np.int64]
-    cell: NDArray[np.int32]
+    start: Int64s
+    cell: Int32s
 
     @classmethod
     def of(cls, cells: list[FileCells]) -> "ElementLookup":
@@ -80,7 +81,7 @@ class ElementLookup:
                 )
         return cls(lookup, start, cell)
 
-    def find(self, label: NDArray[np.int64], section: str) -> NDArray[np.int32]:
+    def find(self, label: Int64s, section: str) -> Int32s:
         """The cells of the elements with these numbers."""
         at = self.lookup.find(label)
         if at.size and at.min() < 0:
@@ -194,7 +195,7 @@ def _pieces(
         yield _dat(name, names[c.name], len(c.nodes), row, values, attrs)
 
 
-def _shaped(values: NDArray[np.float64], mark: SectionMark, name: str) -> NDArray:
+def _shaped(values: Float64s, mark: SectionMark, name: str) -> NDArray:
     """Values of the shape and type that they had before they were written."""
     if mark.dtype is None:
         return values.reshape(len(values), *mark.shape)
@@ -278,9 +279,7 @@ EXACT = 2**53
 COMPONENTS = (1, 3, 9)
 
 
-def write_fields(
-    sink: GmshWriter, layout: FileLayout, labels: Mapping[str, NDArray[np.int64]]
-) -> None:
+def write_fields(sink: GmshWriter, layout: FileLayout, labels: Mapping[str, Int64s]) -> None:
     """Write all values, one section for those of one name and header; then the tags."""
     sections: dict[Any, list[Dat]] = {}
     for d in layout.dats:
@@ -307,11 +306,7 @@ def _header(d: Dat) -> tuple[Any, ...]:
     )
 
 
-def _write_dats(
-    sink: GmshWriter,
-    group: Sequence[Dat],
-    labels: Mapping[str, NDArray[np.int64]],
-) -> None:
+def _write_dats(sink: GmshWriter, group: Sequence[Dat], labels: Mapping[str, Int64s]) -> None:
     section, strings, reals, integers = _header(group[0])
     shape, dtype = group[0].values.shape[1:], group[0].values.dtype
     n = int(np.prod(shape, dtype=np.int64))
@@ -348,7 +343,7 @@ def _write_header(
     sink.text(f"{len(integers)}\n" + "".join(f"{int(i)}\n" for i in integers))
 
 
-def _write_tag(sink: GmshWriter, tag: Tag, label: NDArray[np.int64]) -> None:
+def _write_tag(sink: GmshWriter, tag: Tag, label: Int64s) -> None:
     """A tag as values: its groups, or where elements are in several, rows that strings explain."""
     values, lines = _tag_values(tag)
     lines += [f"name {number} {name}" for number, name in tag.names.items()]

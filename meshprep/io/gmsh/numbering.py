@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import chunks
+from meshprep_runtime.types.maps import Int32s, Int64s, chunks
 
 from ...kernels.parallel import each, pieces
 from ...mesh.assemble import GroupTable
@@ -28,10 +28,10 @@ class Lookup:
     low: int  # the number that ``table[0]`` stands for
     # (m,): position of every number from ``low`` on, -1 where it is not used; empty where the
     # numbers are spread too widely, or where they are consecutive.
-    table: NDArray[np.int32]
+    table: Int32s
     # (n,) arrays: sorted numbers and their positions, where there is no table; else empty.
-    keys: NDArray[np.int64]
-    order: NDArray[np.int32]
+    keys: Int64s
+    order: Int32s
     size: int  # how many numbers there are
 
     @property
@@ -39,7 +39,7 @@ class Lookup:
         """Whether the numbers are 1, 2, 3, ... in order."""
         return self.low == 1 and not self.table.size and not self.keys.size
 
-    def find(self, numbers: NDArray[np.integer]) -> NDArray[np.int32]:
+    def find(self, numbers: NDArray[np.integer]) -> Int32s:
         """Positions, in the shape of ``numbers``; -1 for those that do not exist.
 
         O(n), or O(n log n) where the numbers are spread widely.
@@ -51,14 +51,12 @@ class Lookup:
         each(self._fill, [(numbers, *piece, out) for piece in pieces(len(numbers))])
         return out
 
-    def _fill(
-        self, numbers: NDArray[np.integer], begin: int, end: int, out: NDArray[np.int32]
-    ) -> None:
+    def _fill(self, numbers: NDArray[np.integer], begin: int, end: int, out: Int32s) -> None:
         for start in range(begin, end, AT_ONCE):
             rows = slice(start, min(start + AT_ONCE, end))
             out[rows] = self._places(numbers[rows])
 
-    def _places(self, numbers: NDArray[np.integer]) -> NDArray[np.int32]:
+    def _places(self, numbers: NDArray[np.integer]) -> Int32s:
         here = np.subtract(numbers, self.low, dtype=np.int64)
         span = self.table.size or self.size
         outside = None
@@ -71,7 +69,7 @@ class Lookup:
         return out
 
 
-def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
+def make_lookup(numbers: Int64s) -> tuple[Lookup, int]:
     """The lookup for these numbers, and the position of one that occurs before (-1: none).
 
     O(n) where they lie within a range of a few n, else O(n log n).
@@ -94,7 +92,7 @@ def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
     return Lookup(low, none32, keys, order, n), twice
 
 
-def is_range(numbers: NDArray[np.int64], low: int) -> bool:
+def is_range(numbers: Int64s, low: int) -> bool:
     """Whether these are low, low + 1, ... in order."""
     return all(
         np.array_equal(numbers[some], np.arange(low + some.start, low + some.stop))
@@ -102,7 +100,7 @@ def is_range(numbers: NDArray[np.int64], low: int) -> bool:
     )
 
 
-def unused(taken: Sequence[NDArray[np.int64]], n: int, limit: int) -> NDArray[np.int64]:
+def unused(taken: Sequence[Int64s], n: int, limit: int) -> Int64s:
     """``n`` numbers that are not taken: behind the highest, or in the gaps where past ``limit``."""
     highest = max((int(t.max()) for t in taken if t.size), default=0)
     if highest + n <= limit:
@@ -111,7 +109,7 @@ def unused(taken: Sequence[NDArray[np.int64]], n: int, limit: int) -> NDArray[np
     return np.setdiff1d(np.arange(1, n + size + 1), np.concatenate(taken))[:n]
 
 
-def constant(value: int, n: int) -> NDArray[np.int64]:
+def constant(value: int, n: int) -> Int64s:
     """``n`` times the same number, which cannot be written to and takes no memory."""
     return np.broadcast_to(np.int64(value), n)
 
@@ -119,9 +117,9 @@ def constant(value: int, n: int) -> NDArray[np.int64]:
 class Distinct(NamedTuple):
     """Distinct values in rising order, the place of every entry among them, and its first one."""
 
-    values: NDArray[np.int64]
-    place: NDArray[np.int32]
-    first: NDArray[np.int64]
+    values: Int64s
+    place: Int32s
+    first: Int64s
 
 
 def distinct(ids: NDArray[np.integer]) -> Distinct:
@@ -135,7 +133,7 @@ def distinct(ids: NDArray[np.integer]) -> Distinct:
     low, high = int(ids.min()), int(ids.max())
     if low == high:
         return Distinct(np.array([low]), np.zeros(ids.size, np.int32), np.zeros(1, np.int64))
-    copy: NDArray[np.int64] = np.asarray(ids, dtype=np.int64)
+    copy: Int64s = np.asarray(ids, dtype=np.int64)
     if high - low < 2 * copy.size + 1024:
         first = np.full(high - low + 1, -1, dtype=np.int64)
         first[copy[::-1] - low] = np.arange(copy.size)[::-1]
@@ -161,8 +159,8 @@ def distinct_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> Distinct:
 
 
 def distinct_lists(
-    start: NDArray[np.int64], count: NDArray[np.int64], flat: NDArray[np.int64]
-) -> tuple[list[tuple[int, ...]], NDArray[np.int32]]:
+    start: Int64s, count: Int64s, flat: Int64s
+) -> tuple[list[tuple[int, ...]], Int32s]:
     """Distinct lists among ``flat[start[i]:start[i] + count[i]]``, and the place of each.
 
     Costs :func:`distinct` of every column of the lists.
@@ -184,7 +182,7 @@ def distinct_lists(
     return lists, out
 
 
-def one_each(unique: NDArray[np.int64], place: NDArray[np.int32]) -> GroupTable:
+def one_each(unique: Int64s, place: Int32s) -> GroupTable:
     """The table in which every cell has one group, or none where the number is 0."""
     held = unique != 0
     offset = np.concatenate([[0], np.cumsum(held)])
@@ -192,8 +190,8 @@ def one_each(unique: NDArray[np.int64], place: NDArray[np.int32]) -> GroupTable:
 
 
 def merge_copies(
-    cells: RawCells, part: NDArray[np.int32], *, apart: bool = False
-) -> tuple[NDArray[np.int64] | None, GroupTable]:
+    cells: RawCells, part: Int32s, *, apart: bool = False
+) -> tuple[Int64s | None, GroupTable]:
     """Which cell each element belongs to, and the physical groups of the cells.
 
     Elements of the same nodes, entity and partitions (``part``: a number for each list of these)
@@ -214,9 +212,7 @@ def merge_copies(
     return _attach(cells.physical, first, again)
 
 
-def _attach(
-    physical: NDArray[np.int64], first: NDArray[np.int64], again: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], GroupTable]:
+def _attach(physical: Int64s, first: Int64s, again: Int64s) -> tuple[Int64s, GroupTable]:
     """Give the k-th copy with a group to the k-th cell of its equals. O(copies) dict steps."""
     cells: dict[int, list[tuple[int, list[int]]]] = {}
     count: dict[tuple[int, int], int] = {}

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import read_only
+from meshprep_runtime.types.maps import Int64s, read_only
 
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
@@ -60,12 +59,20 @@ def write_file(
         with Path(path).open("wb") as file:
             sink = GmshWriter(file, LITTLE if binary else ASCII)
             sink.plain_nodes = layout.node_label is None
-            _write_format(sink, version)
+            sink.begin("MeshFormat")
+            sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
+            if sink.mode != ASCII:
+                sink.ints([1])
+            sink.end("MeshFormat")
             _write_names(sink, mesh, layout)
             write = write4 if version == "4.1" else write2
             notes = write(sink, content)
             _write_notes(sink, [*notes, *_notes(layout, assignment, version), *numbers])
-            _write_kept(sink, mesh, version, binary)
+            for name, body in source(mesh).get("sections", ()):
+                if keeps_section(mesh, name, version, binary):
+                    sink.begin(name)
+                    sink.file.write(body)
+                    sink.text(f"$End{name}\n")
             labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}
             write_fields(sink, layout, labels)
     except OSError as error:
@@ -94,7 +101,7 @@ def _cells(
     return cells, [*notes, "numbered"] if plain else notes
 
 
-def _cell_labels(layout: FileLayout) -> tuple[dict[str, NDArray[np.int64]], list[str]]:
+def _cell_labels(layout: FileLayout) -> tuple[dict[str, Int64s], list[str]]:
     """Numbers of all cells: as they are, else 1, 2, ... through the file.
 
     Where only some sets have numbers, those of the others follow the highest of them, or fill
@@ -111,14 +118,6 @@ def _cell_labels(layout: FileLayout) -> tuple[dict[str, NDArray[np.int64]], list
     for s in missing:
         out[s.name], free = free[: s.size], free[s.size :]
     return out, [f"unnumbered {s.cell_type}" for s in missing] if given else []
-
-
-def _write_format(sink: GmshWriter, version: str) -> None:
-    sink.begin("MeshFormat")
-    sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
-    if sink.mode != ASCII:
-        sink.ints([1])
-    sink.end("MeshFormat")
 
 
 def _write_names(sink: GmshWriter, mesh: Mesh, layout: FileLayout) -> None:
@@ -155,14 +154,6 @@ def _write_notes(sink: GmshWriter, notes: list[str]) -> None:
     if notes:
         lines = "\n".join([NOTES_VERSION, *notes])
         sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
-
-
-def _write_kept(sink: GmshWriter, mesh: Mesh, version: str, binary: bool) -> None:
-    for name, body in source(mesh).get("sections", ()):
-        if keeps_section(mesh, name, version, binary):
-            sink.begin(name)
-            sink.file.write(body)
-            sink.text(f"$End{name}\n")
 
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -204,7 +195,7 @@ def _write_elements(sink: GmshWriter, content: FileContent) -> list[str]:
     return ["apart"] if apart else []
 
 
-def _copies(tag: Tag | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _copies(tag: Tag | None) -> tuple[Int64s, Int64s]:
     """Cells that are in further groups, and these: all second ones first, then the third."""
     if tag is None:
         return _NONE, _NONE
@@ -218,9 +209,7 @@ def _copies(tag: Tag | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _must_stay_apart(
-    content: FileContent,
-    first: Sequence[NDArray[np.int64]],
-    copies: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    content: FileContent, first: Sequence[Int64s], copies: Sequence[tuple[Int64s, Int64s]]
 ) -> bool:
     """Whether equal cells would be taken for copies of one cell when the file is read."""
     wrong = False
@@ -247,10 +236,10 @@ def _write_runs(
     sink: GmshWriter,
     c: CellBlock,
     part: Tag | None,
-    rows: NDArray[np.int64] | None,
-    label: NDArray[np.int64],
-    group: NDArray[np.int64],
-    node_label: NDArray[np.int64],
+    rows: Int64s | None,
+    label: Int64s,
+    group: Int64s,
+    node_label: Int64s,
 ) -> None:
     """Write these cells (None: all), a run of equal numbers of tags at a time."""
     if not label.size:
@@ -275,7 +264,7 @@ def _write_runs(
         sink.elements2(c.number, label[lo:hi], tags, nodes[lo:hi], node_label)
 
 
-def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
+def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s) -> None:
     """Text in every mode."""
     found = periodic_links(mesh, node_label)
     if not found:

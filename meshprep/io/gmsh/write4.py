@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import read_only
+from meshprep_runtime.types.maps import Int64s, read_only
 
 from ...mesh import Mesh
 from .emit import GmshWriter
@@ -22,7 +22,19 @@ def write4(sink: GmshWriter, content: FileContent) -> list[str]:
     sink.end("Entities")
     _write_partitioned(sink, content.mesh, content.assignment)
     _write_nodes(sink, content)
-    _write_elements(sink, content.cells, content.node_label)
+    # A block for each run of cells of one entity; nothing is sorted. O(n).
+    cells = content.cells
+    starts = [_runs(c.entity) for c in cells]
+    total = sum(c.label.size for c in cells)
+    lowest = min(int(c.label.min()) for c in cells)
+    highest = max(int(c.label.max()) for c in cells)
+    sink.begin("Elements")
+    sink.ints((sum(s.size - 1 for s in starts), total, lowest, highest), size=True)
+    for c, start in zip(cells, starts, strict=True):
+        heads = np.empty((start.size - 1, 3), dtype=np.int64)
+        heads[:, 0], heads[:, 1], heads[:, 2] = c.dim, c.entity[start[:-1]], c.number
+        sink.elements4(heads, start, c.label, c.nodes, content.node_label)
+    sink.end("Elements")
     _write_periodic(sink, content.mesh, content.node_label)
     return []
 
@@ -32,18 +44,14 @@ def _write_table(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -
     sink.ints((len(group) for group in by_dim), size=True)
     for group in by_dim:
         for e in group:
-            _write_entity(sink, e)
-
-
-def _write_entity(sink: GmshWriter, e: Entity) -> None:
-    sink.ints([e.tag])
-    if e.parent is not None:
-        sink.ints(e.parent)
-        _write_list(sink, e.partitions)
-    sink.doubles(e.box)
-    _write_list(sink, e.physical)
-    if e.dim:
-        _write_list(sink, e.bounding)
+            sink.ints([e.tag])
+            if e.parent is not None:
+                sink.ints(e.parent)
+                _write_list(sink, e.partitions)
+            sink.doubles(e.box)
+            _write_list(sink, e.physical)
+            if e.dim:
+                _write_list(sink, e.bounding)
 
 
 def _write_list(sink: GmshWriter, numbers: Sequence[int]) -> None:
@@ -74,9 +82,7 @@ def _write_nodes(sink: GmshWriter, content: FileContent) -> None:
     sink.end("Nodes")
 
 
-def _node_blocks(
-    layout: FileLayout, cells: Sequence[CellBlock], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _node_blocks(layout: FileLayout, cells: Sequence[CellBlock], n: int) -> tuple[Int64s, Int64s]:
     """Heads of the blocks (dimension, entity, 0: not parametric), and where they start."""
     if layout.node_entity is None:
         # They belong to none, but Gmsh wants one: that of the first cell of the highest dimension.
@@ -91,7 +97,7 @@ def _node_blocks(
     return head, start
 
 
-def _runs(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
+def _runs(*columns: NDArray[np.integer]) -> Int64s:
     """Where each run of equal rows starts, and the end."""
     n = columns[0].size
     ends = np.zeros(max(n - 1, 0), dtype=bool)
@@ -102,24 +108,7 @@ def _runs(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(min(n, 1), np.int64), change, [n]])
 
 
-def _write_elements(
-    sink: GmshWriter, cells: Sequence[CellBlock], node_label: NDArray[np.int64]
-) -> None:
-    """A block for each run of cells of one entity; nothing is sorted. O(n)."""
-    starts = [_runs(c.entity) for c in cells]
-    total = sum(c.label.size for c in cells)
-    lowest = min(int(c.label.min()) for c in cells)
-    highest = max(int(c.label.max()) for c in cells)
-    sink.begin("Elements")
-    sink.ints((sum(s.size - 1 for s in starts), total, lowest, highest), size=True)
-    for c, start in zip(cells, starts, strict=True):
-        heads = np.empty((start.size - 1, 3), dtype=np.int64)
-        heads[:, 0], heads[:, 1], heads[:, 2] = c.dim, c.entity[start[:-1]], c.number
-        sink.elements4(heads, start, c.label, c.nodes, node_label)
-    sink.end("Elements")
-
-
-def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
+def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s) -> None:
     found = periodic_links(mesh, node_label)
     if not found:
         return

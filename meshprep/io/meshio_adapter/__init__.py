@@ -27,7 +27,11 @@ def _read(entry: Entry, path: Path) -> Mesh:
         unread = check_before(entry.name, path)
         load()
         source = _run_reader(entry, path)
-        unread += _judged(entry, warnings)
+        # Warnings of things left out, as findings; the others are errors
+        for text in warnings:
+            if not text.startswith(entry.tolerated or ("\0",)):
+                raise MeshprepError(f"not a readable {entry.name} file: {text}")
+        unread += list(warnings)
         return convert(source, unread)
 
 
@@ -40,14 +44,6 @@ def _run_reader(entry: Entry, path: Path) -> Any:
         return reader(str(path))
     with opened(path, entry.mode) as file:
         return reader(file)
-
-
-def _judged(entry: Entry, warnings: list[str]) -> list[str]:
-    """Warnings of things left out, as findings; the others are errors."""
-    for text in warnings:
-        if not text.startswith(entry.tolerated or ("\0",)):
-            raise MeshprepError(f"not a readable {entry.name} file: {text}")
-    return list(warnings)
 
 
 def _reduced(entry: Entry, mesh: Mesh) -> Mesh:

@@ -19,9 +19,7 @@ from meshprep_runtime.plan.inputs import check_input
 from ...mesh.cells import check_node_count, node_count
 from .table import MEDIT_IGNORED, NASTRAN_READ
 
-# Keywords of Abaqus by which a deck has other nodes and elements than it lists.
-_GENERATING = {"NGEN", "NFILL", "NCOPY", "NMAP", "SYSTEM", "ELGEN", "ELCOPY"}
-_HDF5 = ("cgns", "exodus", "med")
+_HDF5 = ("exodus", "med")
 
 
 def check_before(name: str, path: Path) -> list[str]:
@@ -68,20 +66,6 @@ def _medit(path: Path) -> list[str]:
     data = path.read_bytes()
     words = re.findall(rb"^[ \t]*([A-Za-z]+)[ \t]*$", data, re.M) if data[:1] > b"\x1f" else []
     return sorted({w.decode() for w in words} & MEDIT_IGNORED)
-
-
-def _abaqus(path: Path) -> list[str]:
-    data = path.read_bytes()
-    words = [w.strip().upper() for w in re.findall(rb"^\*([A-Za-z][^,\r\n]*)", data, re.M)]
-    if b"INCLUDE" in words:
-        raise MeshprepError("takes in other files with *INCLUDE: put them into one file")
-    if words.count(b"NODE") > 1 or b"PART" in words:
-        raise MeshprepError("has several parts or lists of nodes: write one part with one list")
-    for word in (w.decode("ascii", "replace") for w in words):
-        if word in _GENERATING:
-            raise MeshprepError(f"makes or moves nodes or elements by *{word}: write them out")
-    known = {b"NODE", b"ELEMENT", b"NSET", b"ELSET", b"HEADING"}
-    return sorted({f"*{w.decode('utf-8', 'replace')}" for w in words if w not in known})
 
 
 NASTRAN_START = b"BEGIN BULK"
@@ -162,7 +146,6 @@ _CHECKS: dict[str, Callable[[Path], list[str]]] = {
     "vtk": _vtk,
     "xdmf": _xdmf,
     "medit": _medit,
-    "abaqus": _abaqus,
     "nastran": _nastran,
     "netgen": _netgen,
     "tetgen": _tetgen,
@@ -173,8 +156,6 @@ _CHECKS: dict[str, Callable[[Path], list[str]]] = {
 _MOST_PACKED = 1040
 # Datasets of this many bytes may be unwritten; so may the dimensions of netCDF, never read.
 _HARMLESS = 65536
-# CGNS's number of the tetrahedra that meshio reads.
-_TETRA_4 = 10
 
 
 def check_hdf5(path: Path) -> list[str]:
@@ -201,33 +182,7 @@ def _exodus(path: Path) -> list[str]:
     return check_hdf5(path) if h5py.is_hdf5(path) else []
 
 
-def _cgns(path: Path) -> list[str]:
-    """meshio takes one section of tetrahedra, whatever it is, and leaves the others."""
-    check_hdf5(path)
-    with h5py.File(path, "r") as file:
-        zone = file.get("Base/Zone1")
-        if zone is None:
-            return []
-        labels = {name: _label(item) for name, item in zone.items()}
-        sections = [name for name, label in labels.items() if label == "Elements_t"]
-        if set(sections) - {"GridElements"}:
-            raise MeshprepError(f"has the sections of elements {', '.join(sections)}: write one")
-        kind = zone.get("GridElements/ data")
-        if kind is not None and int(kind[0]) != _TETRA_4:
-            raise MeshprepError(
-                f"its elements are of CGNS's type {int(kind[0])}: only TETRA_4 ({_TETRA_4}) is read"
-            )
-        left = {"Elements_t", "GridCoordinates_t", "ZoneType_t", ""}
-        return sorted(name for name, label in labels.items() if label not in left)
-
-
-def _label(item: object) -> str:
-    text = item.attrs.get("label", b"")  # type: ignore[attr-defined]
-    return text.decode() if isinstance(text, bytes) else str(text)
-
-
 CHECKS: dict[str, Callable[[Path], list[str]]] = {
-    "cgns": _cgns,
     "exodus": _exodus,
     "med": check_hdf5,
 }

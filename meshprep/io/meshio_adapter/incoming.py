@@ -58,18 +58,14 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
         dats=dats,
         extras=extras,
     )
-    return _completed(mesh, tags, [*_point_sets(source), *_cell_sets(source, places)])
-
-
-def _completed(mesh: Mesh, tags: Sequence[Tag], lists: Sequence[IndexList]) -> Mesh:
-    """The mesh with node tags and lists, and without tags that put nothing in a group."""
+    lists = [*_point_sets(source), *_cell_sets(source, places)]
     kept = (_own_names(t) for t in mesh.tags if t.group_id.size or t.names)
     return replace(mesh, tags=(*kept, *tags), lists=tuple(lists))
 
 
 def _own_names(tag: Tag) -> Tag:
     """Some formats list the names of all cells together: leave those of groups this set has."""
-    if tag.name not in ("cell_tags", "exodus:block", "abaqus:type"):
+    if tag.name not in ("cell_tags", "exodus:block"):
         return tag
     have = set(tag.group_id.tolist())
     return replace(tag, names={i: n for i, n in tag.names.items() if i in have})

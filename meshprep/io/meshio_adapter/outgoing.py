@@ -20,10 +20,7 @@ from .incoming import name_in_file
 
 
 def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
-    """A ``meshio.Mesh`` with one block a set of cells, in the order of the mesh.
-
-    The mesh is reduced to what the format carries; ``module`` is the module ``meshio``.
-    """
+    """A ``meshio.Mesh`` of what the format carries, with one block a set, in the mesh's order."""
     sets = mesh.cell_sets
     cells = [_block(module, str(s.cell_type), mesh.cell_map(s.name).table.copy()) for s in sets]
     names = [s.name for s in sets]

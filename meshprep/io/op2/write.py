@@ -17,10 +17,7 @@ from .rest import copy_attributes, copy_references, restore
 
 
 def write(mesh: Mesh, path: Path) -> None:
-    """Write sets, maps and dats in the order of the mesh, and the rest of the file it came from.
-
-    Datasets are contiguous and without filters; types and attributes are those of the old file.
-    """
+    """Write sets, maps and dats, contiguous, and the rest of the file that the mesh came from."""
     kept, buffer = reduced(mesh), io.BytesIO()
     with guarded("the HDF5 file could not be written"):
         # in memory, as HDF5 crashes the process when the disk is full on closing

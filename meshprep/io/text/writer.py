@@ -13,10 +13,7 @@ PIECE, SMALL_PIECE = 1 << 23, 1 << 20
 
 
 class NumberWriter:
-    """A file being written, and its mode.
-
-    ``mode`` is ``tokens.ASCII`` or ``tokens.LITTLE``.
-    """
+    """A file being written, and its mode, ``tokens.ASCII`` or ``tokens.LITTLE``."""
 
     def __init__(self, file: BinaryIO, mode: Mode) -> None:
         self.file, self.mode = file, mode

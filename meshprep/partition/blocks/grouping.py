@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.cpu.cores import thread_count
+from meshprep_runtime.cpu.pool import thread_count
 
 from ...kernels import Int32s, Int64s
 from ..blocks_of import sort_by

@@ -63,18 +63,9 @@ def cluster_sizes(cap: int, tuning: SearchTuning) -> list[int]:
 def element_level(
     table: Int32s, graph: Csr, coordinates: Float64s, weight: Int32s | None = None
 ) -> Level:
-    """The finest level: every element is a cluster.
+    """The finest level: every element is a cluster, which counts 1 where ``weight`` is left out.
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-        With -1 for a point that is named again.
-    graph : Csr
-        Neighbours of the elements.
-    coordinates : (n, d) float64
-        Three of them are used at most.
-    weight : (n,) int32
-        What each element counts; 1 where it is left out.
+    ``table`` has -1 for a point named again; at most three ``coordinates`` are used.
     """
     n, arity = table.shape
     if table.min(initial=0) < 0:
@@ -245,11 +236,7 @@ def _points_of(table: Int32s) -> tuple[Int64s, Int32s]:
 
 @kernel
 def _grow(level: Level, most: int, rounds: int, begin: int, end: int, label: Int32s) -> int:
-    """Labels of the members ``begin`` to ``end - 1`` by propagation, and their number.
-
-    Innermost indices are unsigned, here and below: of a signed one numba asks whether it is
-    negative.
-    """
+    """Labels of the members ``begin`` to ``end - 1`` by propagation, and their number."""
     n = end - begin
     weight, shared = np.empty(n, np.int32), np.zeros(n, np.int32)
     met = np.empty(n, np.int32)

@@ -134,10 +134,7 @@ def _candidates(
 
 
 def _in_share(search: Search, count: int) -> Search:
-    """The search with an equal share of the time left, for ``count`` searches in sequence.
-
-    The last one without a limit is the search itself, so that its elements are not held twice.
-    """
+    """The search with an equal share of the time; the last one is the search itself."""
     until, now = search.until, clock()
     if count == 1 and until >= FOREVER:
         return search
@@ -200,11 +197,7 @@ def _mended(search: Search, block: Int32s) -> Int32s:
 
 
 def _mend(search: Search, block: Int32s, pieces: Int64s, loads: int) -> int:
-    """Bring blocks within the cap and connect them, in place; returns the loads.
-
-    They stay in pieces if these load less, as in trees and rubble. ``pieces`` of each block and
-    ``loads`` describe the blocks before.
-    """
+    """Bring blocks within the cap and, where that loads no more, connect them; the loads."""
     g, n_blocks, t = search.geometry, search.n_blocks, search.tuning
     few = n_blocks // t.blocks_per_fragmented
     if search.within_cap(block):
@@ -247,10 +240,7 @@ def _single(table: Int32s, n_points: int) -> Blocks:
 
 
 def improved(problem: BlockProblem, graph: Csr, block: Int32s, n_blocks: int) -> Int32s:
-    """The blocks of another partitioner, annealed for the loads.
-
-    ``graph`` has the neighbours of each element; no block is over the cap. Linear.
-    """
+    """The blocks of another partitioner, annealed for the loads, none over the cap. Linear."""
     places, table = problem.coordinates, read_only(distinct_rows(problem.table))
     known = problem if places is not None else replace(problem, coordinates=_numbers(block))
     search = Search(
@@ -318,10 +308,7 @@ DIGITS = 33
 
 
 def along_curve(problem: BlockProblem) -> tuple[BlockProblem, Int32s | None]:
-    """The elements sorted along Hilbert's curve, and their old numbers; None if they follow it.
-
-    Elements without places, or with more than three coordinates, stay. O(n).
-    """
+    """Elements along Hilbert's curve with their old numbers; None if they follow it. O(n)."""
     where = problem.coordinates
     if where is None or not 0 < where.shape[1] <= 3 or not problem.n:
         return problem, None

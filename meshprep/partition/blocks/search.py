@@ -7,11 +7,9 @@ import numpy as np
 from meshprep_runtime.types.maps import distinct
 
 from ...kernels import Float64s, Int32s, clock
-from ...kernels.memory import give_back
-from ...kernels.parallel import each, take
-from .anneal.annealing import Annealing
+from ...kernels.parallel import each, give_back, take
+from .anneal.annealing import Annealing, phases
 from .anneal.groups import AnnealingSchedule, anneal_groups
-from .anneal.phases import phases
 from .bisect.bisection import bisect, bisect_places
 from .bisect.geometry import Geometry, Sample, frames
 from .grouping import Grouping
@@ -189,10 +187,7 @@ class Search(Annealing):
         self, todo: list[tuple[Level, Phase]], block: Int32s, labels: list[Int32s],
         pressure: Float64s,
     ) -> bool:  # fmt: skip
-        """True if the pull to centroids loses on the second level, by a trial.
-
-        There is no trial in a plane with coordinates, where it gains, nor of few blocks or parts.
-        """
+        """True if the pull loses on the second level, by a trial; in a plane there is none."""
         plane = self.geometry.known and self.geometry.coordinates.shape[1] < 3
         t = self.tuning
         few = self.n_blocks < 3 * t.trial_blocks or not labels
@@ -220,10 +215,7 @@ def misled(
     pressure: Float64s,
     tuning: SearchTuning,
 ) -> bool:
-    """True if two groups of blocks gain more without a pull.
-
-    Nothing is changed. O(clusters + points of the two groups) for each sweep.
-    """
+    """True if two groups of blocks gain more without a pull; nothing is changed."""
     # without pressure, whose corrections would add noise
     schedule = schedule._replace(rate=0.0)
     grouping = Grouping.of(block, group_of_block)

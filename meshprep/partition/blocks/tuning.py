@@ -13,10 +13,7 @@ GROUP_SIZE = 120_000
 
 @dataclass(frozen=True)
 class Phase:
-    """How one level is annealed; pairs are the values of the first and the last sweep.
-
-    Temperatures and prices are in points of typical weight.
-    """
+    """How a level is annealed: values of the first and last sweep, in points of typical weight."""
 
     sweeps: float  # at the default effort
     groupings: int  # how often blocks are grouped anew, at the default effort

@@ -8,8 +8,8 @@ from typing import Any, Unpack
 from numpy.typing import NDArray
 
 from meshprep_runtime.cuda import DeviceFunction
-from meshprep_runtime.cuda.function import name_of
 from meshprep_runtime.errors import MeshprepError, Progress
+from meshprep_runtime.kernel.analysis import name_of
 from meshprep_runtime.loop import ParLoop
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.checks.verify import refuse_wrong
@@ -17,9 +17,8 @@ from meshprep_runtime.plan.tuned import CPU, Trial, Tuned
 from meshprep_runtime.tuning.lookup import with_entry
 from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
 from meshprep_runtime.tuning.tune import SearchArguments, TuningSearch, synthetic, tune
-from meshprep_runtime.types.loops import Loop
 
-from ..input_order import input_maps
+from ..matrices import input_maps
 from ..variants import with_loop, with_sizes
 
 # Block sizes to try, by target.
@@ -94,7 +93,9 @@ def tune_plan(
             "running a loop needs its kernel: name one with --kernel FILE.py:function"
         )
     given = synthetic(own) if values is None else values
-    _check_values(own.loop, given)
+    missing = [a.name for a in own.loop.args if a.name not in given]
+    if missing:
+        raise MeshprepError(f"loop '{own.loop.name}': no values for argument '{missing[0]}'")
     if not isinstance(kernel, DeviceFunction):
         notes += check_kernel(ParLoop(kernel, own), given)
     with named(f"loop '{loop}'"):
@@ -182,12 +183,6 @@ def named(what: str) -> Iterator[None]:
         raise MeshprepError(
             f"running {what} raised {text}: name --values that its kernels can work on"
         ) from error
-
-
-def _check_values(loop: Loop, values: Mapping[str, NDArray[Any]]) -> None:
-    missing = [a.name for a in loop.args if a.name not in values]
-    if missing:
-        raise MeshprepError(f"loop '{loop.name}': no values for argument '{missing[0]}'")
 
 
 def _kept(own: LoopPlan, widened: LoopPlan, tuned: Tuned) -> LoopPlan:

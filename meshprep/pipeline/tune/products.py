@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from meshprep_runtime.cpu.pool import SETTLED
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.matrix import CsrMatrix, LocalMatrices
-from meshprep_runtime.matrix.assemble import STORES, Store
+from meshprep_runtime.matrix.assemble import STORES
 from meshprep_runtime.matrix.code import PIECE
 from meshprep_runtime.matrix.cuda_text import CsrThreads, fixed_rule
 from meshprep_runtime.matrix.products import Product
+from meshprep_runtime.matrix.stores import Store
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.tuned import Machine, Timing
 from meshprep_runtime.tuning.machines import this_cpu

@@ -192,7 +192,7 @@ def dots_body(
 def counted_in(dots: NDArray[np.uint8]) -> str:
     """What a pixel stands for, for a caption."""
     height, width = dots.shape
-    return f"Counted in {width} x {height} pixels; darker where a pixel stands for more entries."
+    return f"{width} x {height} pixels, stronger where one stands for more entries"
 
 
 def _axis(name: str, n: int) -> Axis:

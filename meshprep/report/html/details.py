@@ -1,4 +1,4 @@
-"""The figures of one plan's loop: pictures of the mesh and the map, histograms over blocks."""
+"""One loop of one plan: five figures beside the mesh before and after, and, folded, the rest."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +12,13 @@ from meshprep_runtime.plan.metrics import Histogram, Histograms
 from meshprep_runtime.types.maps import SetMap
 
 from ...topology.names import are_between_cells
+from ..columns import facts
 from ..compare import Column
 from ..draw import Picture, Scene, draw_views, spy
 from ..draw.paint import Painted, by_group, by_number, count_shown
 from ..meshes import NamedMesh, block_values, mesh_of, scene_of
+from ..table import Table
+from ..verdict import BETTER, outcome, verdict
 from . import charts
 from .charts import counted_in, dots_body
 from .parts import BEFORE_AFTER, Figure, Section, count, slug
@@ -24,26 +27,11 @@ from .svg import place_axis
 # Blocks that the picture of a part of a plane mesh is to show, and how many are too many at once.
 PART_BLOCKS, CROWDED = 60, 240
 PIXELS, SPY_PIXELS = 1000, (360, 270)
-# Name in the metrics, words for the title and the axis, and the caption.
+# Name in the metrics, words for the title, and for the axis.
 HISTOGRAMS = (
-    (
-        "reuse",
-        "reuse factor",
-        "reuse factor of a block",
-        "Accesses of a block over the points that it loads: right is good.",
-    ),
-    (
-        "staged_points",
-        "staged points",
-        "points that a block stages",
-        "Points of all sets that a block keeps in fast memory: left is good.",
-    ),
-    (
-        "thread_colours",
-        "thread colours",
-        "thread colours of a block",
-        "Rounds that a block needs for increments without races: left is good.",
-    ),
+    ("reuse", "reuse factor", "reuse factor of a block"),
+    ("staged_points", "staged points", "points that a block stages"),
+    ("thread_colours", "thread colours", "thread colours of a block"),
 )
 VIEWS = {
     "mesh": "the mesh",
@@ -76,35 +64,47 @@ class ShownVariant:
 
     @property
     def label(self) -> str:
-        """Loop and variant, after the plan's file where there are several."""
-        what = f"locks of loop {self.column.loop}, {self.column.variant}"
-        return f"B{what}" if self.alone or not self.column.plan else f"{self.column.plan}: b{what}"
+        """The loop, after the plan's file where there are several."""
+        loop = f"{self.column.loop}, {self.column.variant}"
+        return loop if self.alone or not self.column.plan else f"{self.column.plan}: {loop}"
 
 
-def section(shown: ShownVariant, meshes: Sequence[NamedMesh], *, pictures: bool = True) -> Section:
-    """All figures of a loop; without ``pictures`` the histograms alone."""
-    after = shown.column.after
-    n = shown.plan.sizes[shown.loop.loop.over]
-    intro = (
-        f"{n:,} {shown.loop.loop.over} in {count(after.blocks, 'block')} of "
-        f"{after.block_size:,} at most, cut by {after.partitioner}; "
-        f"{count(after.block_colours, 'block colour')}."
-        f"{' Blocks list their elements, whose numbers stay.' if after.listed else ''}"
-    )
+def sections(
+    shown: ShownVariant,
+    meshes: Sequence[NamedMesh],
+    table: Table,
+    *,
+    pictures: bool = True,
+) -> Iterator[Section]:
+    """Some figures of a loop beside the mesh before and after; then, folded, all there is.
+
+    ``table`` holds every figure. Without ``pictures`` all is folded.
+    """
+    column, over = shown.column, shown.loop.loop.over
+    after, n = column.after, shown.plan.sizes[over]
+    size = f"{count(after.blocks, 'block')} of {after.block_size:,} at most"
+    parts = [f"{n:,} {over} in {size}, cut by {after.partitioner}"]
+    parts += ["blocks list their elements, whose numbers stay"] * bool(after.listed)
+    parts += [verdict(column.before, after)] * (outcome(column.before, after) != BETTER)
+    intro = "; ".join([*parts, *filter(None, (column.peer, column.tuned))])
+    name = shown.id("section")
     if n == 0:
-        return Section(shown.id("section"), shown.label, f"{intro} There is nothing to show.")
-    figures = list(_histograms(shown))
+        yield Section(name, shown.label, f"{intro}.")
+        return
+    found = [*_meshes(shown, meshes), *_maps(shown)] if pictures else []
     if pictures:
-        figures += [*_meshes(shown, meshes), *_maps(shown)]
-    return Section(shown.id("section"), shown.label, intro, figures)
+        first = [f for f in found if f.first]
+        yield Section(name, shown.label, f"{intro}.", first, [facts(column)])
+    more = [*(f for f in found if not f.first), *_histograms(shown)]
+    intro, title = "" if pictures else f"{intro}.", f"Every figure of {shown.label}"
+    yield Section(shown.id("more"), title, intro, more, [table], folded=True)
 
 
 def _histograms(shown: ShownVariant) -> Iterator[Figure]:
     before, after = shown.column.before, shown.column.after
     old = before.histograms if before else Histograms()
-    without = "" if old.staged_points else " What the input order gives is not known."
     missing = "The plan holds no figures block by block: make it anew with this meshprep."
-    for name, what, label, text in HISTOGRAMS:
+    for name, what, label in HISTOGRAMS:
         found: Histogram | None = getattr(after.histograms, name)
         if name == "reuse" and after.histograms.staged_points and not found:
             continue
@@ -112,14 +112,13 @@ def _histograms(shown: ShownVariant) -> Iterator[Figure]:
         if found:
             alt = f"{title}: {_spoken(found)}"
             body = charts.histogram(getattr(old, name), found, label, alt)
-        yield Figure(shown.id(name), title, text + without, body, BEFORE_AFTER, missing)
+        yield Figure(shown.id(name), title, "", body, BEFORE_AFTER, missing)
     title, body, sizes = "Blocks of each block colour", None, after.block_colour_sizes
     if sizes:
         alt = f"{title}: {count(len(sizes), 'colour')} of {min(sizes):,} to {max(sizes):,} blocks"
         body = charts.class_sizes(before.block_colour_sizes if before else (), sizes, alt)
-    text = "Blocks of one colour run at once, colours one after the other: few and even is good."
     missing = "The plan holds no sizes of block colours: make it anew with this meshprep."
-    yield Figure(shown.id("block-colours"), title, text, body, BEFORE_AFTER, missing)
+    yield Figure(shown.id("block-colours"), title, "", body, BEFORE_AFTER, missing)
 
 
 def _spoken(found: Histogram) -> str:
@@ -135,9 +134,8 @@ def _meshes(shown: ShownVariant, meshes: Sequence[NamedMesh]) -> Iterator[Figure
         named = mesh_of(shown.plan, meshes)
         scene = scene_of(shown.plan, shown.column.loop, named)
     except MeshprepError as error:
-        caption = "Shows which elements share a block."
         missing = f"No picture of the mesh: {error}."
-        yield Figure(shown.id("mesh"), "The mesh by block", caption, missing=missing, row="mesh")
+        yield Figure(shown.id("mesh"), "The mesh by block", missing=missing, first=True)
     else:
         yield from _pictures(shown, scene)
 
@@ -148,20 +146,19 @@ def _pictures(shown: ShownVariant, scene: Scene) -> Iterator[Figure]:
     n_blocks, size = _number(values.block), shown.column.after.block_size
     part = PART_BLOCKS / n_blocks if n_blocks > CROWDED else 1.0
     views = draw_views(scene, PIXELS, part)
-    text = f"Runs of {size:,} in the order of the input, as colours; scattered is bad."
+    text = f"Runs of {size:,} in the order of the input"
     painted = by_group(views[0], values.input_block, _number(values.input_block))
-    yield _mesh_figure(shown, views[0], painted, "input", "Input order", text)
-    text = f"Each patch of one colour is a block of at most {size:,}."
+    yield _mesh_figure(shown, views[0], painted, "input", "Before", text)
     for view in views:
         painted = by_group(view, values.block, n_blocks)
-        yield _mesh_figure(shown, view, painted, "blocks", "Blocks of the plan", text)
-    colours = _number(values.block_colour)
-    which = f"one of the {colours} colours" if colours > 1 else "the only colour"
-    text = f"Blocks of {which} write no common point, and run at the same time."
+        about = f"Blocks of the plan on {VIEWS[view.name]}. {_about(shown, view)}"
+        yield _mesh_figure(shown, view, painted, "blocks", "After", about, first=view is views[0])
+    text = f"{count(_number(values.block_colour), 'block colour')}"
     # of a plane mesh with many blocks the part alone: from afar colours are a blur
     for view in views[1:] if part < 1 and views[0].name == "mesh" else views:
-        painted = by_number(view, values.block_colour, colours, values.block)
-        yield _mesh_figure(shown, view, painted, "block-colours", "Block colours", text)
+        painted = by_number(view, values.block_colour, _number(values.block_colour), values.block)
+        title = f"Block colours on {VIEWS[view.name]}"
+        yield _mesh_figure(shown, view, painted, "block-colours", title, text)
 
 
 def _number(values: NDArray[np.int32]) -> int:
@@ -170,43 +167,45 @@ def _number(values: NDArray[np.int32]) -> int:
 
 
 def _mesh_figure(
-    shown: ShownVariant, view: Picture, painted: Painted, what: str, title: str, text: str
+    shown: ShownVariant,
+    view: Picture,
+    painted: Painted,
+    what: str,
+    title: str,
+    caption: str,
+    *,
+    first: bool | None = None,
 ) -> Figure:
     height, width = view.element.shape
-    title, caption = f"{title} on {VIEWS[view.name]}", f"{text} {_about(shown, view)}"
     alt, png = f"{title}. {caption}", painted.png()
     if view.axes:
         x, y = place_axis(view.axes[0], *view.x), place_axis(view.axes[1], *view.y, ticks=5)
         if view.stretch[1] > 1:
-            # the picture is too low for the whole label
-            caption = f"{caption} Upwards: {y.label}."
-            y = replace(y, label=view.axes[1], ticks=y.ticks[:: max(1, len(y.ticks) // 2)])
+            # the picture is too low for many ticks
+            y = replace(y, ticks=y.ticks[:: max(1, len(y.ticks) // 2)])
         body = charts.picture(png, (width, height), x, y, alt)
     else:
         body = charts.bare_picture(png, (width, height), alt)
-    return Figure(shown.id(f"{view.name}-{what}"), title, caption, body, row="mesh")
+    open_ = what == "input" if first is None else first
+    return Figure(shown.id(f"{view.name}-{what}"), title, caption, body, first=open_)
 
 
 def _about(shown: ShownVariant, view: Picture) -> str:
     """What was left out of a picture, in words."""
-    height, width = view.element.shape
-    seen = count_shown(view.element)
-    over = shown.loop.loop.over
+    seen, over = count_shown(view.element), shown.loop.loop.over
+    n = shown.plan.sizes[over]
     inner = over.endswith("faces") and are_between_cells(over, shown.plan.maps)
     kind = {
-        "surface": "Outer sides show the first inner face of their cell. " if inner else "",
-        "part": f"A square about the middle, {view.at}. ",
-        "cut": f"Cut at {view.at}. ",
+        "surface": "outer sides show the first inner face of their cell; " if inner else "",
+        "part": f"a square about the middle, {view.at}; ",
+        "cut": f"cut at {view.at}; ",
     }.get(view.name, "")
     thin = "".join(
-        f"{axis} is stretched {times:,.0f} times. "
+        f"{axis} is stretched {times:,.0f} times; "
         for axis, times in zip(view.axes, view.stretch, strict=False)
         if times > 1
     )
-    return (
-        f"{kind}{thin}Drawn at {width} x {height} pixels, each in the colour of the element at its "
-        f"centre: {seen:,} of {shown.plan.sizes[over]:,} {over} are seen."
-    )
+    return f"{kind}{thin}{seen:,} of {n:,} {over} are seen"
 
 
 def _maps(shown: ShownVariant) -> Iterator[Figure]:
@@ -218,21 +217,18 @@ def _maps(shown: ShownVariant) -> Iterator[Figure]:
     n_points = shown.plan.sizes[m.to_set]
     moved = order[m.from_set].new_to_old, order[m.to_set].new_to_old
     before = spy(m.table, n_points, *SPY_PIXELS, *moved)
-    yield _map_figure(shown, m, before, "map-before", f"Map {name} in the input order")
+    reach = f"Which of {n_points:,} {m.to_set} each of {m.size:,} {m.from_set} reaches"
+    yield _map_figure(shown, m, before, "map-before", f"Map {name} in the input order", reach)
     variant = shown.loop.variant(shown.column.variant)
     after = spy(variant.by_place(m.table), n_points, *SPY_PIXELS)
     where = "plan" if variant.elements is None else "order of the blocks"
-    yield _map_figure(shown, m, after, "map-after", f"Map {name} in the {where}")
+    title = f"Map {name} in the {where}"
+    yield _map_figure(shown, m, after, "map-after", title, counted_in(after))
 
 
 def _map_figure(
-    shown: ShownVariant, m: SetMap, dots: NDArray[np.uint8], what: str, title: str
+    shown: ShownVariant, m: SetMap, dots: NDArray[np.uint8], what: str, title: str, caption: str
 ) -> Figure:
-    n, n_points = m.size, shown.plan.sizes[m.to_set]
-    caption = (
-        f"Dots show which of the {n_points:,} {m.to_set} each of the {n:,} {m.from_set} reaches. "
-        f"{counted_in(dots)}"
-    )
-    across, down = (m.from_set, n), (m.to_set, n_points)
+    across, down = (m.from_set, m.size), (m.to_set, shown.plan.sizes[m.to_set])
     body = dots_body(dots, across, down, f"{title}. {caption}")
-    return Figure(shown.id(what), title, caption, body, row="map")
+    return Figure(shown.id(what), title, caption, body)

@@ -1,66 +1,50 @@
-"""The whole report as one page: verdicts, tables, figures; no address outside itself."""
+"""The whole report as one page: verdict, pictures, figures; no address outside itself."""
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 from markupsafe import escape
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan import MatrixPlan, Plan
+from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.chains.tiles import ChainPlan
+from meshprep_runtime.plan.matrices import MatrixPlan
 
 from ..chains import chain_tables, layers, owner
-from ..compare import Column, Comparison
+from ..columns import before_after
+from ..compare import Comparison
 from ..draw import Picture, draw_views, place, spy_matrix
 from ..draw.paint import by_number
 from ..matrices import input_nonzeros, matrix_tables, nonzeros
 from ..meshes import NamedMesh, mesh_of
 from ..render import render
-from ..verdict import outcome
 from . import charts, comparisons, details
 from .charts import counted_in, dots_body
 from .details import ShownVariant
 from .parts import Figure, Section, count, distinct, slug
 
-# Loops of plans that get pictures, and verdicts shown without being asked for.
-MOST_PICTURED, MOST_VERDICTS = 3, 6
+# Loops of plans that get pictures.
+MOST_PICTURED = 3
 
 
-@dataclass(frozen=True)
-class Sections:
-    """What a page shows."""
-
-    loops: Sequence[Section]  # a comparison of all plans, loop by loop
-    plans: Sequence[Section]  # each loop of each plan, the first three with pictures
-    further: Sequence[Section]  # matrices and chains
-
-    def all(self) -> list[Section]:
-        return [*self.loops, *self.plans, *self.further]
-
-
-def sections_of(comparison: Comparison, meshes: Sequence[NamedMesh] = ()) -> Sections:
+def sections_of(comparison: Comparison, meshes: Sequence[NamedMesh] = ()) -> list[Section]:
     """All figures and tables of loops, as :func:`html_report` shows them. O(elements + pixels)."""
-    shown = _shown_variants(comparison, comparison.columns())
-    loops = [
-        comparisons.section(comparison, group, [comparison.loop_table(group)])
-        for group in comparison.by_loop()
-    ]
-    plans = [
-        details.section(one, meshes, pictures=number < MOST_PICTURED)
-        for number, one in enumerate(shown)
-    ]
-    further = [
-        *matrix_sections(comparison.names, comparison.plans),
-        *chain_sections(comparison.names, comparison.plans, meshes),
-    ]
-    made, ends = distinct([*loops, *plans, *further]), (len(loops), len(loops) + len(plans))
-    return Sections(made[: ends[0]], made[ends[0] : ends[1]], made[ends[1] :])
+    groups, alone = list(comparison.by_loop()), len(comparison.plans) == 1
+    found = [] if alone else [s for g in groups for s in comparisons.sections(comparison, g)]
+    for number, shown in enumerate(_shown_variants(comparison)):
+        table = before_after(shown.column, comparison.rows)
+        found += details.sections(shown, meshes, table, pictures=number < MOST_PICTURED)
+    return distinct(
+        [
+            *found,
+            *matrix_sections(comparison.names, comparison.plans),
+            *chain_sections(comparison.names, comparison.plans, meshes),
+        ]
+    )
 
 
 def html_report(
@@ -68,108 +52,49 @@ def html_report(
     meshes: Sequence[NamedMesh] = (),
     *,
     title: str = "",
-    best: tuple[str, str] | None = None,
-    sections: Sections | None = None,
+    sections: Sequence[Section] | None = None,
 ) -> str:
     """The report as HTML that needs no other file and no network.
 
     ``meshes`` are those of the plans, as read or renumbered; a plan holds no coordinates. Where the
     mesh of a plan is not among them, the page says so in place of its pictures. Without ``title``
-    the page names the plans. ``best`` is the name of the best plan and what it is best in: its
-    verdicts alone stand in the open. ``sections`` are what :func:`sections_of` has made of the
-    same. O(elements + pixels) for each of the first three loops that have arrays; others get no
-    pictures.
+    the page names the plans. ``sections`` are what :func:`sections_of` has made of the same.
+    O(elements + pixels) for each of the first three loops that have arrays; others get no pictures.
     """
-    sections = sections_of(comparison, meshes) if sections is None else sections
-    title = title or _title(comparison)
-    columns = comparison.columns()
-    shown_variants = _shown_variants(comparison, columns)
-    shown, more = _verdicts(_first_drawn(_nameless(columns), shown_variants), best)
+    found = sections_of(comparison, meshes) if sections is None else sections
+    parts = comparison.brief()[:-1]
+    one_loop = len(comparison.plans) == 1 and len(comparison.plans[0].loops) < 2
     made = sorted({str(p.about.get("created", ""))[:10] for p in comparison.plans} - {""})
     return render(
         "page.html",
-        title=title,
-        assumed=comparison.assumptions,
+        title=title or _title(comparison),
         made=list(dict.fromkeys((made[0], made[-1]))) if made else [],
-        best=best,
-        n_plans=count(len(comparison.plans), "plan"),
-        cards=list(map(_card, shown)),
-        more=list(map(_card, more)),
-        n_more=count(len(more), "more verdict"),
-        loops=sections.loops,
-        plans=sections.plans,
-        further=sections.further,
-        pictured=MOST_PICTURED,
+        # of one loop its section says it all
+        parts=parts[:1] if one_loop else parts,
+        open=[s for s in found if not s.folded],
+        folded=[s for s in found if s.folded],
         others=[*comparison.order_tables(), comparison.seconds_table()],
         about=_about(comparison),
     )
 
 
-def _shown_variants(comparison: Comparison, columns: Sequence[Column]) -> list[ShownVariant]:
+def _shown_variants(comparison: Comparison) -> list[ShownVariant]:
     """The columns whose plans have arrays, the plans in their order."""
-    found = []
-    for number, (name, plan) in enumerate(zip(comparison.names, comparison.plans, strict=True)):
-        own = [c for c in columns if c.plan == name and c.variant in plan[c.loop].variants]
-        alone = len(comparison.plans) == 1
-        found += [ShownVariant(plan, column, number + 1, alone) for column in own]
-    return found
+    columns, alone = comparison.columns(), len(comparison.plans) == 1
+    return [
+        ShownVariant(plan, c, number, alone)
+        for number, (name, plan) in enumerate(
+            zip(comparison.names, comparison.plans, strict=True), start=1
+        )
+        for c in columns
+        if c.plan == name and c.variant in plan[c.loop].variants
+    ]
 
 
 def _title(comparison: Comparison) -> str:
     names = ", ".join(comparison.names[:3])
     more = len(comparison.names) - 3
     return f"meshprep report: {names}{f' and {more} more' if more > 0 else ''}"
-
-
-def _first_drawn(columns: Sequence[Column], shown_variants: Sequence[ShownVariant]) -> list[Column]:
-    """Those with pictures first, where there are more than are shown."""
-    if len(columns) <= MOST_VERDICTS:
-        return list(columns)
-    drawn = {shown_variant.column.plan for shown_variant in shown_variants}
-    return sorted(columns, key=lambda column: column.plan not in drawn)
-
-
-def _nameless(columns: Sequence[Column]) -> list[Column]:
-    """Columns of one plan without its name, which is the title; those of several as they are."""
-    alone = len({c.plan for c in columns}) == 1
-    return [replace(c, plan="") if alone else c for c in columns]
-
-
-def _verdicts(
-    columns: Sequence[Column], best: tuple[str, str] | None
-) -> tuple[list[Column], list[Column]]:
-    """The columns whose verdicts stand in the open, and the others."""
-    own = [c for c in columns if best and c.plan in (best[0], "")]
-    # of a loop cut in several ways the way that a solver gets unless it asks for another
-    shown = (own or [c for c in columns if c.chosen])[:MOST_VERDICTS]
-    return shown, [c for c in columns if c not in shown]
-
-
-def _card(column: Column) -> dict[str, Any]:
-    """The words of a verdict; the reuse factors stand in large figures, and not again below."""
-    before, after = column.before, column.after
-    old, new = before.reuse if before else None, after.reuse
-    first, *rest = column.verdict.split("; ")
-    if old is not None and new is not None and first == f"reuse {old:.2f} -> {new:.2f}":
-        first, *rest = rest
-    return {
-        "outcome": outcome(before, after),
-        "where": _where(column),
-        "was": "" if old is None else f"{old:.2f}",
-        "reuse": "" if new is None else f"{new:.2f}",
-        "none": "no maps" if after.blocks else "no elements",
-        "first": first,
-        "rest": rest,
-    }
-
-
-def _where(column: Column) -> str:
-    """Plan, loop, partitioner and variant, none twice."""
-    how = f"{column.after.partitioner} {column.variant}"
-    if column.plan.endswith(how):
-        return f"{column.plan}: {column.loop}"
-    named = f"{column.plan}: " if column.plan else ""
-    return f"{named}{column.loop}, {how}"
 
 
 def _about(comparison: Comparison) -> str:
@@ -200,7 +125,7 @@ def matrix_sections(names: Sequence[str], plans: Sequence[Plan]) -> list[Section
         "Bytes are those of the arrays, and what a call and a product move where caches keep what "
         "elements share; local stores the matrix of each element, half of it where it is symmetric."
     )
-    return [Section("matrices", "Matrices", intro, figures, tables)]
+    return [Section("matrices", "Matrices", intro, figures, tables, folded=True)]
 
 
 def _matrix_figures(name: str, number: int, plan: Plan, matrix: MatrixPlan) -> Iterator[Figure]:
@@ -215,14 +140,12 @@ def _matrix_figures(name: str, number: int, plan: Plan, matrix: MatrixPlan) -> I
     for side, words, (rows, columns) in sides:
         dots = spy_matrix(rows, columns, matrix.shape, MATRIX_PIXELS)
         title = f"Matrix {matrix.name}{where} {words}"
-        caption = (
-            f"Dots are the {matrix.columns.size:,} nonzeros: near the diagonal is good, where rows "
-            f"are multiplied in their order. {counted_in(dots)}"
-        )
+        n = f"{matrix.columns.size:,} nonzeros; near the diagonal is good"
+        caption = n if side == "before" else counted_in(dots)
         alt = f"{title}. {caption}"
         body = dots_body(dots, ("columns", n_columns), ("rows", n_rows), alt)
         at = slug(f"plan{number}", "matrix", matrix.name, side)
-        yield Figure(at, title, caption, body, row="map")
+        yield Figure(at, title, caption, body)
 
 
 PIXELS = 700
@@ -246,7 +169,7 @@ def chain_sections(
         "All loops of a chain run on one tile after the other, while it is in cache. Redundancy is "
         "what tiles run by what loops alone would run; bytes are predicted."
     )
-    return [Section("chains", "Chains", intro, figures, tables)]
+    return [Section("chains", "Chains", intro, figures, tables, folded=True)]
 
 
 def _chain_figure(plan: Plan, chain: ChainPlan, number: int, meshes: Sequence[NamedMesh]) -> Figure:
@@ -261,7 +184,7 @@ def _chain_figure(plan: Plan, chain: ChainPlan, number: int, meshes: Sequence[Na
         scene = place(mesh_of(plan, meshes).mesh, over, plan.maps)
     except MeshprepError as error:
         missing = f"No picture of the mesh: {error}."
-        return Figure(name, title, caption, missing=missing, row="mesh")
+        return Figure(name, title, caption, missing=missing)
     view = draw_views(scene, PIXELS, min(1.0, SHOWN_TILES / chain.tiles.n_tiles))[-1]
     new, n = plan.ordering[over].old_to_new, plan.sizes[over]
     tile = owner(chain, n)[new]
@@ -270,7 +193,7 @@ def _chain_figure(plan: Plan, chain: ChainPlan, number: int, meshes: Sequence[Na
     height, width = view.element.shape
     alt = f"{title}: {count(n_layers - 1, 'layer')}"
     body = charts.bare_picture(painted.png(), (width, height), alt)
-    return Figure(name, title, caption, body, row="mesh")
+    return Figure(name, title, caption, body)
 
 
 def _middle(view: Picture, tile: np.ndarray) -> int:

@@ -23,28 +23,23 @@ class Figure:
     id: str  # unique on the page
     # Plain text.
     title: str
-    caption: str
+    caption: str = ""
     body: Markup | None = None  # SVG or HTML; None where the figure is ``missing``
     legend: Legend = ()  # marks and what they stand for
     missing: str = ""  # why there is no drawing, and what to do; plain text
-    # {"chart", "mesh", "map"}: what it stands in one row with; pictures of meshes and maps take
-    # more room than charts.
-    row: str = "chart"
+    first: bool = False  # whether it is shown before anything is opened
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: title, a line of text, tables, figures.
-
-    ``adjacent`` puts tables and figures next to each other where the page is wide.
-    """
+    """A part of the page: title, a line of text, tables, figures; ``folded`` until it is opened."""
 
     id: str
     title: str
     intro: str
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
-    adjacent: bool = False
+    folded: bool = False
 
 
 def slug(*words: str) -> str:

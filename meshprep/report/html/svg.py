@@ -9,7 +9,7 @@ from markupsafe import Markup
 from ..render import render
 
 # Room around the drawing for ticks and labels, in units of the view box.
-LEFT, RIGHT, TOP, BOTTOM = 56.0, 18.0, 10.0, 42.0
+LEFT, RIGHT, TOP, BOTTOM = 44.0, 18.0, 22.0, 42.0
 # Letters of a tick for which there is room beside a picture.
 LONGEST_TICK = 4
 # Half the width of a letter of a tick, in the largest font of the style sheet.

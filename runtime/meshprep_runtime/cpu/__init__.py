@@ -1,6 +1,5 @@
 """Loops on the CPU: strategies, generated code, compiled by numba on first use."""
 
-from .executor import CpuOptions, Executor, HostCall
 from .schedule import NEED_BLOCKS, ORDERED, SCHEDULES, refusal
 
 STRATEGIES = tuple(SCHEDULES)
@@ -9,8 +8,5 @@ __all__ = [
     "NEED_BLOCKS",
     "ORDERED",
     "STRATEGIES",
-    "CpuOptions",
-    "Executor",
-    "HostCall",
     "refusal",
 ]

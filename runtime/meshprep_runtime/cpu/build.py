@@ -1,17 +1,80 @@
 """From the text of a loop and a kernel to machine code, taken from disk where it is known."""
 
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from ..kernel import cache
 from ..kernel.analysis import INNER, fresh, reach, stable
-from . import atomics, vectors
+from . import vectors
 from .source import COUNTERS
+
+
+@intrinsic
+def fetch_add(typing: Any, counters: Any, at: Any) -> Any:
+    """Add one to a counter; returns what it was. What was written before is seen after."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, signature, args)
+        return builder.atomic_rmw("add", place, ir.Constant(ir.IntType(64), 1), "acq_rel")
+
+    return types.int64(counters, types.intp), make
+
+
+@intrinsic
+def look(typing: Any, counters: Any, at: Any) -> Any:
+    """The present value of a counter, and all that was written before it got it."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(_place(context, builder, signature, args), "acquire", 8)
+
+    return types.int64(counters, types.intp), make
+
+
+@intrinsic
+def rest(typing: Any) -> Any:
+    """Let another thread have the core, if one waits for it."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if sys.platform != "win32":
+            kind = ir.FunctionType(ir.IntType(32), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.void(), make
+
+
+@intrinsic
+def raises(typing: Any, function: Any, *given: Any) -> Any:
+    """Call a compiled function; True for an exception, dropped, for which others would wait."""
+    inner = function.get_call_type(typing, given, {})
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        compiled = function.dispatcher.overloads[tuple(inner.args)]
+        context.active_code_library.add_linking_library(compiled.library)
+        values = cgutils.unpack_tuple(builder, args[1], len(given))
+        cast = [
+            context.cast(builder, v, t, w)
+            for v, t, w in zip(values, given, inner.args, strict=True)
+        ]
+        status, _ = context.call_internal_no_propagate(builder, compiled.fndesc, inner, cast)
+        return status.is_error
+
+    return types.boolean(function, types.StarArgTuple(given)), make
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    kind = next(t for t in signature.args if isinstance(t, types.Array))
+    data = cgutils.create_struct_proxy(kind)(context, builder, args[0]).data
+    return builder.gep(data, [args[1]], inbounds=True)
 
 
 @dataclass(frozen=True)
@@ -94,8 +157,7 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
 
 def names_in_texts() -> dict[str, Any]:
     """What the generated texts use."""
-    found = {"np": np, "U": np.uint64}
-    helpers = (
+    helpers = [
         "stack",
         "row",
         "spread",
@@ -105,6 +167,7 @@ def names_in_texts() -> dict[str, Any]:
         "to_rows",
         "add_row",
         "copy_row",
-    )
-    found |= COUNTERS | {n: getattr(vectors, n) for n in helpers}
-    return found | {n: getattr(atomics, n) for n in ("fetch_add", "look", "rest", "raises")}
+    ]
+    shared = {"fetch_add": fetch_add, "look": look, "rest": rest, "raises": raises}
+    found = {"np": np, "U": np.uint64} | COUNTERS | shared
+    return found | {name: getattr(vectors, name) for name in helpers}

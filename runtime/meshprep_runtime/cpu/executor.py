@@ -127,6 +127,10 @@ class Executor:
         """The form that was found to be the fastest, or is the only one; empty before."""
         return self._ready[way].form if way in self._ready else ""
 
+    def host_call(self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]]) -> "HostCall":
+        """The loop on arrays that a Binder has checked, to be run by turns."""
+        return HostCall(self, way, arrays)
+
     def schedule(self, way: StrategyAndVariant) -> Schedule:
         """In which order a strategy runs the elements."""
         if way not in self._schedules:

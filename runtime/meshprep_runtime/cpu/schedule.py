@@ -9,16 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..plan import LoopPlan, Variant
 from ..plan.ranges import ranges_for
 from ..types.loops import Access, Loop
-from ..types.maps import run_offset
+from ..types.maps import Int32s, Int64s, run_offset
 
 # What tells one part of a schedule from another: the first turn and the one after the last, and the
 # turns and waits of :class:`Schedule`.
-Turns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+Turns = tuple[Int64s, Int64s, Int32s]
 # Elements that one thread takes at a time where no blocks say how many.
 PIECE = 4096
 NO_WAITS = np.zeros(0, np.int32)
@@ -30,10 +29,10 @@ class Schedule:
 
     # (n_turns, 5): turn ``i`` runs places ``turns[i, 0]`` to ``turns[i, 1] - 1``, when all turns
     # before ``turns[i, 2]`` are done and so are ``waits[turns[i, 3] : turns[i, 4]]``.
-    turns: NDArray[np.int64]
-    waits: NDArray[np.int32] = field(default_factory=lambda: NO_WAITS)
+    turns: Int64s
+    waits: Int32s = field(default_factory=lambda: NO_WAITS)
     # (n,): the element at each place; None where it is the place itself.
-    order: NDArray[np.int32] | None = None
+    order: Int32s | None = None
     # The maps are to be brought into that order, so that they are read as a stream.
     maps_permuted: bool = False
     # What elements touch lies where no processor would guess: it is asked for ahead.
@@ -85,15 +84,13 @@ def hierarchical(plan: LoopPlan, variant: Variant | None) -> Schedule:
     return Schedule(by_colour(v), order=v.elements, maps_permuted=lists, fetches=lists)
 
 
-def by_colour(v: Variant) -> NDArray[np.int64]:
+def by_colour(v: Variant) -> Int64s:
     """Turns of blocks: those of one colour when all of the colours before are done."""
     start, stop = v.block_offset[:-1][v.block_order], v.block_offset[1:][v.block_order]
     return in_phases(start, stop, v.block_colour_offset)
 
 
-def in_phases(
-    start: NDArray[np.int64], stop: NDArray[np.int64], phase_offset: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def in_phases(start: Int64s, stop: Int64s, phase_offset: Int64s) -> Int64s:
     """Turns in phases: one begins when all turns of the phases before are done."""
     turns = np.zeros((start.size, 5), np.int64)
     turns[:, 0], turns[:, 1] = start, stop

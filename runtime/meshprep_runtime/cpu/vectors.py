@@ -62,10 +62,7 @@ def spread(typing: Any, base: Any, offset: Any, dim: Any, stride: Any, only_read
 
 @intrinsic(prefer_literal=True)
 def fetch(typing: Any, base: Any, offset: Any, dim: Any, writes: Any) -> Any:
-    """Ask for the cache lines of ``base[offset : offset + dim]``, to be read or written soon.
-
-    Nothing waits for them. dim and writes are literals.
-    """
+    """Prefetch ``base[offset : offset + dim]`` to read or write; dim and writes are literals."""
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[0]

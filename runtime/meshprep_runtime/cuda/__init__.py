@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .function import DeviceFunction
+    from ..kernel.analysis import DeviceFunction
     from .programs import CudaProgram, program
     from .strategies import COMMITS, STRATEGIES, refusal
 
@@ -16,7 +16,7 @@ __all__ = ["COMMITS", "STRATEGIES", "CudaProgram", "DeviceFunction", "program", 
 
 _HOME = {
     **dict.fromkeys(("COMMITS", "STRATEGIES", "refusal"), ".strategies"),
-    **{"CudaProgram": ".programs", "DeviceFunction": ".function", "program": ".programs"},
+    **{"CudaProgram": ".programs", "DeviceFunction": "..kernel.analysis", "program": ".programs"},
 }
 
 

@@ -5,10 +5,10 @@ place of a GPU. Memory is named by its address, and every argument of a kernel i
 bytes: an address or an ``Index``.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, import_package
@@ -52,6 +52,9 @@ class Device(Protocol):
     def array(self, values: NDArray[Any]) -> Any:
         """A copy as an array of the device, with ``get()`` for a copy back on the host."""
 
+    def zeros(self, shape: int | tuple[int, ...], dtype: np.dtype) -> Any:
+        """A new array of the device."""
+
     def copy(self, to: Memory, source: Memory, nbytes: int) -> None:
         """Queue a copy inside the device."""
 
@@ -90,15 +93,19 @@ class Device(Protocol):
 
 
 _instead: list[Device] = []
+_called: list["use"] = []  # without a ``with`` so far
 _known: dict[int, Device] = {}
 
 
 def current() -> Device:
-    """The device that calls run on: CuPy's current one, unless :func:`use` says another.
+    """The device that calls run on: CuPy's current one, unless :class:`use` says another.
 
     Raises MissingPackageError where CuPy is not installed. Raises MeshprepError where CUDA finds no
-    GPU.
+    GPU, and after a plain call of :class:`use`.
     """
+    if _called:
+        _called.clear()
+        raise MeshprepError("device.use(...) does nothing by itself: write 'with use(device):'")
     if _instead:
         return _instead[-1]
     cupy = import_cupy()
@@ -113,14 +120,21 @@ def current() -> Device:
     return _known[number]
 
 
-@contextmanager
-def use(device: Device) -> Iterator[Device]:
-    """Let this device run all loops inside a ``with``, in every thread."""
-    _instead.append(device)
-    try:
-        yield device
-    finally:
-        _instead.remove(device)
+class use:
+    """A context manager: this device runs all loops inside the ``with``, in every thread."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        _called.append(self)
+
+    def __enter__(self) -> Device:
+        if self in _called:
+            _called.remove(self)
+        _instead.append(self._device)
+        return self._device
+
+    def __exit__(self, *_: object) -> None:
+        _instead.remove(self._device)
 
 
 def import_cupy() -> Any:

@@ -59,6 +59,9 @@ class CupyDevice:
     def array(self, values: NDArray[Any]) -> Any:
         return self._cupy.asarray(values)
 
+    def zeros(self, shape: int | tuple[int, ...], dtype: np.dtype) -> Any:
+        return self._cupy.zeros(shape, dtype)
+
     def copy(self, to: Any, source: Any, nbytes: int) -> None:
         self._copy(to.pointer, source.pointer, nbytes, "DeviceToDevice")
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, check_choice
+from ..kernel.analysis import DeviceFunction
 from ..kernel.bind import AOS, Layout, Slot, slots
 from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
 from ..plan.checks.structure import check_loop, check_variant
 from ..types.loops import Loop
 from ..types.maps import INDEX_LIMIT, offsets_of
-from .function import DeviceFunction
 from .source import text
 from .source.element import PythonKernel
 from .source.parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import MeshprepError
+from ..kernel.bind import AUTO
+from ..plan import LoopPlan
 from ..types.loops import Access, Loop
 
 # Threads of a warp, and of a thread block at most.
@@ -73,6 +76,21 @@ def refusal(loop: Loop, strategy: str, commit: str = "colours") -> str | None:
         if arg.conflicts and small and _adds_atomically(strategy, commit):
             return f"argument '{arg.name}' has dtype {arg.dtype}, which CUDA has no atomics for"
     return None
+
+
+def check_strategy(plan: LoopPlan, strategy: str, commit: str) -> None:
+    """Raise MeshprepError unless a strategy can run a loop on a GPU."""
+    where = f"loop '{plan.loop.name}'"
+    if strategy == AUTO:
+        return
+    if strategy not in STRATEGIES:
+        raise MeshprepError(
+            f"{where}: strategy '{strategy}' is not for a GPU: use {', '.join((AUTO, *STRATEGIES))}"
+        )
+    if STRATEGIES[strategy].blocks and not plan.variants:
+        raise MeshprepError(f"{where} has no blocks in this plan: use strategy 'global-atomics'")
+    if reason := refusal(plan.loop, strategy, commit):
+        raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")
 
 
 def hopeless(loop: Loop, strategy: str) -> bool:

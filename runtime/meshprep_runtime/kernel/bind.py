@@ -13,6 +13,8 @@ from ..plan import LoopPlan
 from ..types.loops import Access, Arg, Loop
 
 AOS, SOA = "aos", "soa"
+# As a strategy: what was tuned, else a rule.
+AUTO = "auto"
 Layout = str | Mapping[str, str]
 DTYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 

@@ -78,10 +78,7 @@ def module(name: str, text: str) -> ModuleType | None:
 
 
 def source(place: Path, text: str) -> Path | None:
-    """A file with this text, in a folder of its own; None where nothing can be kept there.
-
-    Machine code that is there already, and is not what was sealed, is removed.
-    """
+    """A file with this text in its own folder, without unsealed code beside it; None for none."""
     path = place / "loop.py"
     try:
         if not path.is_file():
@@ -126,10 +123,7 @@ def _state(place: Path) -> bytes:
 
 @contextmanager
 def beside_its_source() -> Iterator[None]:
-    """Functions that numba is given meanwhile keep their machine code beside their source.
-
-    Otherwise ``NUMBA_CACHE_DIR`` would name another place.
-    """
+    """Let functions keep machine code beside their source, not in NUMBA_CACHE_DIR."""
     import numba
 
     config: Any = numba.config
@@ -156,10 +150,7 @@ def compiled(
 
 
 class Lock:
-    """Keeps other processes out of a folder from now on, until the context ends.
-
-    Where a file system knows no locks, it keeps nobody out.
-    """
+    """Keeps other processes out of a folder until the context ends, where locks are known."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -214,10 +205,7 @@ def make_private(place: Path) -> None:
 
 
 def is_private(place: Path) -> bool:
-    """Whether a folder below :func:`root`, and all that lead to it, are the user's alone.
-
-    Warns once of a folder that is not.
-    """
+    """Whether a folder below :func:`root` is the user's alone; warns once if not."""
     top = root()
     for path in (place, *place.parents):
         with suppress(FileNotFoundError):
@@ -256,10 +244,7 @@ def versions() -> tuple[str, ...]:
 def _own_code() -> tuple[str, ...]:
     """The code of this runtime that ends up inside a loop."""
     here = Path(__file__).parent
-    own = [
-        (here / f"{n}.py").read_bytes()
-        for n in ("../cpu/build", "analysis", "../cpu/vectors", "../cpu/atomics")
-    ]
+    own = [(here / f"{n}.py").read_bytes() for n in ("../cpu/build", "analysis", "../cpu/vectors")]
     return tuple(hashlib.sha256(content).hexdigest() for content in own)
 
 

@@ -24,10 +24,7 @@ def colour_elements(plan: LoopPlan) -> NDArray[np.int32]:
 
 
 def written_columns(plan: LoopPlan) -> tuple[NDArray[np.int32], int]:
-    """The columns of the maps that the loop writes through, with the points of all sets stacked.
-
-    Gives the columns (n, k) and the number of points.
-    """
+    """The (n, k) columns that the loop writes through, all sets stacked, and the points."""
     start, total = _stacked(plan)
     found = [
         plan.maps[name].table[:, list(columns)] + np.int32(start[plan.maps[name].to_set])

@@ -68,10 +68,7 @@ class Row:
         return self.adds and not self.placed and self.dim > 1 and not self.soa
 
     def start(self, k: int) -> str:
-        """What component ``k`` of a cleared row is, to which the kernel adds.
-
-        -0.0 is what changes no float it is added to.
-        """
+        """Component ``k`` of a cleared row: -0.0 for floats, which adds nothing to any."""
         if self.access in (Access.MIN, Access.MAX):
             return f"{self.array}[{k}]"
         return "-0.0" if self.is_float else "0"

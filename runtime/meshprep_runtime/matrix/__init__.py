@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
     from .batch import BatchRows, BatchSums
+    from .cuda_products import to_gpu
     from .part_products import PartProduct
     from .parts import PartAssembly, dot_on
     from .products import Product
@@ -20,6 +21,7 @@ _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
     **dict.fromkeys(("BatchRows", "BatchSums"), "batch"),
     **dict.fromkeys(("PartAssembly", "dot_on"), "parts"),
+    "to_gpu": "cuda_products",
     **{"PartProduct": "part_products", "Product": "products", "ProductTuner": "search"},
     **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
     **dict.fromkeys(("CsrMatrix", "Ellpack", "LocalMatrices"), "stores"),
@@ -40,6 +42,7 @@ __all__ = [
     "ProductTuner",
     "cg",
     "dot_on",
+    "to_gpu",
     "zero_rows_and_columns",
 ]
 

@@ -2,20 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..cuda.device import current
 from ..errors import MeshprepError, check_choice
+from ..kernel.analysis import DeviceFunction
+from ..kernel.bind import AUTO
 from ..loop import ParLoop
-from ..plan import LoopPlan, MatrixPlan
-from ..tuning.lookup import AUTO
+from ..plan import LoopPlan
+from ..plan.matrices import MatrixPlan
 from ..types.loops import Arg
-from ..types.maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
-from .stores import CsrMatrix, Ellpack, LocalMatrices
-
-Store = CsrMatrix | Ellpack | LocalMatrices
+from ..types.maps import INDEX_LIMIT, as_indices, on_device, read_only, rows_of_entries
+from .stores import CsrMatrix, Ellpack, LocalMatrices, Store
 
 
 class Assembly:
@@ -56,7 +58,7 @@ class Assembly:
 
     def __init__(
         self,
-        kernel: Callable[..., None],
+        kernel: Callable[..., None] | DeviceFunction,
         plan: LoopPlan,
         *,
         store: str = "csr",
@@ -76,16 +78,20 @@ class Assembly:
         self.matrix = plan.matrices[self._arg.name]
         stored = _stored_as(plan, self.matrix, store)
         self._store, self._empty = store, STORES[store](plan, self._arg)
-        if strategy is None:
-            strategy = "two-step" if store == "local" else AUTO
-        self.loop = ParLoop(
-            kernel, stored, strategy=strategy, boundscheck=boundscheck, fastmath=fastmath
-        )
+        make = partial(ParLoop, kernel, stored, boundscheck=boundscheck, fastmath=fastmath)
+        # On the host the second step of this one is empty; on a GPU it runs no loop with matrices.
+        apart = store == "local" and not isinstance(kernel, DeviceFunction)
+        self.loop = make(strategy=strategy or ("two-step" if apart else AUTO))
+        self._there = make() if apart and not strategy else self.loop
 
     def __call__(self, /, **arrays: Any) -> Store:
-        """The matrix of these arrays, in new memory; the arrays are those of a ParLoop."""
-        made, added = self._zeros()
-        self.loop(**arrays, **added)
+        """The matrix of these arrays, in new memory; the arrays are those of a ParLoop.
+
+        On a GPU, where they lie there: its values are an array of the GPU.
+        """
+        there = any(map(on_device, arrays.values()))
+        made, added = self._zeros(there)
+        (self._there if there else self.loop)(**arrays, **added)
         return made
 
     def check_access(self, most: int = 1000, /, **arrays: Any) -> None:
@@ -105,10 +111,10 @@ class Assembly:
         """
         self.loop.check_access(most, **arrays, **self._zeros()[1])
 
-    def _zeros(self) -> tuple[Store, dict[str, NDArray[Any]]]:
+    def _zeros(self, there: bool = False) -> tuple[Store, dict[str, Any]]:
         """A new matrix of zeros, and its values as the argument of the loop."""
-        empty = self._empty.values
-        made = replace(self._empty, values=np.zeros(empty.shape, empty.dtype))
+        empty, zeros = self._empty.values, current().zeros if there else np.zeros
+        made = replace(self._empty, values=zeros(empty.shape, empty.dtype))
         flat = made.values if self._store == "local" else made.values.reshape(-1)
         return made, {self._arg.name: flat}
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import DistributedError, MeshprepError
-from ..program.vote import together
+from ..program.mpi import together
 from ..types.maps import INDEX_LIMIT, offsets_of
 from .stores import CsrMatrix
 

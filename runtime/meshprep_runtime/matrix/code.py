@@ -15,8 +15,10 @@ from ..cpu.schedule import Schedule, Turns, in_phases
 from ..cpu.source import alone, shared
 from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
+from ..plan import Variant
 from ..types.maps import distinct, read_only
 from .kernels import PART, ROWS, TOTAL
+from .stores import LocalMatrices
 
 Vector = NDArray[Any]
 # The threads, turns, x and y.
@@ -180,3 +182,23 @@ def schedule(
     phases = np.array([0, ends.size, ends.size + sums] if sums else [0, ends.size])
     turns = in_phases(offset[:-1], offset[1:], phases)
     return Schedule(turns, parallel=ends.size > 1)
+
+
+def check_blocks(matrix: LocalMatrices, blocks: Variant) -> None:
+    """Raise MeshprepError unless the blocks of a colour have no dof in common. O(entries)."""
+    if blocks.block_offset[-1] != len(matrix.dofs):
+        raise MeshprepError(
+            f"the plan's loop has {blocks.block_offset[-1]} elements, the matrix "
+            f"{len(matrix.dofs)}: give the plan of a loop over the elements of the matrix"
+        )
+    by_place, block = blocks.by_place(matrix.dofs), blocks.block_of_place()
+    colour = blocks.colour_of_block()[block]
+    owner = np.empty(matrix.n_rows + 1, np.int32)
+    for c in range(blocks.n_block_colours):
+        dofs, own = by_place[colour == c], block[colour == c, None]
+        owner[dofs] = own
+        if ((owner[dofs] != own) & (dofs >= 0)).any():
+            raise MeshprepError(
+                f"blocks of colour {c} have a dof in common: give the plan of a loop that adds to "
+                "the dofs of the matrix"
+            )

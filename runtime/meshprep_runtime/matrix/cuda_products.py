@@ -1,4 +1,4 @@
-"""Products as CUDA C: texts with their arrays and launches, for the same runners as loops."""
+"""Products and sweeps as CUDA C: texts with their arrays and launches, for the runners of loops."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cuda.arrays import DeviceBinder
+from ..cuda.device import Device, current
+from ..cuda.executor import Launcher
 from ..cuda.programs import CudaProgram, Launch
 from ..cuda.source.parameters import Parameter
 from ..cuda.source.rows import Lines
@@ -17,12 +20,12 @@ from ..errors import MeshprepError
 from ..kernel.bind import Slot
 from ..plan import LoopPlan
 from ..types.loops import Access, Arg, Loop
+from ..types.maps import offsets_of
 from . import cuda_text
-from .code import long_rows
+from .code import check_blocks, long_rows
 from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
 from .kernels import TOTAL
-from .products import Store, check_blocks, check_matrix
-from .stores import CsrMatrix, Ellpack, LocalMatrices
+from .stores import CsrMatrix, Ellpack, LocalMatrices, Store, check_matrix, check_store
 
 # A row with more nonzeros a thread is summed by blocks of its own, of LONG_ROW nonzeros each. A
 # thread takes 0.1 us for each of its nonzeros on an H100, the two further launches some 3 us.
@@ -50,7 +53,7 @@ class ProductKernel:
 
 
 def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaProgram:
-    """The CUDA C of ``y = A x`` for compressed rows [R14 4.5].
+    """The CUDA C of ``y = A x`` for compressed rows [R14 4.5]; the values are an argument.
 
     Raises MeshprepError for a matrix whose arrays do not fit. The text depends on ``coop`` and the
     types alone. Rows with more than 64 nonzeros for each of their threads are summed by blocks of
@@ -62,7 +65,7 @@ def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaPro
     rows = matrix.shape[0]
     chosen = fixed_rule(rows, matrix.values.size) if threads is None else threads
     kind = C_TYPES[matrix.values.dtype.str[1:]]
-    arrays = {"row_ptr": matrix.row_ptr, "columns": matrix.columns, "values": matrix.values}
+    arrays = {"row_ptr": matrix.row_ptr, "columns": matrix.columns}
     longest = MOST_A_THREAD * chosen.coop
     first = ProductKernel(
         "meshprep_csr",
@@ -86,7 +89,7 @@ def _long_rows(matrix: CsrMatrix, kind: str, longest: int) -> list[ProductKernel
     of_parts = ProductKernel(
         "meshprep_csr_parts",
         cuda_text.csr_parts(kind, PART_THREADS),
-        {"span": span, "columns": matrix.columns, "values": matrix.values},
+        {"span": span, "columns": matrix.columns},
         {},
         PART_THREADS,
         _one_launch(len(parts)),
@@ -106,7 +109,7 @@ def _long_rows(matrix: CsrMatrix, kind: str, longest: int) -> list[ProductKernel
 
 
 def ellpack_program(matrix: Ellpack, threads: int = ROW_THREADS) -> CudaProgram:
-    """The CUDA C of ``y = A x`` for rows of one length: a thread a row.
+    """The CUDA C of ``y = A x`` for rows of one length, a thread a row; values are an argument.
 
     Raises MeshprepError for a matrix whose arrays do not fit, and threads that no block can have.
 
@@ -120,7 +123,7 @@ def ellpack_program(matrix: Ellpack, threads: int = ROW_THREADS) -> CudaProgram:
     kernel = ProductKernel(
         "meshprep_ellpack",
         cuda_text.ellpack_rows(kind),
-        {"columns": matrix.columns.reshape(-1), "values": matrix.values.reshape(-1)},
+        {"columns": matrix.columns.reshape(-1)},
         {"rows": rows, "width": width},
         threads,
         _one_launch(-(-rows // threads)),
@@ -157,26 +160,114 @@ def local_program(matrix: LocalMatrices, plan: LoopPlan, variant: str | None = N
     threads = -(-max(blocks.block_size, 1) // WARP) * WARP
     ends = blocks.block_colour_offset.tolist()
     launches = tuple(Launch(b - a, a, b, a) for a, b in pairwise(ends) if b > a)
-    zero = ProductKernel(
-        "meshprep_zero",
-        cuda_text.zero(),
-        {},
-        {"rows": matrix.n_rows},
-        ROW_THREADS,
-        _one_launch(-(-matrix.n_rows // ROW_THREADS)),
-    )
     found: dict[str, NDArray[Any]] = {
         "block_order": blocks.block_order,
         "block_offset": blocks.block_offset,
         "thread_colour": blocks.thread_colour,
         "thread_colours": blocks.thread_colours,
         "dofs": np.ascontiguousarray(blocks.by_place(matrix.dofs).T).reshape(-1),
-        "values": np.ascontiguousarray(blocks.by_place(matrix.values).T).reshape(-1),
+        "values": np.ascontiguousarray(blocks.by_place(matrix.to_host().values).T).reshape(-1),
     }
     kernel = ProductKernel(
         "meshprep_local", text(kind, n), found, {"elements": elements}, threads, launches, threads
     )
-    return _program(matrix, [zero, kernel])
+    return _program(matrix, [_zero(matrix.n_rows), kernel])
+
+
+def sweep_program(
+    matrix: CsrMatrix, colour: NDArray[np.integer], inverse: NDArray[Any], *, backward: bool
+) -> CudaProgram:
+    """The CUDA C of a sweep over the rows, colour by colour [R14 Algorithm 6].
+
+    ``colour`` are those of rows, of which no two of one colour see each other, and ``inverse`` is
+    one over the diagonal; ``backward`` takes the last colour first.
+    """
+    rows = matrix.shape[0]
+    coop = fixed_rule(rows, matrix.columns.size).coop
+    groups, ends = ROW_THREADS // coop, offsets_of(np.bincount(colour, minlength=1)).tolist()
+    launches = [Launch(-(-(b - a) // groups), a, b, 0) for a, b in pairwise(ends) if b > a]
+    arrays: dict[str, NDArray[Any]] = {"row_ptr": matrix.row_ptr, "columns": matrix.columns}
+    arrays["by_colour"] = np.argsort(colour, kind="stable").astype(np.int32)
+    kernel = ProductKernel(
+        "meshprep_sweep",
+        cuda_text.sweep_rows(C_TYPES[matrix.values.dtype.str[1:]], coop),
+        arrays | {"inverse": inverse},
+        {},
+        ROW_THREADS,
+        tuple(launches[::-1] if backward else launches),
+    )
+    return _program(matrix, [_zero(rows), kernel])
+
+
+def to_gpu(matrix: Store) -> Store:
+    """The matrix with its values on the current GPU: products and solvers then run there.
+
+    Parameters
+    ----------
+    matrix : CsrMatrix, Ellpack or LocalMatrices
+
+    Returns
+    -------
+    CsrMatrix, Ellpack or LocalMatrices
+        On the same pattern, which stays on the host; the matrix itself where it lies there.
+
+    Raises
+    ------
+    MissingPackageError
+        Where CuPy is not installed.
+    MeshprepError
+        Where CUDA finds no GPU.
+    """
+    check_store(matrix)
+    return matrix if matrix.on_gpu else matrix.with_values(current().array(matrix.values))
+
+
+class DeviceProduct:
+    """A program of a matrix on the current device, called with arrays that lie there.
+
+    ``values`` are those of the matrix there, None where the program has a copy.
+    """
+
+    def __init__(self, program: CudaProgram, values: Any = None) -> None:
+        # They go first, and wait for what they have queued.
+        self._launchers: dict[Device, Launcher] = {}
+        self._program = program
+        self._fixed = {} if values is None else {"values": values.reshape(-1)}
+        self._bound = DeviceBinder(program.loop, program.slots)
+
+    def __call__(self, x: Any, out: Any = None) -> Any:
+        """Queue ``y = A x`` on the current stream; gives ``out``, or a new y."""
+        device, slot = current(), self._program.slots[1]
+        y = device.zeros(slot.shape[0], slot.dtype) if out is None else out
+        given = self._bound({"x": x, "y": y, **self._fixed}, device)
+        if device not in self._launchers:
+            self._launchers[device] = Launcher(self._program, device)
+        self._launchers[device](given)
+        return y
+
+
+def device_product(
+    matrix: Store, plan: LoopPlan | None = None, threads: CsrThreads | int | None = None
+) -> DeviceProduct:
+    """The product with a matrix whose values lie on a GPU; raises as the programs do."""
+    if isinstance(threads, int):
+        raise MeshprepError(f"threads is {threads}: on a GPU give CsrThreads, or None")
+    if isinstance(matrix, CsrMatrix):
+        return DeviceProduct(csr_program(matrix, threads), matrix.values)
+    if isinstance(matrix, Ellpack):
+        return DeviceProduct(ellpack_program(matrix), matrix.values)
+    if plan is None:
+        raise MeshprepError(
+            "on a GPU the matrices of elements are added up in blocks: give the plan of their loop"
+        )
+    return DeviceProduct(local_program(matrix, plan))
+
+
+def _zero(rows: int) -> ProductKernel:
+    launches = _one_launch(-(-rows // ROW_THREADS))
+    return ProductKernel(
+        "meshprep_zero", cuda_text.zero(), {}, {"rows": rows}, ROW_THREADS, launches
+    )
 
 
 def _one_launch(blocks: int) -> tuple[Launch, ...]:
@@ -188,15 +279,17 @@ def _program(matrix: Store, kernels: Sequence[ProductKernel]) -> CudaProgram:
     code = dtype.str[1:]
     x, y = Arg("x", Access.READ, 1, code), Arg("y", Access.WRITE, 1, code)
     rows, columns = matrix.shape
-    slots = (
+    slots = [
         Slot("x", Access.READ, dtype, (columns, 1), "columns"),
         Slot("y", Access.WRITE, dtype, (rows, 1), "rows"),
-    )
+    ]
+    if not isinstance(matrix, LocalMatrices):
+        slots.append(Slot("values", Access.READ, dtype, (matrix.values.size, 1), "values"))
     loop = Loop("product", "rows", (x, y))
     parts = max((k.launches[0].blocks for k in kernels if k.left and k.launches), default=0)
     # A device keeps one set of numbers for all kernels.
     sizes = {name: size for kernel in kernels for name, size in kernel.sizes.items()}
-    made = [replace(_of_kernel(k, loop, slots, parts), sizes=sizes) for k in kernels]
+    made = [replace(_of_kernel(k, loop, tuple(slots), parts), sizes=sizes) for k in kernels]
     return replace(made[0], then=tuple(made[1:]))
 
 
@@ -207,12 +300,14 @@ def _of_kernel(
     kind = C_TYPES[dtype.str[1:]]
     listed = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in kernel.arrays.items()]
     listed += [Parameter(n, access, kind) for n, access in (kernel.left or {}).items()]
-    listed += [Parameter("s0", "in", kind), Parameter("s1", "out", kind)]
-    listed += [Parameter(name, "size") for name in (*kernel.sizes, "first")]
+    written = (s.written for s in slots)
+    listed += [Parameter(f"s{i}", "out" if w else "in", kind) for i, w in enumerate(written)]
+    listed += [Parameter(name, "size") for name in (*kernel.sizes, "first", "last")]
+    names, texts = [s.name for s in slots], [p.text for p in listed]
     return CudaProgram(
         loop=loop,
         name=kernel.name,
-        text=cuda_text.whole(kernel.name, kernel.bound, [p.text for p in listed], kernel.body),
+        text=cuda_text.whole(kernel.name, kernel.bound, names, texts, kernel.body),
         parameters=tuple(listed),
         arrays=kernel.arrays,
         sizes=kernel.sizes,
@@ -221,6 +316,6 @@ def _of_kernel(
         shared_bytes=kernel.shared_bytes,
         launches=kernel.launches,
         reduced=(),
-        alignment=(dtype.itemsize, dtype.itemsize),
+        alignment=(dtype.itemsize,) * len(slots),
         scratch={"t0": (dtype, parts)} if parts else {},
     )

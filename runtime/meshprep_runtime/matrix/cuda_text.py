@@ -1,4 +1,7 @@
-"""The bodies of the products' kernels in CUDA C; x is ``s0`` and y is ``s1``, as in loops."""
+"""The bodies of the products' kernels in CUDA C; x is ``s0``, y is ``s1``, as in loops.
+
+The values are ``s2``, but those of elements, which are copied in the order of the blocks.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,10 +54,13 @@ def fixed_rule(rows: int, nonzeros: int) -> CsrThreads:
     return CsrThreads(BLOCK_SIZE, coop, max(repeat, 1))
 
 
-def whole(name: str, bound: int, parameters: Sequence[str], body: Lines) -> str:
+def whole(
+    name: str, bound: int, slots: Sequence[str], parameters: Sequence[str], body: Lines
+) -> str:
     """A kernel for blocks of up to ``bound`` threads."""
     listed = ",\n    ".join(parameters)
-    lines = ["// s0: x", "// s1: y", f"MP_KERNEL({bound}) {name}(\n    {listed}) {{"]
+    lines = [f"// s{i}: {slot}" for i, slot in enumerate(slots)]
+    lines += [f"MP_KERNEL({bound}) {name}(\n    {listed}) {{"]
     return "\n".join([*lines, *indent(body), "  MP_RETURN;", "}", ""])
 
 
@@ -76,7 +82,7 @@ def csr_rows(kind: str, coop: int) -> Lines:
         f"  {kind} sum = 0;",
         "  if (own) {",
         f"    for (Index j = begin + lane; j < end; j += {coop})",
-        "      sum += values[j] * s0[columns[j]];",
+        "      sum += s2[j] * s0[columns[j]];",
         "  }",
         *indent(_tree(kind, coop)),
         "  if (own && lane == 0) s1[i] = sum;",
@@ -106,7 +112,7 @@ def csr_parts(kind: str, threads: int) -> Lines:
         f"{kind} sum = 0;",
         "const Index end = span[2 * MP_BLOCK + 1];",
         "for (Index j = span[2 * MP_BLOCK] + MP_THREAD; j < end; j += MP_THREADS)",
-        "  sum += values[j] * s0[columns[j]];",
+        "  sum += s2[j] * s0[columns[j]];",
         *_tree(kind, WARP),
         f"if (MP_THREAD % {WARP} == 0) held[MP_THREAD / {WARP}] = sum;",
         "MP_BARRIER();",
@@ -139,15 +145,36 @@ def ellpack_rows(kind: str) -> Lines:
         "  for (Index k = 0; k < width; ++k) {",
         "    const int column = columns[k * rows + i];",
         "    if (column < 0) break;",
-        "    sum += values[k * rows + i] * s0[column];",
+        "    sum += s2[k * rows + i] * s0[column];",
         "  }",
         "  s1[i] = sum;",
         "}",
     ]
 
 
+def sweep_rows(kind: str, coop: int) -> Lines:
+    """Rows of one colour, ``coop`` threads each: ``y_i = x_i - inverse_i (A y)_i`` [R14 3.3].
+
+    y is zero in rows of colours to come; a row's own, which a thread writes, is left out.
+    """
+    return [
+        f"const int lane = MP_THREAD % {coop};",
+        f"const Index place = first + ((Index)MP_BLOCK * MP_THREADS + MP_THREAD) / {coop};",
+        "const bool own = place < last;",
+        "const int row = own ? by_colour[place] : 0;",
+        f"{kind} sum = 0;",
+        "if (own) {",
+        "  const Index end = row_ptr[row + 1];",
+        f"  for (Index j = row_ptr[row] + lane; j < end; j += {coop})",
+        "    if (columns[j] != row) sum += s2[j] * s1[columns[j]];",
+        "}",
+        *_tree(kind, coop),
+        "if (own && lane == 0) s1[row] = s0[row] - inverse[row] * sum;",
+    ]
+
+
 def zero() -> Lines:
-    """Before elements add to y."""
+    """Before elements add to y, and before sweeps."""
     return [
         "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
         "if (i < rows) s1[i] = 0;",

@@ -17,8 +17,8 @@ from ..program.distributed import DistributedPlan
 from ..program.exchange import Exchange, Transfer
 from ..types.maps import distinct, offsets_of
 from .code import PIECE, MatrixCode
-from .products import check_matrix, check_out, check_threads, check_vector, csr_code
-from .stores import CsrMatrix
+from .products import check_out, check_threads, check_vector, csr_code
+from .stores import CsrMatrix, check_matrix
 
 if TYPE_CHECKING:
     from ..program.distributed import DistributedPlan

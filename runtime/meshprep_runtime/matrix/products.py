@@ -1,6 +1,6 @@
-"""Products ``y = A x`` on the threads of a CPU, for each way to store a matrix [R14 3.2, 4.5]."""
+"""Products ``y = A x`` where the values lie, for each way to store a matrix [R14 3.2, 4.5]."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,13 +8,15 @@ from numpy.typing import NDArray
 from ..cpu.schedule import Schedule, by_colour, elements, in_pieces
 from ..errors import MeshprepError, check_integer
 from ..plan import LoopPlan, Variant
-from ..types.maps import read_only
+from ..types.maps import on_device, read_only
 from . import kernels
-from .code import PIECE, MatrixCode, row_pieces, schedule
-from .stores import CsrMatrix, Ellpack, LocalMatrices
+from .code import PIECE, MatrixCode, check_blocks, row_pieces, schedule
+from .stores import CsrMatrix, Ellpack, LocalMatrices, Store, check_matrix
 
-Store = CsrMatrix | Ellpack | LocalMatrices
-DTYPES = ("f4", "f8", "i4", "i8")
+if TYPE_CHECKING:
+    from .cuda_products import DeviceProduct
+    from .cuda_text import CsrThreads
+
 # Rows that are done together, entry by entry: what they add up to stays in the nearest cache.
 ELLPACK_ROWS = 512
 
@@ -25,12 +27,15 @@ class Product:
     Parameters
     ----------
     matrix : CsrMatrix, Ellpack or LocalMatrices
-        Its arrays are not copied: values may change between calls, the pattern must not.
+        Its arrays are not copied: values may change between calls, the pattern must not. Values
+        that lie on a GPU (:func:`to_gpu`) multiply there, on CuPy arrays; then the values of
+        LocalMatrices are copied, in the order of the blocks.
     plan : LoopPlan or None
         For LocalMatrices: the plan of a loop over their elements that adds to the dofs. Its blocks
-        and colours let several threads add; without it one thread runs.
-    threads : int or None
-        None for numba's number; small matrices run on one.
+        and colours let several threads add; without it one thread runs, and a GPU refuses.
+    threads : int, CsrThreads or None
+        None for numba's number; small matrices run on one. On a GPU those of a CsrMatrix, None for
+        the rule's.
     piece : int
         For a CsrMatrix: nonzeros and rows that a thread takes at a time.
 
@@ -59,15 +64,21 @@ class Product:
         matrix: Store,
         plan: LoopPlan | None = None,
         *,
-        threads: int | None = None,
+        threads: "int | CsrThreads | None" = None,
         piece: int = PIECE,
     ) -> None:
         check_matrix(matrix)
-        check_threads(threads, piece)
         self.matrix = matrix
-        self.threads = threads
+        self.threads: Any = threads
         self._given = plan, threads, piece
         self._adds = isinstance(matrix, LocalMatrices)
+        self._there: DeviceProduct | None = None
+        if matrix.on_gpu:
+            from .cuda_products import device_product
+
+            self._there = device_product(matrix, plan, threads)
+            return
+        check_threads(cast(int | None, threads), piece)
         if isinstance(matrix, CsrMatrix):
             self._code = csr_code(matrix, piece)
         elif isinstance(matrix, Ellpack):
@@ -106,6 +117,9 @@ class Product:
         MeshprepError
             For arrays that do not fit.
         """
+        if self._there is not None:
+            there: NDArray[Any] = self._there(x, out)
+            return there
         dtype = self.matrix.values.dtype
         y = np.empty(self.shape[0], dtype) if out is None else out
         check_vector("x", x, self.shape[1], dtype)
@@ -118,28 +132,8 @@ class Product:
         return y
 
 
-def _again(matrix: Store, plan: LoopPlan | None, threads: int | None, piece: int) -> Product:
+def _again(matrix: Store, plan: LoopPlan | None, threads: Any, piece: int) -> Product:
     return Product(matrix, plan, threads=threads, piece=piece)
-
-
-def check_store(matrix: object) -> None:
-    """Raise MeshprepError for what is none of our matrices, such as one of scipy's."""
-    if not isinstance(matrix, Store):
-        raise MeshprepError(
-            f"the matrix is a {type(matrix).__name__}, must be a CsrMatrix, Ellpack or "
-            "LocalMatrices: CsrMatrix.from_scipy takes one of scipy's"
-        )
-
-
-def check_matrix(matrix: Store) -> None:
-    """Raise MeshprepError unless compiled code may trust the arrays. O(entries)."""
-    check_store(matrix)
-    for name, array in vars(matrix).items():
-        if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
-            raise MeshprepError(f"{name} is not contiguous: pass np.ascontiguousarray({name})")
-    if matrix.values.dtype not in map(np.dtype, DTYPES):
-        raise MeshprepError(f"values are {matrix.values.dtype}: use {', '.join(DTYPES)}")
-    matrix.check()
 
 
 def check_threads(threads: int | None, piece: int = PIECE) -> None:
@@ -149,8 +143,18 @@ def check_threads(threads: int | None, piece: int = PIECE) -> None:
     check_integer("piece", piece)
 
 
+def check_place(name: str, array: Any, on_gpu: bool) -> None:
+    """Raise MeshprepError unless it lies where the values of the matrix do."""
+    if on_device(array) == on_gpu:
+        return
+    if on_gpu:
+        raise MeshprepError(f"{name} lies on the host, the matrix on a GPU: pass a CuPy array")
+    raise MeshprepError(f"{name} lies on a GPU, the matrix on the host: give to_gpu(matrix)")
+
+
 def check_vector(name: str, array: NDArray[Any], size: int, dtype: np.dtype) -> None:
     """Raise MeshprepError unless it is a contiguous vector of this size and type."""
+    check_place(name, array, False)
     if not isinstance(array, np.ndarray):
         raise MeshprepError(f"{name} is a {type(array).__name__}, must be a NumPy array")
     if array.shape != (size,) or array.dtype != dtype or not array.flags.c_contiguous:
@@ -205,23 +209,3 @@ def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:
     if matrix.symmetric:
         return MatrixCode(kernels.symmetric_elements, arrays, made, room=2 * n, dofs=n)
     return MatrixCode(kernels.local_elements, arrays, made, room=n, dofs=n)
-
-
-def check_blocks(matrix: LocalMatrices, blocks: Variant) -> None:
-    """Raise MeshprepError unless the blocks of a colour have no dof in common. O(entries)."""
-    if blocks.block_offset[-1] != len(matrix.dofs):
-        raise MeshprepError(
-            f"the plan's loop has {blocks.block_offset[-1]} elements, the matrix "
-            f"{len(matrix.dofs)}: give the plan of a loop over the elements of the matrix"
-        )
-    by_place, block = blocks.by_place(matrix.dofs), blocks.block_of_place()
-    colour = blocks.colour_of_block()[block]
-    owner = np.empty(matrix.n_rows + 1, np.int32)
-    for c in range(blocks.n_block_colours):
-        dofs, own = by_place[colour == c], block[colour == c, None]
-        owner[dofs] = own
-        if ((owner[dofs] != own) & (dofs >= 0)).any():
-            raise MeshprepError(
-                f"blocks of colour {c} have a dof in common: give the plan of a loop that adds to "
-                "the dofs of the matrix"
-            )

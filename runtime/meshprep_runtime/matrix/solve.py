@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule, in_phases
+from ..cuda.device import current
 from ..errors import MeshprepError, check_integer, check_number
-from ..types.maps import read_only, rows_of_entries
+from ..types.maps import on_device, read_only, rows_of_entries
 from . import kernels
 from .code import MatrixCode
-from .products import Store, check_matrix, check_store, check_vector, csr_arrays
-from .stores import CsrMatrix, Ellpack
+from .products import check_place, check_vector, csr_arrays
+from .stores import CsrMatrix, Ellpack, Store, check_matrix, check_store
 
 Vector = NDArray[Any]
 # Rows of one colour that a thread takes at a time.
@@ -49,6 +50,7 @@ def cg(
     product : function
         ``A p`` of a vector, such as a Product; A is symmetric and positive definite.
     b : (n,) array
+        NumPy's, or CuPy's where the product takes these.
     precondition : function or None
         An approximate solution of ``A z = r``, such as Jacobi or ColouredSsor.
     tolerance : float
@@ -124,7 +126,11 @@ def _norm(b: Vector, dot: Callable[[Vector, Vector], Any]) -> tuple[float, float
 
 
 def diagonal(matrix: Store) -> Vector:
-    """The diagonal of a matrix, whatever its store. O(entries); O(elements x n) for local ones."""
+    """The diagonal of a matrix, whatever its store, on the host.
+
+    O(entries); O(elements x n) for local ones.
+    """
+    matrix = matrix.to_host()
     if isinstance(matrix, CsrMatrix):
         row = rows_of_entries(matrix.row_ptr)
         on = matrix.columns == row
@@ -144,7 +150,7 @@ def diagonal(matrix: Store) -> Vector:
 
 
 class Jacobi:
-    """Division by the diagonal.
+    """Division by the diagonal, where the values of the matrix lie.
 
     Parameters
     ----------
@@ -158,11 +164,17 @@ class Jacobi:
 
     def __init__(self, matrix: Store) -> None:
         check_store(matrix)
-        self._inverse = _inverse(matrix)
+        self._inverse = _beside(matrix, _inverse(matrix))
 
     def __call__(self, r: Vector) -> Vector:
+        check_place("r", r, on_device(self._inverse))
         z: Vector = r * self._inverse
         return z
+
+
+def _beside(matrix: Store, values: Vector) -> Any:
+    """A vector, where the values of the matrix lie."""
+    return current().array(values) if matrix.on_gpu else values
 
 
 class ColouredSsor:
@@ -171,14 +183,15 @@ class ColouredSsor:
     Parameters
     ----------
     matrix : CsrMatrix
-        With a symmetric pattern.
+        With a symmetric pattern; on a GPU where its values lie there.
     colour : (rows,) integers or None
         None for first-fit colours in the order of the rows.
 
     Raises
     ------
     MeshprepError
-        For a zero on the diagonal, and rows of one colour that see each other.
+        For a zero on the diagonal, rows of one colour that see each other, and stores other than a
+        CsrMatrix: sweeps need whole rows.
 
     Notes
     -----
@@ -187,6 +200,11 @@ class ColouredSsor:
 
     def __init__(self, matrix: CsrMatrix, colour: NDArray[np.integer] | None = None) -> None:
         check_matrix(matrix)
+        if not isinstance(matrix, CsrMatrix):
+            raise MeshprepError(
+                f"sweeps need whole rows, which {type(matrix).__name__} has not: give "
+                "CsrMatrix.from_scipy(matrix.to_scipy()), or take Jacobi"
+            )
         if matrix.shape[0] != matrix.shape[1]:
             raise MeshprepError(
                 f"sweeps need a square matrix, not one of shape {matrix.shape}: on ranks take "
@@ -199,7 +217,16 @@ class ColouredSsor:
         _check_colours(matrix, colour)
         self.colour = colour
         self._matrix = matrix
-        self._inverse = _inverse(matrix)
+        inverse = _inverse(matrix)
+        self._inverse = _beside(matrix, inverse)
+        if matrix.on_gpu:
+            from .cuda_products import DeviceProduct, sweep_program
+
+            self._there = [
+                DeviceProduct(sweep_program(matrix, colour, inverse, backward=b), matrix.values)
+                for b in (False, True)
+            ]
+            return
         order = np.argsort(colour, kind="stable").astype(np.int32)
         arrays = {"rows": order, "inverse": self._inverse}
         arrays = {name: read_only(a) for name, a in arrays.items()} | csr_arrays(matrix)
@@ -218,6 +245,11 @@ class ColouredSsor:
         return int(self.colour.max(initial=-1)) + 1
 
     def __call__(self, r: Vector) -> Vector:
+        if self._matrix.on_gpu:
+            forward, backward = self._there
+            check_place("r", r, True)
+            z: Vector = backward(forward(r * self._inverse))
+            return z
         check_vector("r", r, self._inverse.size, self._inverse.dtype)
         y, z = np.zeros_like(r), np.zeros_like(r)
         # Rows that are not yet done are zero, so that whole rows can be summed.

@@ -6,21 +6,68 @@ indices, for whoever hands them to compiled code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, check_integer, import_package
-from ..types.maps import as_indices
+from ..types.maps import as_indices, on_device
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+DTYPES = ("f4", "f8", "i4", "i8")
 
-@dataclass(frozen=True, eq=False)
-class CsrMatrix:
+
+class MatrixStore:
+    """What stores share. The values lie on the host or on a GPU, the pattern on the host."""
+
+    values: Any
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        values = f"{self.values.size:,} values of {self.values.dtype}"
+        return f"{type(self).__name__}({rows:,} x {columns:,}, {values})"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        raise NotImplementedError
+
+    @property
+    def on_gpu(self) -> bool:
+        """True where the values are an array of a GPU."""
+        return on_device(self.values)
+
+    def to_host(self) -> Self:
+        """The matrix with its values in a NumPy array.
+
+        Returns
+        -------
+        CsrMatrix, Ellpack or LocalMatrices
+        """
+        return self.with_values(self.values.get()) if self.on_gpu else self
+
+    def with_values(self, values: Any) -> Self:
+        """The same pattern with other values.
+
+        Parameters
+        ----------
+        values : array
+            Of the same shape, of NumPy or of a GPU; kept, not copied.
+
+        Returns
+        -------
+        CsrMatrix, Ellpack or LocalMatrices
+        """
+        made: Self = replace(cast(Any, self), values=values)
+        return made
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CsrMatrix(MatrixStore):
     """Compressed rows, as scipy and PETSc have them.
 
     Parameters
@@ -50,9 +97,6 @@ class CsrMatrix:
                 f"CsrMatrix: row_ptr has {self.row_ptr.size} entries, columns {self.columns.size} "
                 f"and values the shape {self.values.shape}: give a value a column, and a row_ptr"
             )
-
-    def __repr__(self) -> str:
-        return _shown(self)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -97,7 +141,7 @@ class CsrMatrix:
                 f"indices are {index}: use one that was built with 64-bit indices"
             )
         offsets, columns = (a.astype(index, copy=False) for a in (self.row_ptr, self.columns))
-        arrays = (offsets, columns, self.values)
+        arrays = (offsets, columns, self.to_host().values)
         made = petsc.Mat().createAIJ(size=self.shape, csr=arrays, comm=petsc.COMM_SELF)
         made.assemble()
         return made
@@ -130,7 +174,7 @@ class CsrMatrix:
         return cls(made.indptr, columns, made.data, made.shape[1])
 
     def to_scipy(self) -> csr_array:
-        """The matrix for scipy, on the same memory.
+        """The matrix for scipy, on the same memory where that is the host's.
 
         Returns
         -------
@@ -142,13 +186,13 @@ class CsrMatrix:
             Where scipy is not installed.
         """
         made: csr_array = _sparse().csr_array(
-            (self.values, self.columns, self.row_ptr), shape=self.shape
+            (self.to_host().values, self.columns, self.row_ptr), shape=self.shape
         )
         return made
 
 
-@dataclass(frozen=True, eq=False)
-class Ellpack:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ellpack(MatrixStore):
     """Rows of one length, stored entry by entry so that neighbouring rows are read together.
 
     Parameters
@@ -178,9 +222,6 @@ class Ellpack:
                 f"Ellpack: values has shape {self.values.shape}, must be {self.columns.shape}"
             )
 
-    def __repr__(self) -> str:
-        return _shown(self)
-
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrix."""
@@ -196,7 +237,9 @@ class Ellpack:
         """Raise MeshprepError unless columns are inside, padding last and zero. O(entries)."""
         _check_within("Ellpack.columns", self.columns, -1, self.shape[1])
         padding = self.columns < 0
-        if (padding[:-1] & ~padding[1:]).any() or self.values[padding].any():
+        # Kernels of a GPU stop where the padding begins.
+        filled = not self.on_gpu and self.values[padding].any()
+        if (padding[:-1] & ~padding[1:]).any() or filled:
             raise MeshprepError("Ellpack: padding must stand last in a row and have the value 0")
 
     def to_scipy(self) -> csr_array:
@@ -213,11 +256,12 @@ class Ellpack:
             Where scipy is not installed.
         """
         entry, row = np.nonzero(self.columns >= 0)
-        return _summed(self.values[entry, row], row, self.columns[entry, row], self.shape)
+        values = self.to_host().values[entry, row]
+        return _summed(values, row, self.columns[entry, row], self.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class LocalMatrices:
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalMatrices(MatrixStore):
     """The matrices of the elements, not added up: the matrix is the sum of them all (LMA).
 
     Parameters
@@ -247,9 +291,6 @@ class LocalMatrices:
                 f"{elements} elements of {n} dofs"
             )
 
-    def __repr__(self) -> str:
-        return _shown(self)
-
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrix."""
@@ -263,6 +304,34 @@ class LocalMatrices:
     def check(self) -> None:
         """Raise MeshprepError unless every dof is -1 or a row. O(elements x n)."""
         _check_within("LocalMatrices.dofs", self.dofs, -1, self.n_rows)
+
+    def half(self, tolerance: float = 1e-12) -> LocalMatrices:
+        """The same matrices, from their diagonals on.
+
+        Parameters
+        ----------
+        tolerance : float
+            What entries across the diagonal may differ by, over the largest value.
+
+        Returns
+        -------
+        LocalMatrices
+            With ``symmetric``, on the host; itself where it has it.
+
+        Raises
+        ------
+        MeshprepError
+            Where a matrix is not symmetric.
+        """
+        if self.symmetric:
+            return self
+        n = self.dofs.shape[1]
+        values, (i, j) = self.to_host().values, np.triu_indices(n)
+        upper, lower = values[:, i * n + j], values[:, j * n + i]
+        apart = np.abs(upper - lower).max(axis=1, initial=0)
+        if (apart > tolerance * np.abs(values).max(initial=0)).any():
+            raise MeshprepError(f"the matrix of element {int(apart.argmax())} is not symmetric")
+        return LocalMatrices(np.ascontiguousarray(upper), self.dofs, True, self.n_rows)
 
     def to_scipy(self) -> csr_array:
         """The matrix for scipy, added up.
@@ -279,7 +348,7 @@ class LocalMatrices:
         """
         n = self.dofs.shape[1]
         i, j = np.triu_indices(n) if self.symmetric else np.indices((n, n)).reshape(2, -1)
-        values, rows, columns = self.values, self.dofs[:, i], self.dofs[:, j]
+        values, rows, columns = self.to_host().values, self.dofs[:, i], self.dofs[:, j]
         if self.symmetric:
             below = i != j
             values = np.hstack([values, values[:, below]])
@@ -291,10 +360,27 @@ class LocalMatrices:
         return _summed(values[kept], rows[kept], columns[kept], self.shape)
 
 
-def _shown(store: CsrMatrix | Ellpack | LocalMatrices) -> str:
-    rows, columns = store.shape
-    values = f"{store.values.size:,} values of {store.values.dtype}"
-    return f"{type(store).__name__}({rows:,} x {columns:,}, {values})"
+Store = CsrMatrix | Ellpack | LocalMatrices
+
+
+def check_store(matrix: object) -> None:
+    """Raise MeshprepError for what is none of our matrices, such as one of scipy's."""
+    if not isinstance(matrix, MatrixStore):
+        raise MeshprepError(
+            f"the matrix is a {type(matrix).__name__}, must be a CsrMatrix, Ellpack or "
+            "LocalMatrices: CsrMatrix.from_scipy takes one of scipy's"
+        )
+
+
+def check_matrix(matrix: Store) -> None:
+    """Raise MeshprepError unless compiled code may trust the arrays. O(entries)."""
+    check_store(matrix)
+    for name, array in vars(matrix).items():
+        if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
+            raise MeshprepError(f"{name} is not contiguous: pass np.ascontiguousarray({name})")
+    if matrix.values.dtype not in map(np.dtype, DTYPES):
+        raise MeshprepError(f"values are {matrix.values.dtype}: use {', '.join(DTYPES)}")
+    matrix.check()
 
 
 def _summed(

@@ -1,7 +1,6 @@
 """The plan: what a solver needs to run its loops in blocks, and its file."""
 
-from .matrices import MatrixPlan
 from .model import LoopPlan, Staging, Variant
 from .plan import Plan
 
-__all__ = ["LoopPlan", "MatrixPlan", "Plan", "Staging", "Variant"]
+__all__ = ["LoopPlan", "Plan", "Staging", "Variant"]

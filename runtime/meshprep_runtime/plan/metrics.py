@@ -8,7 +8,7 @@ none of it. :mod:`meshprep.metrics` computes the figures, ``docs/reports.md`` sa
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .named import name_entries
+from ..errors import name_entries
 from .records import IN_PLACE, LEFT_OUT, Record
 
 

@@ -5,20 +5,22 @@ Frozen arrays only; :mod:`store` reads and writes them, :mod:`verify` proves the
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import UnknownNameError, name_entries
 from ..types.loops import Loop, among, cut_by_shell
 from ..types.maps import SetMap, rows_of_entries
 from ..types.ordering import Ordering
-from .chains.tiles import ChainPlan
-from .file.tree import Tree
-from .matrices import MatrixPlan
 from .metrics import Metrics
-from .named import UnknownNameError, name_entries
 from .tuned import Tuned
+
+if TYPE_CHECKING:
+    from .chains.tiles import ChainPlan
+    from .file.tree import Tree
+    from .matrices import MatrixPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +232,7 @@ class LoopPlan:
     default: str
     tuned: tuple[Tuned, ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
-    matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
+    matrices: Mapping[str, "MatrixPlan"] = field(default_factory=dict)
     ranges: Ranges | None = None
 
     def __post_init__(self) -> None:
@@ -302,12 +304,12 @@ class PlanContent:
     options: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
     tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
-    matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
-    chains: Mapping[str, ChainPlan] = field(default_factory=dict)
+    matrices: Mapping[str, "MatrixPlan"] = field(default_factory=dict)
+    chains: Mapping[str, "ChainPlan"] = field(default_factory=dict)
     group_names: Mapping[str, Mapping[str, Mapping[int, str]]] = field(default_factory=dict)
     further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
     coordinates: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    extensions: Mapping[str, Tree] = field(default_factory=dict)
+    extensions: Mapping[str, "Tree"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         name_entries(self, sizes="set", ordering="set", maps="map", loops="loop")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..types.maps import distinct, rows_of_entries, run_offset
+from ..types.maps import Int32s, Int64s, distinct, rows_of_entries, run_offset
 from .model import LoopPlan, Ranges, Variant
 
 # Elements of a range, at least and at most: with fewer, counters cost; with more, one thread waits
@@ -20,52 +20,33 @@ LAG = 2
 
 
 def ranges_for(plan: LoopPlan, cuts: Sequence[int] = ()) -> Ranges:
-    """Ranges of a loop, of whole blocks of its default variant.
+    """Ranges of a loop, of whole blocks of its default variant; none crosses one of the ``cuts``.
 
     Ranges that write a common point run one after the other, in the order of their colours, and
     nearly in that of the set, so that it is read once and not once a colour. The order is the same
-    for one thread and for several, and so are the bits of all sums.
-
-    Parameters
-    ----------
-    plan : LoopPlan
-    cuts : sequence of int
-        Places, ascending, that no range crosses; the ranges before a cut run before those behind
-        it. A part of a mesh has the ends of its core and of its owned elements.
-
-    Notes
-    -----
-    O(n) for n places. Where a range meets many others, as in an order without locality, ranges
-    grow, in the end to one: threads would only wait for each other.
+    for one thread and for several, and so are the bits of all sums. Ranges before a cut, as the end
+    of a part's core, run before those behind it. Where a range meets many others, as in an order
+    without locality, ranges grow, in the end to one: threads would only wait. O(n).
     """
     variant = plan.variants.get(plan.default)
     n = plan.sizes[plan.loop.over]
     size = min(MOST, max(LEAST, n // SEVERAL // 256 * 256))
     while True:
-        offset = _cut(n, size, variant, cuts)
+        # Ends of ranges of about size places, at ends of blocks where there are blocks
+        wanted = run_offset(n, size)
+        if variant is not None and variant.n_blocks:
+            ends = variant.block_offset
+            wanted = ends[np.minimum(np.searchsorted(ends, wanted), ends.size - 1)]
+        offset = np.unique(np.concatenate([[0, n], wanted, np.minimum(cuts, n)])).astype(np.int64)
         pairs = _meeting(plan, variant, offset)
         if pairs is not None:
             return _in_order(offset, pairs, np.searchsorted(cuts, offset[:-1], side="right"))
         size *= 2
 
 
-def _cut(n: int, size: int, variant: Variant | None, cuts: Sequence[int]) -> NDArray[np.int64]:
-    """Ends of ranges of about ``size`` places, at ends of blocks where there are blocks."""
-    wanted = run_offset(n, size)
-    if variant is not None and variant.n_blocks:
-        ends = variant.block_offset
-        wanted = ends[np.minimum(np.searchsorted(ends, wanted), ends.size - 1)]
-    return np.unique(np.concatenate([[0, n], wanted, np.minimum(cuts, n)])).astype(np.int64)
-
-
-def written_points(
-    plan: LoopPlan, variant: Variant | None
-) -> Iterator[tuple[NDArray[np.int32], int]]:
-    """The points that each place writes through each map, ``(n, columns)``, and how many there are.
-
-    Columns of several maps into one set come together.
-    """
-    columns: dict[str, list[NDArray[np.int32]]] = {}
+def written_points(plan: LoopPlan, variant: Variant | None) -> Iterator[tuple[Int32s, int]]:
+    """The points that each place writes, a table for each set, and how many there are."""
+    columns: dict[str, list[Int32s]] = {}
     for name, written in plan.loop.conflict_columns.items():
         table = plan.maps[name].table
         found = table if len(written) == table.shape[1] else table[:, written]
@@ -77,9 +58,7 @@ def written_points(
         yield table, plan.rows_of(to_set)
 
 
-def _meeting(
-    plan: LoopPlan, variant: Variant | None, offset: NDArray[np.int64]
-) -> NDArray[np.int64] | None:
+def _meeting(plan: LoopPlan, variant: Variant | None, offset: Int64s) -> Int64s | None:
     """``(pairs, 2)``: ranges that write a common point, the lower first; None for too many."""
     count = offset.size - 1
     of_place, keys = rows_of_entries(offset), [np.zeros(0, np.int64)]
@@ -107,9 +86,7 @@ def _meeting(
     return np.stack(np.divmod(pairs, max(count, 1)), axis=1)
 
 
-def _in_order(
-    offset: NDArray[np.int64], pairs: NDArray[np.int64], part: NDArray[np.intp]
-) -> Ranges:
+def _in_order(offset: Int64s, pairs: Int64s, part: NDArray[np.intp]) -> Ranges:
     """The ranges in the order in which they run, ``part`` after ``part``, and what each awaits."""
     count = offset.size - 1
     met: list[list[int]] = [[] for _ in range(count)]

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from ..cpu.executor import HostCall, StrategyAndVariant
 from ..cpu.schedule import ORDERED, Schedule, Turns, elements
-from ..cuda.detect import on_device
 from ..errors import MeshprepError
 from ..kernel.bind import Slot, bound
 from ..loop import ParLoop
 from ..plan.model import LoopPlan, Staging, Variant
 from ..plan.parts import ClassColours, LoopPart, SetPart
 from ..types.loops import Loop
-from ..types.maps import SetMap
+from ..types.maps import SetMap, on_device
 
 # Core runs in at most so many pieces, none smaller; messages are looked after in between.
 MOST_PIECES, LEAST_ELEMENTS, LEAST_BLOCKS = 16, 2048, 4
@@ -38,10 +37,7 @@ class ClassRanges:
 def class_ranges(
     way: StrategyAndVariant, schedule: Schedule, part: LoopPart, of_set: SetPart
 ) -> ClassRanges:
-    """Where the classes lie in the schedule of a strategy.
-
-    Raises MeshprepError for a strategy that does not run class after class.
-    """
+    """Where the classes lie in a schedule; raises MeshprepError if it runs them mixed."""
     strategy, variant = way
     between: Callable[[int, int], Turns]
     if strategy == "sequential":

@@ -6,10 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cuda.detect import on_device
 from ..errors import MeshprepError, check_choice, check_integer
-from ..kernel.bind import AOS, DTYPES, SOA
-from ..tuning.lookup import AUTO
+from ..kernel.bind import AOS, AUTO, DTYPES, SOA
+from ..types.maps import on_device
 
 # The lists of copies on a rank; partial lists go by the name of their map.
 EXEC, HALO = "exec", "halo"

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cuda.device import current
-from ..cuda.function import DeviceFunction
 from ..cuda.source.shape import C_TYPES
+from ..kernel.analysis import DeviceFunction
 from ..loop import ParLoop
 from ..plan.model import LoopPlan
 from ..types.loops import Access, Arg, Loop

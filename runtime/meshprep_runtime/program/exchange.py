@@ -90,10 +90,7 @@ class Exchange:
         self._zeros: dict[tuple[object, ...], Segment] = {}
 
     def start(self, wanted: Sequence[Wanted], back: bool = False) -> Transfer:
-        """Post receives, pack and send.
-
-        ``back``: the other way round, copies to their owners, who add them up.
-        """
+        """Post receives, pack and send; ``back``: copies to their owners, who add them up."""
         return Transfer(self, self._pattern(wanted, back), [dat for dat, _ in wanted], back)
 
     def clear_copies(self, dat: ProgramDat) -> None:
@@ -168,11 +165,7 @@ class Transfer:
             self._requests[0].Testall(self._requests)
 
     def finish(self) -> None:
-        """Wait for the messages and put what came where it belongs.
-
-        Raises DistributedError when a message is not what this rank awaits, or does not come in
-        time.
-        """
+        """Put what came where it belongs; DistributedError for wrong messages, or none in time."""
         if not self._requests:
             return
         try:

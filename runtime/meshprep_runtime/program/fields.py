@@ -17,7 +17,7 @@ from ..errors import MeshprepError
 from ..plan.file.atomic import new_file
 from .dat import ProgramDat
 from .exchange import matrix
-from .vote import from_root, together
+from .mpi import from_root, together
 
 # Elements that are gathered and written at a time.
 ELEMENTS_AT_ONCE = 1 << 21

@@ -4,15 +4,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..cpu.cores import thread_count
-from ..cuda.detect import on_device
-from ..cuda.function import name_of
+from ..cpu.pool import thread_count
+from ..kernel.analysis import name_of
 from ..kernel.bind import AOS, SOA, Layout
 from ..loop import ParLoop
 from ..plan.matrices import with_places
 from ..plan.model import LoopPlan
 from ..plan.tuned import CPU, GPU, Machine
 from ..tuning.lookup import fastest_soa, processor
+from ..types.maps import on_device
 from .dat import ProgramDat, arrays_of
 from .timings import LoopTimes, useful_bytes
 

@@ -1,14 +1,14 @@
-"""The one module of the runtime that imports mpi4py."""
+"""MPI: the one module that imports mpi4py, and steps that ranks take together or not at all."""
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..errors import DistributedError, MissingPackageError
+from ..errors import DistributedError, MeshprepError, MissingPackageError
 from ..types.loops import Access
 from .loopback import LoopbackComm
 
@@ -23,10 +23,7 @@ _MPI_NAMES = {Access.INC: "SUM", Access.MIN: "MIN", Access.MAX: "MAX"}
 
 
 def world() -> Any:
-    """``MPI.COMM_WORLD``.
-
-    Raises MissingPackageError where mpi4py is not installed, or finds no MPI.
-    """
+    """``MPI.COMM_WORLD``; raises MissingPackageError without mpi4py or an MPI."""
     return _mpi().COMM_WORLD
 
 
@@ -38,10 +35,7 @@ def operation(comm: Any, access: Access) -> Any:
 
 
 def end_all_on_errors(comm: Any) -> None:
-    """Let an exception that nothing catches on one rank end the job: the others would wait.
-
-    What all ranks of the job raise together ends each, and the first alone says it.
-    """
+    """Let an uncaught exception of one rank end the job; one of all is said once."""
     if isinstance(comm, LoopbackComm) or getattr(sys.excepthook, "ends_all_ranks", False):
         return
     before, every = sys.excepthook, world()
@@ -68,3 +62,75 @@ def _mpi() -> Any:
             "pip install 'meshprep-runtime[mpi]' mpich"
         ) from error
     return MPI
+
+
+T = TypeVar("T")
+
+
+class Alone:
+    """The communicator of a single process, without MPI."""
+
+    rank, size = 0, 1
+
+    def allgather(self, value: T) -> list[T]:
+        """The values of all ranks."""
+        return [value]
+
+    def bcast(self, value: T, root: int = 0) -> T:
+        """The value of one rank."""
+        return value
+
+    def alltoall(self, values: Sequence[T]) -> list[T]:
+        """What each rank has for this one."""
+        return list(values)
+
+
+ALONE = Alone()
+
+
+def together(comm: Any, work: Callable[[], T]) -> T:
+    """Do local work; then all ranks learn whether it went well on each.
+
+    Raises DistributedError on all ranks, when one has failed, with the message of the first that
+    did.
+
+    ``work`` sends no messages: a rank that fails in it would leave the others waiting.
+    """
+    found, cause, told = _tried(work)
+    told_by_rank = comm.allgather(told)
+    failed = [rank for rank, one in enumerate(told_by_rank) if one is not None]
+    if failed:
+        first = told_by_rank[failed[0]]
+        everywhere = len(set(told_by_rank)) == 1
+        message = first if everywhere else f"rank {failed[0]} of {comm.size}: {first}"
+        raise _on_all(comm, message) from cause
+    return cast(T, found)
+
+
+def from_root(comm: Any, work: Callable[[], T]) -> T:
+    """Let rank 0 do something for all.
+
+    Raises DistributedError on all ranks, when it has failed.
+
+    What ``work`` gives is sent to the others.
+    """
+    found, cause, told = _tried(work) if comm.rank == 0 else (None, None, None)
+    told, found = comm.bcast((told, found), 0)
+    if told is not None:
+        raise _on_all(comm, told) from cause
+    return cast(T, found)
+
+
+def _tried(work: Callable[[], T]) -> tuple[T | None, Exception | None, str | None]:
+    try:
+        return work(), None, None
+    except MeshprepError as error:
+        return None, error, str(error)
+    except Exception as error:
+        return None, error, f"{type(error).__name__}: {error}"
+
+
+def _on_all(comm: Any, message: str) -> DistributedError:
+    refused = DistributedError(message)
+    refused.ranks = comm.size
+    return refused

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.executor import HostCall, StrategyAndVariant
-from ..cuda.detect import on_device
 from ..errors import MeshprepError
 from ..kernel.bind import Slot, check_names
 from ..loop import ParLoop
 from ..plan.parts import LoopPart, PartPlan
 from ..types.loops import Access, Loop
-from ..types.maps import offsets_of
+from ..types.maps import UInt8s, offsets_of, on_device
 from .classes import ClassRanges, DevicePart, DeviceRuns, HostRuns, class_ranges, device_runs
 from .dat import EXEC, HALO, ProgramDat, arrays_of
 from .exchange import ALIGNED, Exchange, Transfer, Wanted
@@ -29,18 +28,10 @@ from .timings import LoopTimes, useful_bytes
 
 
 class Reductions:
-    """The globals that a loop reduces.
+    """The globals among ``slots`` that a loop reduces into ``partial``; exec elements, ``ignored``.
 
     What elements add starts from zero on every rank, so that the value from before counts once.
-    Where all are of one kind, one Allreduce combines them; else one Allgather, and every rank
-    combines in the order of the ranks.
-
-    ``slots`` are those of the loop.
-
-    Attributes
-    ----------
-    partial, ignored : mapping of slot to array
-        What this rank's elements reduce into; where exec elements leave what does not count.
+    Where all are of one kind, one Allreduce combines them; else one Allgather, in rank order.
     """
 
     def __init__(self, comm: Any, slots: Sequence[Slot]) -> None:
@@ -94,7 +85,7 @@ class Reductions:
                 total = combine(total, other[i])
             arrays[i][:] = arrays[i] + total if slot.access is Access.INC else total
 
-    def _views(self, buffer: NDArray[np.uint8]) -> Mapping[int, NDArray[Any]]:
+    def _views(self, buffer: UInt8s) -> Mapping[int, NDArray[Any]]:
         parts = zip(self._slots.items(), self._ends, strict=False)
         return {i: buffer[at : at + s.dim * s.dtype.itemsize].view(s.dtype) for (i, s), at in parts}
 
@@ -129,11 +120,7 @@ class PartLoop:
     """Runs a loop as one of several ranks; see :class:`~.whole_loop.WholeLoop`."""
 
     def __init__(
-        self,
-        layouts: LoopLayouts,
-        part: LoopPart,
-        whole: PartPlan,
-        exchange: Exchange,
+        self, layouts: LoopLayouts, part: LoopPart, whole: PartPlan, exchange: Exchange
     ) -> None:
         plan = part.plan
         self.layouts = layouts

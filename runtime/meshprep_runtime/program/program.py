@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError, check_choice
+from ..kernel.analysis import DeviceFunction
 from ..kernel.bind import AOS, Layout, check_names
 from ..kernel.full_writes import with_full_writes
 from ..loop import ParLoop
@@ -18,12 +18,13 @@ from .chains.chain import Chain
 from .chains.records import ReducedGlobal, start_values
 from .chains.tiling import TileOptions
 from .checkpoints.checkpoints import Checkpoints
+from .checkpoints.places import CheckpointPlace, DryRun
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
 from .layouts import LoopLayouts, WholeLoop, settle
+from .mpi import ALONE
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
-from .vote import ALONE
 
 # What runs a loop of a program, on one rank or as one of several.
 Runner = WholeLoop | PartLoop
@@ -64,7 +65,7 @@ class Program:
         if checkpoint is not None:
             comm = plan.comm if isinstance(plan, DistributedPlan) else ALONE
             self.checkpoints = Checkpoints(Path(checkpoint), every, plan, comm)
-        self.active: Chain | None = None
+        self.active: Chain | DryRun | None = None
         self.runners: dict[str, Runner] = {}
 
     def dat(
@@ -156,6 +157,33 @@ class Program:
         if self.active is not None:
             self.active.flush()
         self.checkpoints.here()
+
+    def checkpoint_places(self, period: Callable[[], object]) -> list[CheckpointPlace]:
+        """Where a checkpoint may begin, and what it saves there: the smallest has the best place.
+
+        Parameters
+        ----------
+        period : function without arguments
+            Calls loops as a time step does. They are noted, and none of them runs.
+
+        Returns
+        -------
+        list of CheckpointPlace
+            A row ``(call, loop, dats, bytes)`` for each call: what a checkpoint before it saves of
+            the dats that the period changes, if the period runs again and again.
+
+        Raises
+        ------
+        MeshprepError
+            For a chain that is under way or begins, and arguments that cannot be saved.
+        """
+        if self.active is not None:
+            raise MeshprepError("a chain is under way: ask for places of checkpoints outside of it")
+        self.active = run = DryRun()
+        try:
+            return run.places(period)
+        finally:
+            self.active = None
 
     def loop(
         self, kernel: Callable[..., None] | DeviceFunction, name: str, **options: Any

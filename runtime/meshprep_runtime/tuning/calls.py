@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..cuda.detect import on_device
 from ..cuda.device import current
-from ..cuda.function import name_of
 from ..errors import MeshprepError
+from ..kernel.analysis import name_of
 from ..kernel.bind import Slot
 from ..plan import LoopPlan, Plan
 from ..plan.tuned import Tuned
+from ..types.maps import on_device
 from .lookup import choose, with_entry
 from .machines import Backend, TuningCandidate, grid, on_gpu, this_cpu, trial, with_fewer_threads
 
@@ -29,11 +29,7 @@ Call = Callable[..., None]
 
 
 class CallTrials:
-    """Calls of one loop, as trials until they are settled.
-
-    ``make`` gives the loop as a candidate runs it, with the dats ``soa`` stored component after
-    component.
-    """
+    """Calls of one loop, as trials until they are settled; ``make`` gives a candidate."""
 
     def __init__(
         self,
@@ -135,10 +131,7 @@ def begin(
     arrays: Mapping[str, Any],
     again: Callable[..., Call],
 ) -> CallTrials:
-    """The trials of a loop, where the arrays of its first call lie.
-
-    ``again`` makes the loop with another strategy, variant, commit and number of threads.
-    """
+    """The trials of a loop, where its first arrays lie; ``again`` makes it run in another way."""
 
     def make(candidate: TuningCandidate) -> Call:
         return again(

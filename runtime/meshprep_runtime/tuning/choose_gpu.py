@@ -7,11 +7,11 @@ import numpy as np
 
 from ..cuda.source.shape import shared_row
 from ..cuda.strategies import MOST_THREADS, STRATEGIES, refusal
-from ..kernel.bind import Slot
+from ..kernel.bind import AUTO, Slot
 from ..plan import LoopPlan, Variant
 from ..plan.tuned import GPU, Machine
 from ..types.loops import Access
-from .lookup import AUTO, tuned_for
+from .lookup import tuned_for
 
 BY_RULE = "by rule, not measured"
 # Two such blocks fit a multiprocessor of every device since 2017, and one any device.

@@ -8,16 +8,16 @@ from functools import cache
 from math import inf
 from pathlib import Path
 
-from ..cpu import ORDERED, STRATEGIES
-from ..cpu.cores import thread_count
+from ..cpu import NEED_BLOCKS, ORDERED, STRATEGIES, refusal
 from ..cpu.executor import StrategyAndVariant
-from ..errors import PlanError
+from ..cpu.pool import thread_count
+from ..cuda.strategies import STRATEGIES as GPU_STRATEGIES
+from ..cuda.strategies import check_strategy
+from ..errors import MeshprepError, PlanError
+from ..kernel.bind import AUTO
 from ..plan import LoopPlan, Variant
 from ..plan.checks.structure import check_variant
 from ..plan.tuned import CPU, GPU, Machine, Trial, Tuned
-
-# The strategy that stands for what was tuned, else a rule.
-AUTO = "auto"
 
 
 def tuned_for(
@@ -113,6 +113,7 @@ class Chooser:
     _by_threads: dict[int, StrategyAndVariant] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        self.for_gpu = self.strategy in GPU_STRATEGIES and self.strategy not in STRATEGIES
         # the same for any number of threads
         self.always = None if self.strategy == AUTO and self.plan.tuned else self._untuned
 
@@ -150,3 +151,47 @@ class Chooser:
 
 
 _processor = cache(processor)
+
+
+def chooser(
+    plan: LoopPlan,
+    strategy: str,
+    variant: str | None,
+    soa: tuple[str, ...],
+    kernel: str,
+    commit: str,
+) -> Chooser:
+    """The choice for a loop; raises MeshprepError for a strategy that cannot run it.
+
+    A strategy that only a GPU has is looked at with ``commit``.
+    """
+    chosen = _variant(plan, variant)
+    if chosen is not None:
+        check_variant(plan, chosen)
+    found = Chooser(plan, strategy, chosen, soa, kernel, variant is not None)
+    if found.for_gpu:
+        check_strategy(plan, strategy, commit)
+    else:
+        _check_strategy(plan, strategy, chosen is not None)
+    return found
+
+
+def _variant(plan: LoopPlan, name: str | None) -> Variant | None:
+    if name is not None or not plan.variants:
+        return plan.variant(name) if name is not None else None
+    cpu = next((v for v in plan.variants.values() if v.target == "cpu"), None)
+    return plan.variant() if cpu is None else cpu
+
+
+def _check_strategy(plan: LoopPlan, strategy: str, has_blocks: bool) -> None:
+    where = f"loop '{plan.loop.name}'"
+    if strategy not in (AUTO, *STRATEGIES):
+        more = ", ".join(name for name in GPU_STRATEGIES if name not in STRATEGIES)
+        raise MeshprepError(
+            f"{where}: strategy '{strategy}' is unknown: use {', '.join((AUTO, *STRATEGIES))}, or "
+            f"on a GPU {more}"
+        )
+    if strategy in NEED_BLOCKS and not has_blocks:
+        raise MeshprepError(f"{where} has no blocks in this plan: use strategy 'sequential'")
+    if reason := refusal(plan.loop, strategy):
+        raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu import NEED_BLOCKS, STRATEGIES, refusal
-from ..cpu.cores import thread_count
+from ..cpu.pool import thread_count
 from ..cuda import COMMITS
 from ..cuda import STRATEGIES as GPU_STRATEGIES
 from ..cuda import refusal as gpu_refusal
@@ -44,11 +44,7 @@ def this_cpu() -> Backend:
 
 
 def this_gpu() -> Backend:
-    """The current CUDA device, by CuPy.
-
-    Raises MissingPackageError where CuPy is not installed. Raises MeshprepError where CUDA finds no
-    GPU.
-    """
+    """The current CUDA device; raises MissingPackageError without CuPy, or MeshprepError."""
     cupy = import_cupy()
     return on_gpu(
         current(),
@@ -93,10 +89,7 @@ ELEMENTS, LEAST_THREADS = (2, 4), 2 * WARP
 
 @dataclass(frozen=True)
 class TuningCandidate:
-    """One way to run a loop; ``variant`` is empty for strategies without blocks.
-
-    ``threads`` are those of a thread block, None for as many as the blocks have elements.
-    """
+    """A way to run a loop: ``variant`` "" for no blocks, ``threads`` None for theirs."""
 
     strategy: str
     variant: str

@@ -9,6 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import MeshprepError
 
+# Arrays by the type of their numbers.
+Bools = NDArray[np.bool_]
+Float32s = NDArray[np.float32]
+Float64s = NDArray[np.float64]
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+UInt8s = NDArray[np.uint8]
+UInt16s = NDArray[np.uint16]
+UInt64s = NDArray[np.uint64]
+
 INDEX_LIMIT = 2**31 - 1
 CHUNK = 1 << 16
 
@@ -217,3 +227,28 @@ def distinct_without(values: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]
         at = np.minimum(np.searchsorted(known, found), known.size - 1)
         found = found[known[at] != found]
     return found
+
+
+# DLPack's numbers for memory of CUDA, managed memory included.
+DLPACK_CUDA = (2, 13)
+HOST = (np.ndarray, int, float, np.generic)
+
+
+def on_device(value: Any) -> bool:
+    """True for arrays in the memory of a GPU."""
+    if isinstance(value, HOST):
+        return False
+    if _cupy_pointer(value) is not None:
+        return True
+    try:
+        if getattr(value, "__cuda_array_interface__", None) is not None:
+            return True
+    except Exception:  # Libraries refuse to tell in words of their own; the binder asks again.
+        pass
+    ask = getattr(value, "__dlpack_device__", None)
+    return ask is not None and ask()[0] in DLPACK_CUDA
+
+
+def _cupy_pointer(value: Any) -> object:
+    """The address of a CuPy array: its interface takes long to make."""
+    return getattr(getattr(value, "data", None), "ptr", None)

@@ -36,9 +36,8 @@ from meshprep.partition.blocks.counts import (
 )
 from meshprep.partition.blocks.grouping import Grouping
 from meshprep.partition.blocks.levels import coarsen, element_level
-from meshprep.partition.blocks_of import sort_by
+from meshprep.partition.blocks_of import sort_by, weighted_loads_of
 from meshprep.partition.connectivity import distinct_rows
-from meshprep.partition.loads import weighted_loads_of
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.types.maps import read_only
 

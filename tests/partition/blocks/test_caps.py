@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from meshprep.partition import BlockProblem, partition
 from meshprep.partition.blocks.bisect.geometry import Geometry
 from meshprep.partition.blocks.mend.caps import room_for_bytes, split_for_bytes, within_cap
+from meshprep.partition.blocks_of import staged_bytes
 from meshprep.partition.connectivity import distinct_rows
-from meshprep.partition.loads import staged_bytes
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.errors import MeshprepError
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meshprep.kernels.compiled import from_python
-from meshprep.partition.blocks.anneal.flows import ADDED, balancing, borders_of
+from meshprep.partition.blocks.anneal.groups import ADDED, balancing, borders_of
 from meshprep.partition.blocks.anneal.moves import INSIDE, UNKNOWN
 from meshprep.partition.blocks.counts import Counts
 

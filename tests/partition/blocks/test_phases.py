@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meshprep.io.generate import generate
-from meshprep.partition.blocks.anneal.phases import in_two, phases
+from meshprep.partition.blocks.anneal.annealing import in_two, phases
 from meshprep.partition.blocks.levels import element_level
 from meshprep.partition.blocks.tuning import GROUP_SIZE, PRESETS, Phase, SearchTuning
 from meshprep.partition.neighbourhood import facet_graph

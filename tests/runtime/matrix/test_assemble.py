@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest, read_requests
 from meshprep.loops.chains import read_chains
+from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import MeshprepError, ParLoop, Program
 from meshprep_runtime.matrix import Assembly, CsrMatrix, assemble

@@ -7,13 +7,14 @@ import pytest
 import scipy.sparse
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import MeshprepError, ParLoop
 from meshprep_runtime.cuda import DeviceFunction, program
 from meshprep_runtime.cuda.device import use
+from meshprep_runtime.matrix import Assembly, Product
 
 ARGS = [
     {"dat": "x", "map": "cells->nodes", "dtype": "i4"},
@@ -151,6 +152,18 @@ def test_a_par_loop_assembles_on_a_device(plan):
         there = {name: device.array(value) for name, value in given.items()}
         ParLoop(BODY, plan)(**there)
         check(plan, {name: value.get() for name, value in there.items()})
+
+
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize("store", ["csr", "ellpack", "local"])
+def test_an_assembly_on_a_device_is_that_of_the_host(plan, store, device):
+    given = {name: value for name, value in arrays(plan).items() if name != "K"}
+    made = Assembly(BODY, plan, store=store)(**{k: device.array(v) for k, v in given.items()})
+    assert made.on_gpu
+    assert np.array_equal(made.to_scipy().toarray(), summed(plan, given)[0])
+    x = np.random.default_rng(0).integers(-9, 9, made.shape[1]).astype(float)
+    found = Product(made, plan) @ device.array(x)
+    assert np.array_equal(found.get(), made.to_scipy() @ x)
 
 
 @pytest.mark.long

@@ -27,7 +27,8 @@ def run(program, matrix, dtype="f8"):
     """The product by the checked text; y holds what no sum gives before."""
     x = vector(matrix.shape[1], dtype)
     y = np.full(matrix.shape[0], 77, dtype)
-    run_checked(program, x=x, y=y)
+    more = {"values": matrix.values.reshape(-1)} if len(program.slots) > 2 else {}
+    run_checked(program, x=x, y=y, **more)
     np.testing.assert_array_equal(y, exact(matrix, x))
 
 
@@ -150,6 +151,8 @@ def launch(program, matrix, device):
     """Queue a product on a device, and compare."""
     x = vector(matrix.shape[1])
     given = {"x": device.array(x), "y": device.array(np.full(matrix.shape[0], 77.0))}
+    if len(program.slots) > 2:
+        given["values"] = device.array(matrix.values.reshape(-1))
     Launcher(program, device)(DeviceBinder(program.loop, program.slots)(given, device))
     np.testing.assert_array_equal(given["y"].get(), exact(matrix, x))
 
@@ -159,10 +162,11 @@ def test_on_a_gpu(gpu, cells):
     """Every store, and rows so long that several blocks sum them."""
     plan, dofs = cells
     long = random_csr(np.array([3, 2 * LONG_ROW + 5, 0, 7]), 3 * LONG_ROW)
+    padded = ellpack(MIXED)
     stores = {
         csr_program(MIXED): MIXED,
         csr_program(long): long,
-        ellpack_program(ellpack(MIXED)): MIXED,
+        ellpack_program(padded): padded,
         **{
             local_program(made, plan): made
             for made in (local(dofs, 151, symmetric=s) for s in (False, True))

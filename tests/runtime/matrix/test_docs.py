@@ -1,16 +1,20 @@
 """The page about matrices, run as it stands, against scikit-fem."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_cupy import FakeCupy
 from matrices import ITERATIONS
 from pages import DOCS, blocks
 
 import meshprep
+from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep_runtime import MeshprepError
+from meshprep_runtime.cuda import device, gpu
 from meshprep_runtime.matrix import Assembly, BatchSums
 
 PAGE = "solvers/matrices.md"
@@ -20,7 +24,17 @@ def block(words):
     return next(b for b in blocks(PAGE, "python") if words in b)
 
 
-def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch):
+@pytest.fixture
+def cupy(monkeypatch, needs_gxx):
+    """A stand-in of CuPy, whose kernels run under g++."""
+    made = FakeCupy()
+    monkeypatch.setitem(sys.modules, "cupy", made)
+    monkeypatch.setattr(gpu, "compiled", made.compiled)
+    monkeypatch.setattr(device, "_known", {})
+    return made
+
+
+def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch, cupy):
     skfem = pytest.importorskip("skfem")
     from skfem.models.poisson import laplace
 
@@ -34,6 +48,9 @@ def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch):
     exec(block("Assembly"), scope)
     made, matrix = scope["K"].to_scipy(), scope["plan"].matrices["K"]
     exec(block("program.matrix"), scope)
+    assert abs(scope["K"].to_scipy() - made).max() < 1e-12
+    there = next(b for b in blocks(PAGE, "py") if "assemble(x=cupy" in b)
+    exec(there, scope)
     assert abs(scope["K"].to_scipy() - made).max() < 1e-12
     basis = skfem.Basis(meshprep.to_skfem(mesh), skfem.ElementTriP1())
     # dof to node of the input: corners of cells, in both
@@ -100,7 +117,7 @@ def test_tables_of_curved_cells_lead_to_their_places_and_dofs():
     np.testing.assert_allclose(plan.ordering["dofs"].restore(K.diagonal()), wanted, atol=1e-13)
 
 
-def test_products_and_solvers():
+def test_products_and_solvers(cupy):
     import poisson
 
     problem = poisson.integrate(poisson.square(8, 2))
@@ -111,6 +128,29 @@ def test_products_and_solvers():
     assert scope["found"].iterations == pytest.approx(53, abs=1)
     exec(block("import ProductTuner"), scope)
     assert len(scope["tuner"].trials) == 1
+    wanted = scope["found"].x
+    exec(next(b for b in blocks(PAGE, "py") if "K = to_gpu(K)" in b), scope)
+    np.testing.assert_allclose(scope["y"].get(), scope["K"].to_scipy() @ np.ones(225), atol=1e-12)
+    np.testing.assert_allclose(scope["found"].x.get(), wanted, atol=1e-7)
+
+
+def test_a_product_without_a_matrix_is_that_with_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(generate("delaunay2d", cells=300), "wing.msh")
+    scope = {}
+    exec(block("def multiply"), scope)
+    exec(block("def stiffness(a, b, c, K):  ").partition("plan =")[0], scope)
+    matrix = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
+    loops = {"stiffness": {"over": "cells", "args": [scope["args"][0], matrix]}}
+    made = meshprep.prepare(meshprep.read("wing.msh"), loops)
+    K = Assembly(scope["stiffness"], made.plan["stiffness"])(
+        x=np.ascontiguousarray(made.mesh.coordinates[:, :2])
+    )
+    u = np.random.default_rng(0).standard_normal(K.shape[0])
+    # both in the numbering of the input
+    (ours, theirs) = (done.plan.ordering["nodes"] for done in (scope["done"], made))
+    found = ours.restore(scope["product"](ours.apply(u)))
+    np.testing.assert_allclose(found, theirs.restore(K.to_scipy() @ theirs.apply(u)), atol=1e-12)
 
 
 def test_the_table_of_iterations_is_the_one_that_is_tested():

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.mesh import ElementSet, Mesh, SetMap, Tag
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime.matrix import Assembly, ColouredSsor, LocalMatrices, Product

@@ -131,6 +131,20 @@ def test_local_matrices_add_up_where_dofs_have_rows(symmetric):
     assert local.to_scipy().toarray().tolist() == [[2, -1, 0], [-1, 8, 0], [0, 0, 0]]
 
 
+def test_half_of_local_matrices():
+    values = np.array([[2.0, -1, -1, 3], [5, 7, 7, 11]])
+    whole = LocalMatrices(values, np.array([[0, 1], [1, -1]], np.int32), False, 3)
+    half = whole.half()
+    assert half.half() is half
+    assert half.values.tolist() == [[2, -1, 3], [5, 7, 11]]
+    assert np.array_equal(half.to_scipy().toarray(), whole.to_scipy().toarray())
+    values[1, 2] += 1e-9
+    with pytest.raises(MeshprepError, match="the matrix of element 1 is not symmetric"):
+        whole.half()
+    with pytest.raises(MeshprepError, match="whole rows, which LocalMatrices has not"):
+        ColouredSsor(half)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

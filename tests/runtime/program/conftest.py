@@ -9,8 +9,8 @@ from airfoil import KERNELS
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import read
-from meshprep.loops import read_requests
 from meshprep.loops.options import Options
+from meshprep.loops.requests import read_requests
 from meshprep.pipeline import workflow
 
 sys.path.insert(0, str(Path(__file__).parent))

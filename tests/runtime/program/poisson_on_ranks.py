@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse
 
 import meshprep
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep.pipeline import workflow
 from meshprep_runtime import Access, Arg, Loop
 from meshprep_runtime.matrix import (

@@ -4,7 +4,7 @@ from meshprep_runtime.program.checkpoints.checkpoints import (
     Decisions,
     calls_to_wait,
     period,
-    saved_values,
+    saved_dats,
 )
 
 DIMS = {"bounds": 1, "x": 2, "q": 4, "q_old": 4, "adt": 1, "res": 4}
@@ -24,7 +24,7 @@ COLUMN = [8, 12, 13, 13, 8, 12, 13, 13, 8, 8, 12, 13, 13, 8, 12, 13, 13, 8]
 def values_saved(accesses, entry):
     written = {d for args in accesses.values() for d, a in args.items() if a != "R"}
     full = [{d: a == "W" for d, a in accesses[loop].items()} for loop in ORDER[entry:]]
-    return saved_values(full, written, DIMS)
+    return sum(DIMS[dat] for dat in saved_dats(full, written))
 
 
 def test_what_is_met_is_decided_once():

@@ -12,7 +12,7 @@ from meshprep_runtime import DistributedError, DistributedPlan, MeshprepError, r
 from meshprep_runtime.program.checkpoints import generations
 from meshprep_runtime.program.checkpoints.checkpoints import Clock, calls_to_skip
 from meshprep_runtime.program.checkpoints.generations import older
-from meshprep_runtime.program.vote import ALONE
+from meshprep_runtime.program.mpi import ALONE
 
 STEPS, FEW = 6, 3
 

@@ -19,7 +19,7 @@ from meshprep_runtime import (
     run_ranks,
 )
 from meshprep_runtime.cpu.executor import HostCall
-from meshprep_runtime.plan.named import UnknownNameError
+from meshprep_runtime.errors import UnknownNameError
 from meshprep_runtime.plan.parts import parts_table
 from meshprep_runtime.program import classes
 from meshprep_runtime.program.exchange import Transfer

@@ -22,7 +22,7 @@ from meshprep.distribute.check import check_parts
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import read
-from meshprep.loops import LoopRequest
+from meshprep.loops.requests import LoopRequest
 from meshprep_runtime import (
     Access,
     Arg,

@@ -16,8 +16,8 @@ from airfoil import KERNELS, Airfoil, prepared_airfoil
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import read
-from meshprep.loops import LoopRequest, read_requests
 from meshprep.loops.options import Options
+from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.pipeline import workflow
 from meshprep_runtime.plan.parts import parts_table, read_part
 

@@ -1,5 +1,7 @@
 """Schedules of chains in plans: the proof beside what goes wrong, the file, and who takes them."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import h5py
@@ -24,7 +26,7 @@ from test_tiles import FAST, run_tiles
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, Plan
 from meshprep_runtime.errors import PlanError
 from meshprep_runtime.plan.chains.proof import prove_chain
-from meshprep_runtime.plan.chains.structure import check_chain
+from meshprep_runtime.plan.chains.section import check_chain
 from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept, LocalSelection, LocalSet
 from meshprep_runtime.program.chains import tiling
 from meshprep_runtime.program.chains.inspect import schedule, with_maps
@@ -160,6 +162,26 @@ def test_a_wrong_schedule_is_found(flow):
     (finding, *_) = prove_chain(owner, plan.sizes, plan.maps)
     assert finding.startswith("chain 'two steps', set 'cells': element ")
     assert finding.endswith("has 0 owners")
+
+
+def test_a_schedule_is_looked_at_where_nothing_had_loaded_its_checks(flow, tmp_path, monkeypatch):
+    made, plan, path = chain_of(flow), flow.program.plan, tmp_path / "one.plan.h5"
+    runs = (without_one(made.tiles.runs[0], np.random.default_rng(0)), *made.tiles.runs[1:])
+    of_set = made.tiles.sets["cells"]
+    sets = {**made.tiles.sets, "cells": replace(of_set, own=of_set.own - 99)}
+    for changed, said in (({"runs": runs}, "is not"), ({"sets": sets}, "own: tile 0 has")):
+        wrong = replace(made, tiles=replace(made.tiles, **changed))
+        with monkeypatch.context() as unchecked:
+            unchecked.setattr("meshprep_runtime.plan.file.store.check_plan", lambda plan: None)
+            Plan(**{**vars(plan), "chains": {"c": wrong}}).save(path, overwrite=True)
+        code = (
+            "from meshprep_runtime import Plan, PlanError\n"
+            f"try: print(*Plan.load({str(path)!r}).verify())\n"
+            "except PlanError as error: print(error)\n"
+        )
+        told = subprocess.check_output([sys.executable, "-c", code], text=True)
+        assert "chain 'two steps', " in told
+        assert said in told
 
 
 def test_a_tile_without_a_point_that_it_reaches_is_found(flow):

@@ -21,7 +21,7 @@ from random_chains import (
 )
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError
-from meshprep_runtime.cpu import cores
+from meshprep_runtime.cpu import pool
 from meshprep_runtime.plan.chains.tiles import Kept
 from meshprep_runtime.program.chains.inspect import overlapped
 from meshprep_runtime.program.chains.numbers import number
@@ -199,7 +199,7 @@ def test_tiles_do_not_depend_on_threads(monkeypatch):
     chain = number(random_loops(rng, ["areas", "flux", "spread", "update"] * 2), sizes, maps)
     part, found = owners(chain, rng, 9, chain.owned_sets()), []
     for many in (1, 5):
-        monkeypatch.setattr(cores, "thread_count", lambda many=many: many)
+        monkeypatch.setattr(pool, "thread_count", lambda many=many: many)
         tiles = overlapped(chain, part)
         chosen = [s.count for s in (*tiles.runs, *tiles.copies.values())]
         tables = [m.table for m in tiles.maps.values()]

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import Access, Arg, Loop
-from meshprep_runtime.plan.chains.tiles import Kept, LocalSelection, LocalSet, TilePlan
-from meshprep_runtime.program.chains.traffic import tiled_bytes, untiled_bytes
+from meshprep_runtime.plan.chains.tiles import (
+    Kept,
+    LocalSelection,
+    LocalSet,
+    TilePlan,
+    tiled_bytes,
+    untiled_bytes,
+)
 from meshprep_runtime.types.maps import SetMap
 
 

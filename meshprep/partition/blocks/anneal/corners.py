@@ -13,7 +13,7 @@ from meshprep_runtime.types.maps import ranges, read_only
 
 from ....kernels import Bools, Int32s
 from ....mesh.incidence import Csr
-from ...loads import weighted_loads_of
+from ...blocks_of import weighted_loads_of
 from .groups import unit_of
 
 # Elements of fewer points are read whole. Corners are at most this share of the columns.

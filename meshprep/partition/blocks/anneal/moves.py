@@ -80,10 +80,7 @@ def invalidate_scores(memory: MoveMemory) -> None:
 
 @inlined
 def score_of(state: Counts, centroids: Centroids, sweep: Sweep, cluster: int, target: int) -> float:
-    """The score of a move without its prices of sizes; -inf if the target is not adjacent.
-
-    O(its points * blocks at each).
-    """
+    """The score of a move without prices of sizes; -inf if the target is not adjacent."""
     home, cut, joined, weight_gained = state.block[cluster], 0, 0, 0
     for s in range(state.offset[cluster], state.offset[cluster + 1]):
         b = state.block[state.neighbours[s]]
@@ -111,10 +108,7 @@ def score_of(state: Counts, centroids: Centroids, sweep: Sweep, cluster: int, ta
 # as if there were no caps.
 @inlined
 def exchange(state: Counts, centroids: Centroids, sweep: Sweep, memory: MoveMemory) -> int:
-    """Exchange clusters of full blocks that were offered; returns the number of exchanges.
-
-    O(n_blocks + offers * (KEPT + points * blocks at a point)).
-    """
+    """Exchange clusters of full blocks that were offered; returns the number of exchanges."""
     moved = 0
     for source in range(state.size.size):
         end = memory.made[source]

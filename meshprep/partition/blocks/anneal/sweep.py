@@ -286,10 +286,7 @@ def _find_candidates(state: Counts, candidates: Candidates, cluster: int) -> int
 
 @inlined
 def _weigh_points(state: Counts, candidates: Candidates, cluster: int) -> int:
-    """Sum the weights of shared points by row; returns the weight of points that stay.
-
-    These are the points that other clusters of its block use, too.
-    """
+    """Sum the weights of shared points by row; returns that of points the block keeps."""
     lists, lost = state.lists, 0
     alone = (state.block[cluster] << COUNT_BITS) + 1
     for s in range(state.point_offset[cluster], state.point_offset[cluster + 1]):
@@ -305,10 +302,7 @@ def _weigh_points(state: Counts, candidates: Candidates, cluster: int) -> int:
 
 @inlined
 def _add_weight(candidates: Candidates, entry: int, weight: int, alone: int, which: int) -> int:
-    """Add the weight of a point to the row of an entry; returns it if the entry is ``alone``.
-
-    Branch-free: blocks that are not candidates add to the dummy row.
-    """
+    """Add a point's weight to its row, branch-free; returns it if the entry is ``alone``."""
     at = candidates.row[np.uint32(entry) >> COUNT_BITS]
     candidates.points[np.uint32(at * SUMS + which)] += weight
     return weight * (entry == alone)

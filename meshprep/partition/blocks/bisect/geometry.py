@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import chunks, read_only
+from meshprep_runtime.types.maps import Bools, Float64s, Int32s, Int64s, chunks, read_only
 
 from ....kernels.arithmetic import cosine_and_sine, random_frame
-from ...loads import weighted_loads_of
+from ...blocks_of import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 
 FIRST = 1000
@@ -28,20 +28,15 @@ class Geometry:
     ``positions`` of the points are the means of their elements where they are left out.
     """
 
-    table: NDArray[np.int32]
-    weight: NDArray[np.int32]
-    coordinates: NDArray[np.float64]
+    table: Int32s
+    weight: Int32s
+    coordinates: Float64s
     known: bool
-    positions: NDArray[np.float64] | None = None
+    positions: Float64s | None = None
 
     @classmethod
     def of(
-        cls,
-        table: NDArray[np.int32],
-        weight: NDArray[np.int32],
-        coordinates: NDArray[np.float64],
-        *,
-        known: bool = True,
+        cls, table: Int32s, weight: Int32s, coordinates: Float64s, *, known: bool = True
     ) -> Geometry:
         """The geometry without axes along which all coordinates are equal."""
         return cls(table, weight, _in_use(coordinates), known)
@@ -52,7 +47,7 @@ class Geometry:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @cached_property
-    def position(self) -> NDArray[np.float64]:
+    def position(self) -> Float64s:
         """The coordinates of the points, (n_points, d): as much memory as all else."""
         if self.positions is not None:
             return read_only(self.positions)
@@ -73,7 +68,7 @@ class Geometry:
             self.known, self._positions_of(points),
         )  # fmt: skip
 
-    def _positions_of(self, points: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _positions_of(self, points: Int32s) -> Float64s:
         """The positions of some points, ascending, from the elements that have them. O(n)."""
         if self.positions is not None or "position" in self.__dict__:
             return self.position[points]
@@ -96,13 +91,13 @@ class Geometry:
         """The least width of an element that counts, relative to its widest direction."""
         return THINNEST if self.known else THINNEST_GUESSED
 
-    def cut(self, rotation: float, n_blocks: int) -> NDArray[np.int32]:
+    def cut(self, rotation: float, n_blocks: int) -> Int32s:
         """Blocks by bisection in a rotated frame."""
         where = self.coordinates
         directions = rotated(where.shape[1], rotation)
         return bisect(self.table, self.position, where, directions, n_blocks, self.thinnest)
 
-    def loads(self, block: NDArray[np.int32], n_blocks: int) -> int:
+    def loads(self, block: Int32s, n_blocks: int) -> int:
         """The weighted loads of blocks, counted afresh. O(n * arity)."""
         return int(weighted_loads_of(self.table, self.weight, block, n_blocks))
 
@@ -111,16 +106,16 @@ class Sample(NamedTuple):
     """Elements from which centroids and widths are measured: all, or some in rising order."""
 
     geometry: Geometry
-    elements: NDArray[np.int32] | None = None
+    elements: Int32s | None = None
 
-    def rows(self, example: NDArray[np.int32]) -> NDArray[np.int32]:
+    def rows(self, example: Int32s) -> Int32s:
         """The rows of elements in the geometry."""
         if self.elements is None:
             return example
         return np.searchsorted(self.elements, example).astype(np.int32)
 
 
-def rotated(d: int, rotation: float) -> NDArray[np.float64]:
+def rotated(d: int, rotation: float) -> Float64s:
     """Orthogonal directions as rows, (d, d): the axes, rotated in each plane of two next ones."""
     directions, (cosine, sine) = np.eye(d), cosine_and_sine(rotation)
     for a in range(d - 1):
@@ -130,16 +125,13 @@ def rotated(d: int, rotation: float) -> NDArray[np.float64]:
     return directions
 
 
-def frames(d: int, rotation: float, count: int) -> list[NDArray[np.float64]]:
+def frames(d: int, rotation: float, count: int) -> list[Float64s]:
     """``count`` frames: a rotated one, then random ones."""
     return [rotated(d, rotation), *(random_frame(FRAMES + k, d) for k in range(1, count))]
 
 
 def block_count(n: int, block_size: int) -> int:
-    """Blocks for ``n`` elements: 1 % more than needed, so that elements can move; at most n.
-
-    Where that is less than a block, one more unless half a percent of the room is left anyway.
-    """
+    """Blocks for ``n`` elements: 1 % of room to move, or half a percent of small meshes."""
     if n <= block_size:
         return min(n, 1)
     needed = -(-n // block_size)
@@ -148,7 +140,7 @@ def block_count(n: int, block_size: int) -> int:
     return min(n, -(-101 * n // (100 * block_size)), needed + needed // 100)
 
 
-def _in_use(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+def _in_use(coordinates: Float64s) -> Float64s:
     """Coordinates without axes along which all are equal, such as z of a plane mesh."""
     if not coordinates.size:
         return coordinates
@@ -157,7 +149,7 @@ def _in_use(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
     return coordinates if wide.all() else np.ascontiguousarray(coordinates[:, wide])
 
 
-def _differs(values: NDArray[np.float64]) -> bool:
+def _differs(values: Float64s) -> bool:
     """True if not all are equal; mostly decided by the first values."""
     first = values[:FIRST] != values[0]
     return bool(first.any() or (values[FIRST:] != values[0]).any())
@@ -171,11 +163,11 @@ HELD = 0.9
 class Sizes:
     """Weights of the elements, and the size of each block in these."""
 
-    weight: NDArray[np.int32]  # (n,): at least 1; below 2^31 together
+    weight: Int32s  # (n,): at least 1; below 2^31 together
     # (n_blocks,): the most that a block may have, at least the largest weight.
-    cap: NDArray[np.int64]
-    least: NDArray[np.int64]  # (n_blocks,): what a block should have
-    share: NDArray[np.int64]  # (n_blocks,): sizes in proportion, at least 1; below 2^31 together
+    cap: Int64s
+    least: Int64s  # (n_blocks,): what a block should have
+    share: Int64s  # (n_blocks,): sizes in proportion, at least 1; below 2^31 together
 
     @classmethod
     def equal(cls, n: int, n_blocks: int, cap: int) -> Sizes:
@@ -183,7 +175,7 @@ class Sizes:
         cap_of_block, nothing = np.full(n_blocks, cap), np.zeros(n_blocks, np.int64)
         return cls(np.ones(n, np.int32), cap_of_block, nothing, np.ones(n_blocks, np.int64))
 
-    def held(self, some: NDArray[np.bool_]) -> Sizes:
+    def held(self, some: Bools) -> Sizes:
         """The same sizes with a least size for some blocks, which must not dissolve."""
         return replace(self, least=np.where(some, HELD * self.cap, 0).astype(np.int64))
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ....kernels import Float64s, Int32s, Int64s, kernel
 from ....kernels.arithmetic import principal_axes
-from ....kernels.graphs import breadth_first
+from ....kernels.arrays import breadth_first
 from ....kernels.parallel import each, pieces
 from ....mesh.incidence import Csr
 
@@ -23,17 +23,10 @@ TIE = 0.1
 
 
 def pivot_coordinates(graph: Csr) -> Float64s:
-    """Principal components of the distances from :data:`PIVOTS` vertices of each component.
+    """Principal components (n, 3) of the distances from :data:`PIVOTS` vertices of each component.
 
-    Each pivot is a vertex farthest from those before it. Components are set apart along the
-    first axis, so that they are cut from each other before they are cut.
-
-    Returns
-    -------
-    (n, 3) float64
-        In steps from vertex to vertex.
-
-    O((pivots + smoothing) * edges).
+    Each pivot is a vertex farthest from those before it. Components are set apart along the first
+    axis, so that they are cut from each other first. O((pivots + smoothing) * edges).
     """
     distance, shift = _distances(graph.offset, graph.index, PIVOTS)
     where = _project(distance, _principal(distance))
@@ -44,10 +37,7 @@ def pivot_coordinates(graph: Csr) -> Float64s:
 
 
 def smoothed(graph: Csr, place: Float64s, times: int) -> Float64s:
-    """Places after several steps of smoothing, each halfway to the mean of the neighbours.
-
-    O(times * edges).
-    """
+    """Places after several steps of smoothing, each halfway to the mean of the neighbours."""
     for _ in range(times):
         out = np.empty_like(place)
         shares = pieces(len(place))

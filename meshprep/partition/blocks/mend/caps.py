@@ -6,8 +6,8 @@ from meshprep_runtime.errors import MeshprepError
 
 from ....kernels import Bools, Int32s, Int64s, kernel
 from ....mesh.incidence import Csr
+from ...blocks_of import staged_bytes
 from ...connectivity import connect
-from ...loads import staged_bytes
 from ...repair import enforce_cap
 from ...shift import gather, new_members
 from ..bisect.geometry import Geometry, block_count
@@ -21,11 +21,7 @@ MOVES_SAVE = 0.97
 
 
 def within_cap(geometry: Geometry, graph: Csr, block: Int32s, n_blocks: int, cap: int) -> bool:
-    """Bring every block within the cap; ``block`` is changed in place.
-
-    ``graph`` has the neighbours of each element. Returns whether any was over it. Linear in the
-    blocks near those.
-    """
+    """Bring blocks within the cap, in place, by ``graph``; True if any was over it."""
     size = np.bincount(block, minlength=n_blocks)
     over = size > cap
     if not over.any():

@@ -102,10 +102,7 @@ def reconnect(
 
 @kernel
 def extract(table: Int32s, inside: Int32s, number: Int32s) -> tuple[Int32s, Int32s]:
-    """Rows of the elements ``inside`` with local point numbers, and the points' numbers.
-
-    Points with one of the elements become -1. ``number`` is -1 again afterwards.
-    """
+    """Rows of the elements ``inside`` in local numbers, -1 for points of one, and the points."""
     arity = table.shape[1]
     rows = np.empty((inside.size, arity), np.int32)
     points = np.empty(inside.size * arity, np.int32)

@@ -8,14 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...types.loops import Access, Arg, Loop
-from ...types.maps import SetMap, rows_of_entries
-from .structure import home_of_dats
-from .tiles import ChainPlan, LocalSet, TilePlan
+from ...types.maps import Bools, Int32s, Int64s, SetMap, rows_of_entries
+from .tiles import ChainPlan, LocalSet, TilePlan, home_of_dats
 
-Flags = NDArray[np.bool_]
+Flags = Bools
 MOST_FINDINGS = 8
 
 
@@ -67,8 +65,8 @@ class _Tiles:
     tiles: TilePlan
     sizes: Mapping[str, int]
     maps: Mapping[str, SetMap]
-    where: dict[str, NDArray[np.int32]] = field(default_factory=dict)
-    degree: dict[tuple[str, tuple[int, ...]], NDArray[np.int64]] = field(default_factory=dict)
+    where: dict[str, Int32s] = field(default_factory=dict)
+    degree: dict[tuple[str, tuple[int, ...]], Int64s] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in self.tiles.sets:
@@ -131,16 +129,14 @@ class _Tile:
                 yield f"reads '{arg.name}' where it is not right"
         self._change(loop, points)
 
-    def _points(
-        self, arg: Arg, run: NDArray[np.int32], elements: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
+    def _points(self, arg: Arg, run: Int32s, elements: Int32s) -> Int32s:
         """The local numbers of what an argument reaches, -1 outside the tile."""
         if arg.map is None:
             return run
         m = self._state.maps[arg.map]
         return self._state.where[m.to_set][m.table[elements][:, list(arg.index)]].reshape(-1)
 
-    def _change(self, loop: Loop, points: Mapping[Arg, NDArray[np.int32]]) -> None:
+    def _change(self, loop: Loop, points: Mapping[Arg, Int32s]) -> None:
         """A written value is right where it was, or is all new, and every change of it has run."""
         for d in dict.fromkeys(a.name for a in _written(loop)):
             args = [a for a in _written(loop) if a.name == d]
@@ -152,7 +148,7 @@ class _Tile:
                 right = right & (times == self._wanted(arg))
             self._right[d] = right
 
-    def _wanted(self, arg: Arg) -> NDArray[np.int64] | int:
+    def _wanted(self, arg: Arg) -> Int64s | int:
         """How often the loop alone changes a value through an argument."""
         if arg.map is None:
             return 1
@@ -160,7 +156,7 @@ class _Tile:
         return self._state.degree[arg.map, arg.index][self._held[to_set]]
 
 
-def _held(one: LocalSet, t: int) -> NDArray[np.int32]:
+def _held(one: LocalSet, t: int) -> Int32s:
     return one.elements[one.offset[t] : one.offset[t + 1]]
 
 

@@ -1,18 +1,18 @@
 """A chain cut into tiles, as arrays: what each runs, copies and keeps [R14 algorithm 9]."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...program.timings import useful_bytes
 from ...types.loops import Loop
-from ...types.maps import offsets_of
+from ...types.maps import Int32s, Int64s, SetMap, UInt16s, offsets_of
 
 SHORT = 2**16
-Numbers = NDArray[np.int32]
+Numbers = Int32s
 
 
 def as_runs(elements: Numbers) -> tuple[Numbers, Numbers]:
@@ -36,23 +36,21 @@ class LocalSet:
     # (n_tiles + 1,): tile ``t`` holds ``elements[offset[t]:offset[t + 1]]``; the place in this list
     # is the local number of an element. Those that the tile owns come first, then those that many
     # loops run.
-    offset: NDArray[np.int64]
+    offset: Int64s
     # (runs,): the list as runs of numbers that follow each other, which takes little room.
-    first: NDArray[np.int32]
-    length: NDArray[np.int32]
+    first: Int32s
+    length: Int32s
     # (n_tiles,): how many of them the tile owns. Every element has one owner, or the set has none
     # at all because no loop of the chain writes to it or reduces over it.
-    own: NDArray[np.int64]
+    own: Int64s
 
     @classmethod
-    def of_elements(
-        cls, offset: NDArray[np.int64], elements: NDArray[np.int32], own: NDArray[np.int64]
-    ) -> "LocalSet":
+    def of_elements(cls, offset: Int64s, elements: Int32s, own: Int64s) -> "LocalSet":
         """From the list itself. O(n)."""
         return cls(offset, *as_runs(elements), own)
 
     @cached_property
-    def elements(self) -> NDArray[np.int32]:
+    def elements(self) -> Int32s:
         """The list, (n,) int32; made when it is asked for first."""
         return from_runs(self.first, self.length)
 
@@ -68,32 +66,32 @@ class LocalMap:
 
     # (n_tiles + 1,): rows ``offset[t]`` to ``offset[t + 1] - 1`` are those of tile ``t``'s first
     # elements.
-    offset: NDArray[np.int64]
-    table: NDArray[np.uint16] | NDArray[np.int32]  # (rows, arity): 0 in columns that no loop uses
+    offset: Int64s
+    table: UInt16s | Int32s  # (rows, arity): 0 in columns that no loop uses
 
 
 @dataclass(frozen=True, eq=False)
 class LocalSelection:
     """Some local elements of each tile."""
 
-    count: NDArray[np.int64]  # (n_tiles,)
+    count: Int64s  # (n_tiles,)
     # (sum of count,): local numbers, tile after tile, ascending; None: the first ``count[t]`` of
     # each.
-    items: NDArray[np.int32] | None = None
+    items: Int32s | None = None
 
     @cached_property
-    def offset(self) -> NDArray[np.int64]:
+    def offset(self) -> Int64s:
         """Where the items of each tile begin."""
         return offsets_of(self.count)
 
-    def of_tile(self, tile: int) -> NDArray[np.int32]:
+    def of_tile(self, tile: int) -> Int32s:
         """The local numbers of one tile."""
         if self.items is None:
             return np.arange(self.count[tile], dtype=np.int32)
         return self.items[self.offset[tile] : self.offset[tile + 1]]
 
     @property
-    def end(self) -> NDArray[np.int64]:
+    def end(self) -> Int64s:
         """One past the last local number of each tile."""
         if self.items is None:
             return self.count
@@ -143,7 +141,7 @@ class TilePlan:
         """Names of the dats that the chain changes."""
         return frozenset(name for loop in self.loops for name in loop.written)
 
-    def rows_of(self, map_name: str) -> NDArray[np.int64]:
+    def rows_of(self, map_name: str) -> Int64s:
         """Rows of a map that each tile needs: those of its first elements."""
         rows = np.zeros(self.n_tiles, np.int64)
         for loop, run in zip(self.loops, self.runs, strict=True):
@@ -183,3 +181,50 @@ class ChainPlan:
     def kept(self) -> Kept:
         """What is dropped and zero."""
         return self.tiles.kept
+
+
+def home_of_dats(loops: Sequence[Loop], maps: Mapping[str, SetMap]) -> dict[str, str]:
+    """The set of every dat of a chain."""
+    return {
+        arg.name: loop.over if arg.map is None else maps[arg.map].to_set
+        for loop in loops
+        for arg in loop.args
+        if not arg.is_global
+    }
+
+
+INDEX_BYTES = 4
+
+
+def untiled_bytes(
+    loops: Sequence[Loop], maps: Mapping[str, SetMap], sizes: Mapping[str, int]
+) -> int:
+    """What loops move that share nothing in cache: useful bytes, and all maps of each loop."""
+    return sum(
+        useful_bytes(loop, maps, sizes) + sum(INDEX_BYTES * maps[m].table.size for m in loop.maps)
+        for loop in loops
+    )
+
+
+def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap]) -> int:
+    """What tiles move whose elements stay in cache: the schedule, copies and stored values once."""
+    nbytes, home = {}, {}
+    for loop in tiles.loops:
+        for arg in loop.args:
+            if not arg.is_global:
+                nbytes[arg.name] = arg.nbytes
+                home[arg.name] = loop.over if arg.map is None else maps[arg.map].to_set
+    copied = sum(nbytes[d] * int(s.count.sum()) for d, s in tiles.copies.items())
+    stored = sum(
+        nbytes[d] * int(tiles.sets[home[d]].own.sum()) for d in tiles.written - tiles.kept.all
+    )
+    # Only copies and stores look up which element a local one is.
+    listed = {home[d] for d in tiles.copies} | {home[d] for d in tiles.written}
+    lists = sum(INDEX_BYTES * int(tiles.sets[s].offset[-1]) for s in listed)
+    used = [maps[m] for m in dict.fromkeys(m for loop in tiles.loops for m in loop.maps)]
+    tables = sum(
+        int(tiles.rows_of(m.name).sum()) * m.arity * tiles.index_type(m.to_set).itemsize
+        for m in used
+    )
+    chosen = sum(s.nbytes for s in (*tiles.runs, *tiles.copies.values()))
+    return copied + stored + lists + tables + chosen

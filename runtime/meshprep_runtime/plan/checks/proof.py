@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...types.maps import distinct, rows_of_entries
-from ..model import LoopPlan, Variant
+from ...types.maps import Bools, Int32s, Int64s, distinct, rows_of_entries
+from ..model import LoopPlan, Ranges, Variant
 
 # A colour with an entry for so many places has its places counted.
 LARGE = 16
@@ -35,12 +35,12 @@ class Case:
         return f"loop '{self.loop_plan.loop.name}', variant '{self.variant.name}'"
 
     @cached_property
-    def block(self) -> NDArray[np.int32]:
+    def block(self) -> Int32s:
         """The block of every place."""
         return self.variant.block_of_place()
 
     @cached_property
-    def element(self) -> NDArray[np.int32]:
+    def element(self) -> Int32s:
         """The element at every place."""
         found = self.variant.elements
         return np.arange(self.block.size, dtype=np.int32) if found is None else found
@@ -51,7 +51,7 @@ class Case:
         colour = self.variant.colour_of_block()
         return colour.astype(np.uint16) if self.variant.n_block_colours < 1 << 16 else colour
 
-    def staged_block(self, to_set: str) -> NDArray[np.int32]:
+    def staged_block(self, to_set: str) -> Int32s:
         """The block of every staged point of a set."""
         return rows_of_entries(self.variant.staging[to_set].point_offset)
 
@@ -62,8 +62,8 @@ class StagedColumn:
 
     map: str
     index: int
-    points: NDArray[np.int32]
-    slot: NDArray[np.int64]
+    points: Int32s
+    slot: Int64s
     written: bool
 
 
@@ -121,7 +121,7 @@ def _elements(case: Case) -> Iterator[str]:
         )
 
 
-def _blocks(case: Case, lengths: NDArray[np.int64]) -> Iterator[str]:
+def _blocks(case: Case, lengths: Int64s) -> Iterator[str]:
     cap = case.variant.block_size
     large, empty = lengths > cap, lengths == 0
     if large.any():
@@ -148,7 +148,7 @@ def _block_order(case: Case) -> Iterator[str]:
         )
 
 
-def _thread_colours(case: Case, lengths: NDArray[np.int64]) -> Iterator[str]:
+def _thread_colours(case: Case, lengths: Int64s) -> Iterator[str]:
     colour, offset = case.variant.thread_colour, case.variant.block_offset
     if not colour.size:
         return
@@ -211,7 +211,7 @@ def _staging(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[s
 
 
 def _unlike_lists(
-    case: Case, to_set: str, columns: list[StagedColumn], wrong: list[NDArray[np.bool_]]
+    case: Case, to_set: str, columns: list[StagedColumn], wrong: list[Bools]
 ) -> Iterator[str]:
     """Points that a block touches and does not stage, and the other way round."""
     unused = np.ones(case.variant.staging[to_set].points.size, dtype=np.bool_)
@@ -234,9 +234,7 @@ def _unlike_lists(
             yield f"{where}: the staging list of block {b} {what} point {point}{more}"
 
 
-def _unlike_maps(
-    case: Case, columns: list[StagedColumn], wrong: list[NDArray[np.bool_]]
-) -> Iterator[str]:
+def _unlike_maps(case: Case, columns: list[StagedColumn], wrong: list[Bools]) -> Iterator[str]:
     """Local maps that do not lead to the point of the map."""
     for column, unlike in zip(columns, wrong, strict=True):
         if unlike.any():
@@ -292,8 +290,8 @@ def _block_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterat
 
 
 def _races(
-    columns: list[NDArray[Any]], writer: NDArray[np.int32], colour: NDArray[Any], n_places: int
-) -> NDArray[np.int64]:
+    columns: list[NDArray[Any]], writer: Int32s, colour: NDArray[Any], n_places: int
+) -> Int64s:
     """Rows ``place, writer, other writer`` (ascending) of those of one colour that share a place.
 
     Where a colour has as many places as entries no place has two writers. Elsewhere, and in small
@@ -317,7 +315,7 @@ def _races(
     return np.concatenate(found)
 
 
-def _by_colour(colour: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+def _by_colour(colour: NDArray[Any]) -> Iterator[Int64s]:
     """The entries of each colour."""
     count = int(colour.max(initial=0)) + 1
     if count <= FEW:
@@ -336,7 +334,57 @@ def _are_distinct(places: list[NDArray[Any]], n_places: int) -> bool:
     return np.count_nonzero(taken) == sum(written.size for written in places)
 
 
-def more(wrong: NDArray[np.bool_]) -> str:
+def more(wrong: Bools) -> str:
     """How many are wrong besides the first, for a message."""
     count = int(np.count_nonzero(wrong)) - 1
     return f" ({count} more)" if count else ""
+
+
+def prove_ranges(loop_plan: LoopPlan, ranges: Ranges) -> list[str]:
+    """Findings about the ranges of a loop, empty where all that write one point run in turn.
+
+    Of the turns that write a point each must wait for the one before it, so that it comes after all
+    of them. ``ranges`` have passed :func:`structure.check_ranges`, and the default variant
+    :func:`prove`. O(a) for ``a`` accesses.
+    """
+    order, loop, findings = ranges.order, loop_plan.loop, []
+    turn = np.empty_like(order)
+    turn[order] = np.arange(order.size, dtype=np.int32)
+    own = turn[rows_of_entries(ranges.offset)]
+    if loop_plan.variants:
+        own = loop_plan.variant().by_element(own)
+    awaited = rows_of_entries(ranges.wait_offset).astype(np.int64) * order.size + ranges.waits
+    for to_set in dict.fromkeys(loop_plan.maps[name].to_set for name in loop.conflict_columns):
+        columns = [
+            loop_plan.maps[name].table[:, k]
+            for name, written in loop.conflict_columns.items()
+            for k in written
+            if loop_plan.maps[name].to_set == to_set
+        ]
+        point, turns = _writers(columns, own, loop_plan.rows_of(to_set))
+        pair = np.flatnonzero(point[1:] == point[:-1])
+        missing = ~np.isin(turns[pair + 1] * order.size + turns[pair], awaited)
+        if missing.any():
+            at = int(pair[np.argmax(missing)])
+            findings.append(
+                f"loop '{loop.name}', set '{to_set}': ranges {order[turns[at]]} and "
+                f"{order[turns[at + 1]]} both write point {point[at]}, and neither waits for the "
+                f"other{more(missing)}"
+            )
+    return findings
+
+
+def _writers(columns: list[Int32s], turn: Int32s, n_points: int) -> tuple[Int64s, Int64s]:
+    """Points of several turns and the turns that write them: pairs, ascending, each once."""
+    last, shared = np.full(n_points, -1, np.int32), np.zeros(n_points, np.bool_)
+    for points in columns:
+        last[points] = turn
+    for points in columns:
+        shared[points[last[points] != turn]] = True
+    keys = [np.zeros(0, np.int64)]
+    most = int(turn.max(initial=0)) + 1
+    for points in columns:
+        entry = np.flatnonzero(shared[points])
+        keys.append(points[entry].astype(np.int64) * most + turn[entry])
+    point, turns = np.divmod(distinct(np.concatenate(keys)), most)
+    return point, turns

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from ...errors import MeshprepError, PlanError
 from ...types.loops import Arg
 from ...types.maps import SetMap, rows_of_entries
-from ..chains.structure import check_chain
 from ..file.tree import DTYPES, Tree, check_array, check_below, check_offset
-from ..matrices import MatrixPlan
 from ..model import LoopPlan, PlanContent, Ranges, Staging, Variant
+from ..sections import sections_of
 
 
 def check_plan(plan: PlanContent) -> None:
@@ -31,18 +30,18 @@ def check_plan(plan: PlanContent) -> None:
 def check_shared(plan: PlanContent) -> None:
     """:func:`check_plan` without what :func:`check_loop` and :func:`check_variant` look at."""
     for name, ordering in plan.ordering.items():
-        n = _size(plan.sizes, name, "the ordering")
+        n = size_of(plan.sizes, name, "the ordering")
         for label in ("new_to_old", "old_to_new"):
             values = getattr(ordering, label)
             where = f"ordering of '{name}', {label}"
             check_array(where, values, "i4", (n,))
             check_below(where, values, n)
     for m in plan.maps.values():
-        if m.size != _size(plan.sizes, m.from_set, f"map '{m.name}'"):
+        if m.size != size_of(plan.sizes, m.from_set, f"map '{m.name}'"):
             raise PlanError(f"map '{m.name}' has not one row an element of '{m.from_set}'")
-        check_range(m, _size(plan.sizes, m.to_set, f"map '{m.name}'"))
+        check_range(m, size_of(plan.sizes, m.to_set, f"map '{m.name}'"))
     for set_name, tags in plan.tags.items():
-        n = _size(plan.sizes, set_name, "a tag")
+        n = size_of(plan.sizes, set_name, "a tag")
         for name, values in tags.items():
             check_array(f"tag '{name}' on '{set_name}'", values, "i8", (n,))
     for set_name, further in plan.further_groups.items():
@@ -60,31 +59,29 @@ def check_shared(plan: PlanContent) -> None:
         if any("\n" in name for names in named.values() for name in names.values()):
             raise PlanError(f"a name of a group on '{set_name}' has a line break")
     for set_name, points in plan.coordinates.items():
-        n = _size(plan.sizes, set_name, "coordinates")
+        n = size_of(plan.sizes, set_name, "coordinates")
         columns = points.shape[1] if points.ndim == 2 and points.shape[1] in (2, 3) else 3
         check_array(f"coordinates of '{set_name}'", points, "f8", (n, columns))
     for name, extension in plan.extensions.items():
         _check_extension(f"extension '{name}'", extension)
-    for name, matrix in plan.matrices.items():
-        _check_matrix(plan, name, matrix)
     for name, loop_plan in plan.loops.items():
         _check_same_maps(plan, name, loop_plan)
-    for chain in plan.chains.values():
-        check_chain(chain, plan.sizes, plan.maps)
+    for section in sections_of(plan):
+        section.check(plan)
 
 
 def check_loop(loop_plan: LoopPlan) -> None:
     """Raise PlanError unless the loop's maps fit its sets and its arguments. O(map entries)."""
     loop, sizes = loop_plan.loop, loop_plan.sizes
     where = f"loop '{loop.name}'"
-    n = _size(sizes, loop.over, where)
+    n = size_of(sizes, loop.over, where)
     for name in loop.maps:
         m = loop_plan.maps.get(name)
         if m is None:
             raise PlanError(f"{where} uses map '{name}', which the plan does not have")
         if m.from_set != loop.over or m.size != n:
             raise PlanError(f"{where}: map '{name}' has not one row an element of '{loop.over}'")
-        _size(sizes, m.to_set, f"map '{name}'")
+        size_of(sizes, m.to_set, f"map '{name}'")
         check_range(m, loop_plan.rows_of(m.to_set))
     for arg in loop.args:
         if arg.map is not None and max(arg.index) >= loop_plan.maps[arg.map].arity:
@@ -142,10 +139,7 @@ def check_variant(loop_plan: LoopPlan, variant: Variant) -> None:
 
 
 def check_blocks(where: str, variant: Variant, n: int) -> None:
-    """Raise PlanError unless blocks and block colours are safe to run over.
-
-    O(blocks), and O(n) where they list their elements.
-    """
+    """Raise PlanError unless blocks, block colours and lists are safe to run over. O(n)."""
     check_offset(f"{where}, block_offset", variant.block_offset, n)
     check_offset(f"{where}, block_colour_offset", variant.block_colour_offset, variant.n_blocks)
     check_array(f"{where}, block_order", variant.block_order, "i4", (variant.n_blocks,))
@@ -184,25 +178,6 @@ def _check_extension(where: str, extension: Tree) -> None:
     for path, values in extension.datasets.items():
         if not isinstance(values, str) and values.dtype.str not in DTYPES:
             raise PlanError(f"{where}: {path} has the type {values.dtype}, which no plan has")
-
-
-def _check_matrix(plan: PlanContent, name: str, matrix: MatrixPlan) -> None:
-    """The pattern of one matrix; its places are looked at with the loops."""
-    where = f"matrix '{name}'"
-    unknown = [loop for loop in matrix.place if loop not in plan.loops]
-    if matrix.name != name or unknown:
-        raise PlanError(f"{where} has another name, or places of loops that the plan has not")
-    for label, set_name in (("row_of", matrix.row_set), ("column_of", matrix.column_set)):
-        n, values = _size(plan.sizes, set_name, where), getattr(matrix, label)
-        check_array(f"{where}, {label}", values, "i4", (n,))
-        numbered = values[values >= 0]
-        if not np.array_equal(numbered, np.arange(numbered.size)) or values.min(initial=0) < -1:
-            raise PlanError(f"{where}, {label} does not count up from 0, with -1 for the others")
-    rows = int(np.count_nonzero(matrix.row_of >= 0))
-    check_offset(f"{where}, row_ptr", matrix.row_ptr, matrix.columns.size)
-    check_array(f"{where}, row_ptr", matrix.row_ptr, "i8", (rows + 1,))
-    check_array(f"{where}, columns", matrix.columns, "i4", (matrix.columns.size,))
-    check_below(f"{where}, columns", matrix.columns, matrix.shape[1])
 
 
 def _check_places(loop_plan: LoopPlan, arg: Arg) -> None:
@@ -259,7 +234,8 @@ def check_range(m: SetMap, n_to: int) -> None:
         raise PlanError(str(error)) from None
 
 
-def _size(sizes: Mapping[str, int], name: str, what: str) -> int:
+def size_of(sizes: Mapping[str, int], name: str, what: str) -> int:
+    """The size of a set; raises PlanError where the plan has none of the name."""
     if name not in sizes:
         raise PlanError(f"{what} names set '{name}', which the plan does not have")
     return sizes[name]

@@ -33,10 +33,7 @@ def write_tree(tree: Tree, path: Path, version: int) -> None:
 
 @contextmanager
 def new_hdf5(path: Path, userblock: int = seal.SIZE) -> Iterator[Any]:
-    """A new HDF5 file to write into; raises OSError when the disk refuses.
-
-    ``userblock`` are the bytes before the part that is HDF5's: 0, or a power of 2 from 512.
-    """
+    """A new HDF5 file behind ``userblock`` bytes (0, or a power of 2 from 512), or OSError."""
     with open(path, "w+b", buffering=0) as file:
         target = _Target(file)
         with h5py.File(create(target, userblock)) as made:

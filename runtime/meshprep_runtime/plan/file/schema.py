@@ -13,13 +13,12 @@ from ...errors import PlanError
 from ...types.loops import Loop
 from ...types.maps import SetMap
 from ...types.ordering import Ordering
-from ..chains.schema import get_chains, put_chains
-from ..matrices import MatrixPlan
 from ..metrics import Metrics
 from ..model import LoopPlan, PlanContent, Ranges, Staging, Variant
 from ..records import from_json, to_json, wrong_figures
+from ..sections import SECTIONS, section, sections_of
 from ..tuned import Tuned
-from .tree import Tree, loop_of
+from .tree import Tree, checked_name, loop_of
 
 DOCUMENTS = ("about", "metrics", "options")
 TUNED, RANGES, ELEMENTS = "tuned", "ranges", "elements"
@@ -34,18 +33,17 @@ def to_tree(plan: PlanContent) -> Tree:
     tree.group("/maps")
     for i, m in enumerate(plan.maps.values()):
         path = tree.group(
-            f"/maps/{_name(m.name)}", from_set=m.from_set, to_set=m.to_set, position=i
+            f"/maps/{checked_name(m.name)}", from_set=m.from_set, to_set=m.to_set, position=i
         )
         tree.datasets[f"{path}/table"] = m.table
-    for i, matrix in enumerate(plan.matrices.values()):
-        _put_matrix(tree, matrix, i)
+    for one in sections_of(plan):
+        one.put(tree, plan)
     tree.group("/loops")
     for i, loop_plan in enumerate(plan.loops.values()):
         _put_loop(tree, loop_plan, i)
-    put_chains(tree, plan.chains, _name)
     for name, inner in plan.extensions.items():
         tree.group(EXTENSIONS)
-        tree.graft(f"{EXTENSIONS}/{_name(name)}", inner)
+        tree.graft(f"{EXTENSIONS}/{checked_name(name)}", inner)
     for name in DOCUMENTS:
         tree.datasets[f"/{name}"] = _to_json(name, getattr(plan, name))
     return tree
@@ -55,9 +53,10 @@ def from_tree(tree: Tree) -> PlanContent:
     """The plan that a tree holds; raises PlanError when something is missing or misshapen."""
     sizes = {name: tree.number(f"/mesh/{name}", "size") for name in tree.children("/mesh")}
     maps = {name: _get_map(tree, name) for name in tree.children("/maps")}
-    matrices = {name: _get_matrix(tree, name) for name in tree.children("/matrices")}
+    held = {name: section(name).get(tree) for name in SECTIONS if f"/{name}" in tree.groups}
     loops = {name: _get_loop(tree, name, sizes, maps) for name in tree.children("/loops")}
-    loops = {name: _with_matrices(loop_plan, matrices) for name, loop_plan in loops.items()}
+    if matrices := held.get("matrices"):
+        loops = {name: _with_matrices(loop_plan, matrices) for name, loop_plan in loops.items()}
     return PlanContent(
         sizes=sizes,
         ordering={n: _get_ordering(tree, n) for n in _by(sizes, tree, "/ordering")},
@@ -66,11 +65,9 @@ def from_tree(tree: Tree) -> PlanContent:
         source_hash=tree.text("/mesh", "source_hash"),
         mesh_hash=tree.text("/mesh", "mesh_hash"),
         tags={name: _get_tags(tree, name) for name in _by(sizes, tree, "/tags")},
-        chains=get_chains(tree),
         metrics=_get_metrics(tree, loops),
         options=_from_json(tree, "options"),
         about=_from_json(tree, "about"),
-        matrices=matrices,
         group_names={name: _get_names(tree, name) for name in _by(sizes, tree, GROUP_NAMES)},
         further_groups={n: _get_tags(tree, n, FURTHER, 2) for n in _by(sizes, tree, FURTHER)},
         coordinates={
@@ -79,18 +76,19 @@ def from_tree(tree: Tree) -> PlanContent:
             if (path := f"/mesh/{name}/{COORDINATES}") in tree.datasets
         },
         extensions={n: tree.under(f"{EXTENSIONS}/{n}") for n in tree.children(EXTENSIONS)},
+        **held,
     )
 
 
 def _put_sets(tree: Tree, plan: PlanContent) -> None:
     tree.group("/mesh", source_hash=plan.source_hash, mesh_hash=plan.mesh_hash)
     for i, (name, size) in enumerate(plan.sizes.items()):
-        path = tree.group(f"/mesh/{_name(name)}", size=int(size), position=i)
+        path = tree.group(f"/mesh/{checked_name(name)}", size=int(size), position=i)
         if name in plan.coordinates:
             tree.datasets[f"{path}/{COORDINATES}"] = plan.coordinates[name]
     tree.group("/ordering")
     for name, ordering in plan.ordering.items():
-        path = tree.group(f"/ordering/{_name(name)}")
+        path = tree.group(f"/ordering/{checked_name(name)}")
         tree.datasets[f"{path}/new_to_old"] = ordering.new_to_old
         tree.datasets[f"{path}/old_to_new"] = ordering.old_to_new
     tree.group("/tags")
@@ -98,36 +96,24 @@ def _put_sets(tree: Tree, plan: PlanContent) -> None:
     _put_tags(tree, FURTHER, plan.further_groups)
     for name, named in plan.group_names.items():
         tree.group(GROUP_NAMES)
-        path = tree.group(f"{GROUP_NAMES}/{_name(name)}")
+        path = tree.group(f"{GROUP_NAMES}/{checked_name(name)}")
         for tag, names in named.items():
             lines = [f"{number} {own}" for number, own in names.items()]
-            tree.datasets[f"{path}/{_name(tag)}"] = "\n".join(lines)
+            tree.datasets[f"{path}/{checked_name(tag)}"] = "\n".join(lines)
 
 
 def _put_tags(tree: Tree, where: str, by_set: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:
     for name, tags in by_set.items():
         tree.group(where)
-        path = tree.group(f"{where}/{_name(name)}")
+        path = tree.group(f"{where}/{checked_name(name)}")
         for tag, values in tags.items():
-            tree.datasets[f"{path}/{_name(tag)}"] = values
-
-
-def _put_matrix(tree: Tree, matrix: MatrixPlan, position: int) -> None:
-    path, sets = f"/matrices/{_name(matrix.name)}", (matrix.row_set, matrix.column_set)
-    tree.group("/matrices")
-    tree.group(path, row_set=sets[0], column_set=sets[1], position=position)
-    names = [*MATRIX_ARRAYS] if sets[0] == sets[1] else [*MATRIX_ARRAYS, "column_of"]
-    for name in names:
-        tree.datasets[f"{path}/{name}"] = getattr(matrix, name)
-    tree.group(f"{path}/place")
-    for loop, place in matrix.place.items():
-        tree.datasets[f"{path}/place/{_name(loop)}"] = place
+            tree.datasets[f"{path}/{checked_name(tag)}"] = values
 
 
 def _put_loop(tree: Tree, loop_plan: LoopPlan, position: int) -> None:
     loop = loop_plan.loop
     path = tree.group(
-        f"/loops/{_name(loop.name)}",
+        f"/loops/{checked_name(loop.name)}",
         over=loop.over,
         arguments=json.dumps(loop.to_dict()["args"]),
         default=loop_plan.default,
@@ -142,10 +128,9 @@ def _put_loop(tree: Tree, loop_plan: LoopPlan, position: int) -> None:
     for i, variant in enumerate(loop_plan.variants.values()):
         if variant.name in (TUNED, RANGES):
             raise PlanError(f"{path}: '{variant.name}' is no name for a variant")
-        _put_variant(tree, f"{path}/{_name(variant.name)}", loop_plan, variant, i)
+        _put_variant(tree, f"{path}/{checked_name(variant.name)}", loop_plan, variant, i)
 
 
-MATRIX_ARRAYS = {"row_of": "<i4", "row_ptr": "<i8", "columns": "<i4"}
 RANGE_ARRAYS = {"offset": "<i8", "order": "<i4", "wait_offset": "<i8", "waits": "<i4"}
 BLOCK_ARRAYS = {
     "block_offset": ("<i8",),
@@ -175,10 +160,10 @@ def _put_variant(
     tree.group(f"{path}/local")
     for map_name in loop_plan.loop.maps:
         to_set = loop_plan.maps[map_name].to_set
-        staging, place = variant.staging[to_set], f"{path}/staging/{_name(to_set)}"
+        staging, place = variant.staging[to_set], f"{path}/staging/{checked_name(to_set)}"
         tree.group(place)
         tree.datasets |= {f"{place}/{k}": array for k, array in staging_arrays(staging).items()}
-        tree.datasets[f"{path}/local/{_name(map_name)}"] = variant.local[map_name]
+        tree.datasets[f"{path}/local/{checked_name(map_name)}"] = variant.local[map_name]
 
 
 def staging_arrays(staging: Staging) -> dict[str, NDArray[Any]]:
@@ -242,19 +227,7 @@ def get_ranges(tree: Tree, path: str) -> Ranges:
     return Ranges(**{name: tree.array(f"{path}/{name}", t) for name, t in RANGE_ARRAYS.items()})
 
 
-def _get_matrix(tree: Tree, name: str) -> MatrixPlan:
-    path = f"/matrices/{name}"
-    row_set, column_set = tree.text(path, "row_set"), tree.text(path, "column_set")
-    row_of, row_ptr, columns = (tree.array(f"{path}/{k}", t) for k, t in MATRIX_ARRAYS.items())
-    column_of = row_of
-    if row_set != column_set:
-        column_of = tree.array(f"{path}/column_of", "<i4")
-    loops = tree.leaves(f"{path}/place")
-    place = {loop: tree.array(f"{path}/place/{loop}", "<i4", ndim=2) for loop in loops}
-    return MatrixPlan(name, row_set, column_set, row_of, column_of, row_ptr, columns, place)
-
-
-def _with_matrices(loop_plan: LoopPlan, matrices: Mapping[str, MatrixPlan]) -> LoopPlan:
+def _with_matrices(loop_plan: LoopPlan, matrices: Mapping[str, Any]) -> LoopPlan:
     names = [a.name for a in loop_plan.loop.matrices if a.name in matrices]
     return replace(loop_plan, matrices={name: matrices[name] for name in names})
 
@@ -305,16 +278,6 @@ def _by(sizes: Mapping[str, int], tree: Tree, path: str) -> list[str]:
     """The groups under ``path`` in the order of the sets; sets that are not there come last."""
     order = {name: i for i, name in enumerate(sizes)}
     return sorted(tree.children(path), key=lambda name: order.get(name, len(order)))
-
-
-def _name(name: str) -> str:
-    if not name or name == "." or "/" in name or "\0" in name:
-        raise PlanError(f"a plan file cannot hold the name {name!r}: no '/', not empty, not '.'")
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise PlanError(f"a plan file cannot hold the name {name!r}: it is not Unicode") from None
-    return name
 
 
 def _to_json(what: str, values: Mapping[str, Any] | Metrics) -> str:

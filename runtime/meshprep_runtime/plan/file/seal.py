@@ -35,10 +35,7 @@ def write_seal(file: BinaryIO, version: int) -> None:
 
 
 def check_seal(path: Path, versions: Sequence[int]) -> int:
-    """The version of a plan file; PlanError unless it is one of these, whole and unchanged.
-
-    O(bytes).
-    """
+    """The version of a plan file; PlanError unless it is one of these and unchanged. O(bytes)."""
     with open(path, "rb") as file:
         start = file.read(SIZE)
         found = re.match(rf"{FORMAT} (\d{{1,6}})\n".encode(), start)
@@ -58,10 +55,7 @@ def check_seal(path: Path, versions: Sequence[int]) -> int:
 
 
 def seal_parts(path: Path, begin: int, end: int) -> None:
-    """Seal a file of parts: every byte but those from ``begin`` to ``end``, the parts' slices.
-
-    Digests of the slices are among what is sealed.
-    """
+    """Seal a file of parts but its slices, ``begin`` to ``end``, whose digests are sealed."""
     with open(path, "r+b") as file:
         text = _parts_text(_digest(file, begin, end), begin, end)
         file.seek(0)
@@ -69,10 +63,7 @@ def seal_parts(path: Path, begin: int, end: int) -> None:
 
 
 def check_parts_seal(path: Path) -> tuple[int, int]:
-    """Where the slices of a file of parts begin and end; PlanError unless all else is unchanged.
-
-    O(bytes before and behind the slices).
-    """
+    """Where the slices of a file of parts begin and end; PlanError if others changed."""
     with open(path, "rb") as file:
         start = file.read(SIZE)
         lines = rf"{PARTS_FORMAT} (\d{{1,6}})\nsha256 \w{{64}}\nslices (\d{{1,18}}) (\d{{1,18}})\n"

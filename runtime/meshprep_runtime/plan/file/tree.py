@@ -95,6 +95,17 @@ class Tree:
         return from_json(tuple[kind, ...], json.loads(self.document(path)), path)  # type: ignore[valid-type]
 
 
+def checked_name(name: str) -> str:
+    """The name of a group or dataset; raises PlanError where a file cannot hold it."""
+    if not name or name == "." or "/" in name or "\0" in name:
+        raise PlanError(f"a plan file cannot hold the name {name!r}: no '/', not empty, not '.'")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise PlanError(f"a plan file cannot hold the name {name!r}: it is not Unicode") from None
+    return name
+
+
 def loop_of(name: str, values: Mapping[str, Any], where: str) -> Loop:
     """A loop from its JSON values; raises PlanError where these are not those of a loop."""
     try:

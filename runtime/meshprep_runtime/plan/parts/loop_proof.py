@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...types.loops import Access
-from ..checks.proof import prove
-from ..checks.range_proof import prove_ranges
+from ..checks.proof import prove, prove_ranges
 from ..file.schema import RANGES
 from .batch import Numbers, PartBatch, SetBatch, begins
 

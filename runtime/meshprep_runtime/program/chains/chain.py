@@ -40,7 +40,7 @@ MOST_LOOPS = 64
 class Recorder(Protocol):
     """A program, as its chains see it."""
 
-    active: "Chain | None"
+    active: Any
     plan: Any
     checkpoints: Checkpoints | None
 

@@ -7,7 +7,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cpu.cores import on_threads
+from ...cpu.pool import on_threads
 from ...kernel.analysis import INNER
 from ...types.maps import SetMap, offsets_of
 from .numbers import ChainArrays, ChainNumbers, MapArrays

@@ -72,7 +72,8 @@ class TiledRun:
         state[:] = 0
         try:
             launch(self._call, [*arrays.values()], self.tiles.n_tiles, state, records)
-            self._check_still_zero()
+            if self._fixed["state"].reshape(-1, LINE)[:, 1].any():
+                raise _not_zero(", ".join(sorted(self.tiles.kept.zero)), "after")
         except BaseException:
             # what is stored without a second copy may have changed
             for name, code in self._codes.items():
@@ -166,10 +167,6 @@ class TiledRun:
                 if np.any(dat.current()):
                     raise _not_zero(name, "before")
                 self._zero[name] = dat.version
-
-    def _check_still_zero(self) -> None:
-        if self._fixed["state"].reshape(-1, LINE)[:, 1].any():
-            raise _not_zero(", ".join(sorted(self.tiles.kept.zero)), "after")
 
 
 def dat_codes(

@@ -8,23 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cpu.cores import on_threads
+from ...cpu.pool import on_threads
 from ...errors import MeshprepError
 from ...plan.chains.tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
-from ...types.maps import SetMap, offsets_of
+from ...types.maps import Int32s, Int64s, SetMap, UInt64s, offsets_of
 from .numbers import ChainArrays, ChainNumbers, MapArrays, chain_arrays
 
 
 def overlapped(
-    chain: ChainNumbers, part: Mapping[str, NDArray[np.int32]], kept: Kept | None = None
+    chain: ChainNumbers, part: Mapping[str, Int32s], kept: Kept | None = None
 ) -> TilePlan:
     """Tiles with their maps; see :func:`schedule`."""
     return with_maps(schedule(chain, part, kept), chain.maps, chain.sizes)
 
 
-def schedule(
-    chain: ChainNumbers, part: Mapping[str, NDArray[np.int32]], kept: Kept | None = None
-) -> TilePlan:
+def schedule(chain: ChainNumbers, part: Mapping[str, Int32s], kept: Kept | None = None) -> TilePlan:
     """Tiles that compute all their own elements need, and so run in any order.
 
     Of every dat a tile computes what its own elements need at the end, loop by loop from the last
@@ -50,7 +48,7 @@ def schedule(
     *found, count = _inspected(arrays, maps, own, own_offset, np.array(end, np.uint64))
     whole = (found[0], found[1], found[2])
 
-    def of_one(i: int, name: str) -> tuple[LocalSet, NDArray[np.uint64], NDArray[np.uint64]]:
+    def of_one(i: int, name: str) -> tuple[LocalSet, UInt64s, UInt64s]:
         elements, run_bits, copy_bits = of_set(whole, count, i, arrays.set_start[i])
         offset = offsets_of(count[:, i])
         tile = part.get(name, np.zeros(0, np.int32))
@@ -72,18 +70,15 @@ def schedule(
 
 
 def with_maps(tiles: TilePlan, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> TilePlan:
-    """Tiles with their local maps, which a plan file leaves out. O(rows x arity).
-
-    ``maps`` are those that the loops use.
-    """
+    """Tiles with the local forms of ``maps``, which a plan file leaves out. O(rows x arity)."""
     used = dict.fromkeys(m for loop in tiles.loops for m in loop.maps)
     local = on_threads(lambda m: _local_map(tiles, maps[m], sizes[maps[m].to_set]), used)
     return replace(tiles, maps=dict(zip(used, local, strict=True)))
 
 
 def _own(
-    chain: ChainNumbers, set_start: NDArray[np.int64], part: Mapping[str, NDArray[np.int32]]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    chain: ChainNumbers, set_start: Int64s, part: Mapping[str, Int32s]
+) -> tuple[Int32s, Int64s]:
     """Elements by tile, in a tile by set, ascending; and where those of each tile begin."""
     from .compiled import transpose
 
@@ -96,14 +91,10 @@ def _own(
 
 
 def _inspected(
-    arrays: ChainArrays,
-    maps: MapArrays,
-    own: NDArray[np.int32],
-    own_offset: NDArray[np.int64],
-    end: NDArray[np.uint64],
+    arrays: ChainArrays, maps: MapArrays, own: Int32s, own_offset: Int64s, end: UInt64s
 ) -> tuple[NDArray[Any], ...]:
     """All tiles, on all threads: runs of tiles beside each other."""
-    from ...cpu.cores import thread_count
+    from ...cpu.pool import thread_count
     from .compiled import inspect
 
     n_tiles = own_offset.size - 1
@@ -123,7 +114,7 @@ def _inspected(
     return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
 
 
-def _select(of_set: LocalSet, bits: NDArray[np.uint64], bit: int) -> LocalSelection:
+def _select(of_set: LocalSet, bits: UInt64s, bit: int) -> LocalSelection:
     from .compiled import select
 
     count, items, prefix = select(of_set.offset, bits, bit)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cpu.cores import thread_count
 from ...cpu.elements import ElementCode
 from ...cpu.executor import Executor
 from ...cpu.forms import forms
-from ...cpu.pool import share
+from ...cpu.pool import share, thread_count
 from ...kernel.analysis import takes_single
 from ...kernel.compiler import compile_error, import_numba
 from ...kernel.rows import rows_of
@@ -26,10 +25,7 @@ COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
 def numbered_functions(
     executors: Sequence[Executor], listed: Sequence[bool]
 ) -> tuple[dict[str, Any], list[int]]:
-    """One function for each loop and way to number its elements, and which of them a call takes.
-
-    Functions are kernels by the text of their ``elements``.
-    """
+    """One function for each loop and numbering of elements, and which a call takes."""
     from ...cpu.build import Inlined
 
     numbers: dict[tuple[int, bool], int] = {}
@@ -48,10 +44,7 @@ def numbered_functions(
 def compiled(
     functions: Mapping[str, Any], text: str, arrays: Sequence[NDArray[Any]], one: Executor
 ) -> Any:
-    """The compiled ``run(thread, taken, *arrays)``.
-
-    Raises MeshprepError in the name of ``one`` where numba refuses.
-    """
+    """The compiled ``run(thread, taken, *arrays)``; raises MeshprepError in the name of ``one``."""
     from ...cpu.build import Request, build
 
     request = Request("\n\n".join([*functions, text]), tuple(functions.values()))
@@ -68,10 +61,7 @@ def launch(
     state: NDArray[np.int64],
     records: Sequence[Record],
 ) -> None:
-    """Let threads take tiles; the first exception stops them, and arrives with its place.
-
-    So does an interrupt: nothing writes to the arrays any more when it is raised.
-    """
+    """Let threads take tiles; the first exception, or interrupt, stops them before it is raised."""
     taken = np.zeros(LINE, np.int64)
     taken[1] = n_tiles
     failed: list[tuple[int, Exception]] = []

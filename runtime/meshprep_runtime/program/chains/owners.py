@@ -5,12 +5,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...cpu.cores import on_threads
+from ...cpu.pool import on_threads
 from ...errors import MeshprepError
 from ...plan.model import LoopPlan
-from ...types.maps import SetMap
+from ...types.maps import Int32s, Int64s, SetMap
 from .numbers import ChainNumbers
 
 # What a core of today's processors keeps in its second-level cache.
@@ -20,7 +19,7 @@ INDEX_BYTES = 2
 
 def tile_owners(
     chain: ChainNumbers, plans: Sequence[LoopPlan], tile_size: int
-) -> dict[str, NDArray[np.int32]]:
+) -> dict[str, Int32s]:
     """The tile of every element of the sets that need owners.
 
     Blocks of the largest loop that writes through maps are joined, or cut where they are too large:
@@ -46,7 +45,7 @@ def _elements(plan: LoopPlan) -> int:
     return plan.sizes[plan.loop.over]
 
 
-def blocks_of(plan: LoopPlan, tile_size: int) -> NDArray[np.int32]:
+def blocks_of(plan: LoopPlan, tile_size: int) -> Int32s:
     """The block of each element, cut to ``tile_size``; runs of the numbering without blocks."""
     from .compiled import transpose
 
@@ -66,13 +65,8 @@ def blocks_of(plan: LoopPlan, tile_size: int) -> NDArray[np.int32]:
     return found
 
 
-def join(
-    block: NDArray[np.int32], meetings: Mapping[int, Mapping[int, int]], tile_size: int
-) -> NDArray[np.int32]:
-    """Grow tiles from block to block, always to the one that meets the tile most often.
-
-    Returns the tile of each block. O(b log b).
-    """
+def join(block: Int32s, meetings: Mapping[int, Mapping[int, int]], tile_size: int) -> Int32s:
+    """Grow tiles by the block that meets them most often; the tile of each block. O(b log b)."""
     size = np.bincount(block)
     tile = np.full(size.size, -1, np.int32)
     n_tiles = 0
@@ -94,9 +88,7 @@ def join(
     return tile
 
 
-def _meetings(
-    chain: ChainNumbers, over: str, block: NDArray[np.int32]
-) -> dict[int, dict[int, int]]:
+def _meetings(chain: ChainNumbers, over: str, block: Int32s) -> dict[int, dict[int, int]]:
     """How often two blocks meet: in an element with both, or at a point that both reach."""
     maps = chain.maps.values()
     many = int(block.max(initial=0)) + 1
@@ -110,7 +102,7 @@ def _meetings(
     return found
 
 
-def _keys(m: SetMap, over: str, block: NDArray[np.int32], many: int) -> NDArray[np.int64]:
+def _keys(m: SetMap, over: str, block: Int32s, many: int) -> Int64s:
     """Pairs of blocks that meet, ``lower * many + higher``, as often as they do."""
     from .compiled import neighbours, transpose
 
@@ -119,21 +111,18 @@ def _keys(m: SetMap, over: str, block: NDArray[np.int32], many: int) -> NDArray[
         others = block[m.table[:, 1:]].reshape(-1)
         apart = first != others
         low, high = np.minimum(first, others)[apart], np.maximum(first, others)[apart]
-        pairs: NDArray[np.int64] = low.astype(np.int64) * many + high
+        pairs: Int64s = low.astype(np.int64) * many + high
         return pairs
     if m.from_set != over:
         return np.zeros(0, np.int64)
     points = int(m.table.max(initial=-1)) + 1
     offset, places = transpose(m.table.reshape(-1), points)
-    found: NDArray[np.int64] = neighbours(offset, places, m.arity, block, many)
+    found: Int64s = neighbours(offset, places, m.arity, block, many)
     return found
 
 
-def inherit(chain: ChainNumbers, part: dict[str, NDArray[np.int32]]) -> None:
-    """Give the elements of other sets a tile of what they reach, or of what reaches them.
-
-    Sets that no map connects are cut into as many equal runs.
-    """
+def inherit(chain: ChainNumbers, part: dict[str, Int32s]) -> None:
+    """Elements of other sets get a tile they reach, or that reaches them; else equal runs."""
     n_tiles = int(max(p.max(initial=0) for p in part.values())) + 1
     missing = [s for s in chain.sizes if s not in part]
     while missing:
@@ -148,9 +137,7 @@ def inherit(chain: ChainNumbers, part: dict[str, NDArray[np.int32]]) -> None:
         missing = [s for s in missing if s not in part]
 
 
-def _inherited(
-    chain: ChainNumbers, name: str, part: Mapping[str, NDArray[np.int32]]
-) -> NDArray[np.int32] | None:
+def _inherited(chain: ChainNumbers, name: str, part: Mapping[str, Int32s]) -> Int32s | None:
     for m in chain.maps.values():
         if m.from_set == name and m.to_set in part:
             return part[m.to_set][m.table[:, 0]]

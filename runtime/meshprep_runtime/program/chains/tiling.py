@@ -40,11 +40,7 @@ class TileOptions:
             check_integer("tile_size", self.size)
 
     def with_saved(self, chains: Mapping[str, ChainPlan], name: str | None) -> "TileOptions":
-        """The options with the schedules of a plan, or with that of one name alone.
-
-        Raises MeshprepError for a name that the plan does not have, and for options that contradict
-        a schedule.
-        """
+        """The options with a plan's schedules, or one; raises MeshprepError where they disagree."""
         if name is None:
             return replace(self, saved=tuple(chains.values()))
         if self.size is not None or self.dropped or self.zero or self.auto:
@@ -110,10 +106,7 @@ def cut(chain: ChainNumbers, plans: Sequence[LoopPlan], size: int, kept: Kept) -
 def measured_run(
     calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions, alone: "Run"
 ) -> "MeasuredRun":
-    """Loops alone, and tiles of some sizes; no tiles where a loop adds to a matrix.
-
-    Raises as :func:`tiled_run` does.
-    """
+    """Loops alone, and tiles of some sizes unless a loop adds to a matrix."""
     loops, _ = common_names(calls)
     maps = {n: m for call in calls for n, m in executor_of(call).plan.maps.items()}
     chain = number(loops, sizes, maps)

@@ -14,7 +14,7 @@ from ...errors import MeshprepError, check_number
 from ...plan.model import PlanContent
 from ..dat import ProgramDat, check_own_memory
 from ..distributed import DistributedPlan
-from ..vote import ALONE, together
+from ..mpi import ALONE, together
 from .generations import Checkpoint, Generations
 from .steps import Step, Steps, title_of
 
@@ -298,13 +298,11 @@ def period(calls: Sequence[object]) -> int | None:
     return None
 
 
-def saved_values(
-    calls: Sequence[Mapping[K, bool]], modified: Collection[K], sizes: Mapping[K, int]
-) -> int:
+def saved_dats(calls: Sequence[Mapping[K, bool]], modified: Collection[K]) -> list[K]:
     """What a checkpoint before the first of some calls saves; see :class:`Decisions`."""
     decisions = Decisions(modified)
     saved = [dat for full in calls for dat in decisions.before(full)]
-    return sum(sizes[dat] for dat in [*saved, *decisions.flagged])
+    return [*saved, *decisions.flagged]
 
 
 def calls_to_wait(
@@ -315,5 +313,8 @@ def calls_to_wait(
     ``calls`` is the last period: for each dat of a call, whether all of it is overwritten.
     """
     twice = [*calls, *calls]
-    found = [saved_values([*twice[i:], *calls], modified, sizes) for i in range(len(calls))]
+    found = [
+        sum(sizes[dat] for dat in saved_dats([*twice[i:], *calls], modified))
+        for i in range(len(calls))
+    ]
     return found.index(min(found))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError
 from ...plan.file.atomic import new_file
-from ..vote import from_root, together
+from ..mpi import from_root, together
 
 SIZE, FORMAT, VERSION = 512, "meshprep-checkpoint", 3
 
@@ -72,10 +72,7 @@ def write(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
 
 
 def origin_of(path: Path) -> Origin:
-    """What a checkpoint belongs to.
-
-    Raises MeshprepError when it is damaged, or of another version.
-    """
+    """What a checkpoint belongs to; raises MeshprepError if damaged, or of another version."""
     import h5py
 
     with open(path, "rb") as file:
@@ -162,13 +159,8 @@ class Generations:
     def read(self) -> Checkpoint | None:
         """The newest checkpoint that is whole on all ranks; None where rank 0 has none.
 
-        A newer one, which not all ranks have, is removed.
-
-        Raises
-        ------
-        DistributedError
-            On all ranks: when there are checkpoints and none is whole everywhere, and when they are
-            of another mesh, number of ranks, or version.
+        A newer one, which not all ranks have, is removed. Raises DistributedError on all ranks
+        where none is whole everywhere, and for another mesh, number of ranks, or version.
         """
         found, problem = together(self.comm, self._found)
         every = self.comm.allgather((list(found), problem))

@@ -50,10 +50,7 @@ class Steps:
         self._names: dict[str, str] = {}
 
     def of_loop(self, loop: Loop, kernel: Any, given: Mapping[str, Any]) -> Step:
-        """One call of a loop.
-
-        Raises MeshprepError for an argument that cannot be saved.
-        """
+        """One call of a loop; raises MeshprepError for an argument that cannot be saved."""
         full: dict[int, bool] = {}
         given_dats = ""
         changed, writes, reduced = set(), False, []

@@ -1,0 +1,312 @@
+"""What a GPU makes of light loops, of sums in a fixed order, and of fewer registers.
+
+    python benchmarks/bench_gpu_loops.py [--size N] [--only NAME]
+    python benchmarks/bench_gpu_loops.py --emulate --size 300 [--arch sm_90]
+
+The second runs under g++ and shows no times; with ``--arch`` it compiles for a GPU and shows the
+registers of the third table.
+
+Three tables. The loops of `make bench-loops`: plain atomics beside blocks that commit by colours
+and by atomics. Sums at the points of a mesh: a loop in a fixed order beside ``index_add_`` of
+PyTorch and ``at[].add`` of JAX, where these are installed, on the plan's numbers and on those of
+the mesh. LULESH's integrate_stress with 80 registers and with two elements a thread. Every sum is
+compared with that of a CPU, and launches are replayed as a graph.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from bench_gpu import plan_file
+from bench_loops import CASES, Case, inc, mesh_of_case, read, values_for
+from common import table
+from gpu_cases import CASES as PAPER
+from gpu_cases import input_maps, values_of
+from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
+
+from meshprep import Options, prepare
+from meshprep_runtime import LoopPlan, ParLoop, Plan
+from meshprep_runtime.cuda import COMMITS, CudaProgram, program
+from meshprep_runtime.cuda.arrays import DeviceBinder
+from meshprep_runtime.cuda.device import Device, use
+from meshprep_runtime.cuda.executor import Launcher
+from meshprep_runtime.cuda.nvrtc import by_registers, compiled, resident_at_most
+
+SAMPLES = 7
+# What integrate_stress takes by itself, and is given.
+USUAL, REGISTERS = 94, 80
+TOLERANCE = {"f4": 1e-4, "f8": 1e-11, "i4": 0.0}
+STAGED = ("hierarchical", "staged-gather")
+
+
+def plan_of(case: Case, size: int) -> Plan:
+    """The loop of a case in blocks for a GPU."""
+    mesh = mesh_of_case(case.mesh, size)
+    return prepare(mesh, {"loop": {"over": case.over, "args": case.args}}, Options()).plan
+
+
+def seconds_of(device: Device, work: Callable[[], Any]) -> float:
+    """Seconds of a call, the best of several samples."""
+    work()
+    return min(device_seconds(device, work, SAMPLES))
+
+
+def check_arrays(plan: LoopPlan, found: dict[str, Any], wanted: dict[str, Any], who: str) -> None:
+    """Raise MeshprepError where a dat differs from that of the CPU."""
+    for arg in plan.loop.args:
+        if arg.access.value != "read":
+            values = np.asarray(wanted[arg.name], float)
+            given = np.asarray(found[arg.name].get(), float)
+            check_off(given, values, TOLERANCE[arg.dtype], f"{who}: '{arg.name}'")
+
+
+def loop_rows(device: Device, size: int, only: str) -> Iterator[dict[str, Any]]:
+    """A row for each loop and way; a loop that adds through no map has one."""
+    for name, case in CASES.items():
+        if only not in name:
+            continue
+        plan = plan_of(case, size if max(a["dim"] for a in case.args) <= 8 else size // 10)["loop"]
+        ways: list[tuple[str, str]] = [("global-atomics", COMMITS[0])]
+        if plan.loop.conflict_columns:
+            ways += [("auto", commit) for commit in COMMITS]
+        host = values_for(plan)
+        given = {key: values.copy() for key, values in host.items()}
+        ParLoop(case.kernel, plan, strategy="sequential")(**host)
+        first = None
+        for strategy, commit in ways:
+            loop = ParLoop(case.kernel, plan, strategy=strategy, commit=commit, graph=True)
+            arrays = {key: device.array(values) for key, values in given.items()}
+            loop(**arrays)
+            check_arrays(plan, arrays, host, f"{name}, {strategy}, {commit}")
+            seconds = seconds_of(device, partial(loop, **arrays))
+            first = seconds if first is None else first
+            yield {
+                "loop": name,
+                "elements": plan.sizes[case.over],
+                "strategy": loop.on_gpu.strategy,
+                "commit": None if strategy != "auto" else commit,
+                "us": 1e6 * seconds,
+                "atomics / it": first / seconds,
+            }
+
+
+def two(v, a, b):
+    a[0] += v[0]
+    b[0] += v[1]
+
+
+def four(v, a, b, c, d):
+    a[0] += v[0]
+    b[0] += v[1]
+    c[0] += v[2]
+    d[0] += v[3]
+
+
+SUMS = {
+    "edges of triangles": Case(two, "edges", [read("v", dim=2), inc("s", "edges->cells")]),
+    "tetrahedra": Case(
+        four, "cells", [read("v", dim=4), inc("s", "cells->nodes")], mesh="delaunay3d"
+    ),
+}
+
+
+def sum_rows(device: Device, size: int) -> Iterator[dict[str, Any]]:
+    """Our loop by colours, in blocks and by atomics; peers on the plan's numbers and the mesh's."""
+    for name, case in SUMS.items():
+        full = plan_of(case, size)
+        plan, key = full["loop"], str(case.args[1]["map"])
+        values = values_for(plan)["v"]
+        n = plan.sizes[plan.maps[key].to_set]
+        wanted = np.bincount(plan.maps[key].table.ravel(), values.ravel(), n)
+        row = {"sums": name, "values": values.size}
+        for strategy, commit in (("auto", "colours"), ("auto", "atomics"), ("global-atomics", "")):
+            loop = ParLoop(
+                case.kernel, plan, strategy=strategy, commit=commit or COMMITS[0], graph=True
+            )
+            given = {"v": device.array(values), "s": device.array(np.zeros(n))}
+            loop(**given)
+            check_off(given["s"].get().ravel(), wanted, TOLERANCE["f8"], name)
+            seconds = seconds_of(device, partial(loop, **given))
+            way = f"{loop.on_gpu.strategy} {commit}".strip()
+            yield {**row, "way": way, "same bits": commit == "colours", "us": 1e6 * seconds}
+        moved = full.ordering[case.over].restore(values)
+        there = input_maps(full)[key]
+        for order, index, given_values in (
+            ("plan", plan.maps[key].table, values),
+            ("mesh", there, moved),
+        ):
+            for peer in (torch_sums, jax_sums):
+                for way, same, made in peer(index.ravel(), given_values.ravel(), n):
+                    off = full.ordering[plan.maps[key].to_set].restore(wanted)
+                    check_off(made.sums(), wanted if order == "plan" else off, 1e-11, way)
+                    seconds = wall_seconds(made)
+                    yield {**row, "way": f"{way}, {order}", "same bits": same, "us": 1e6 * seconds}
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A sum of another library: one more call, waiting for it, and the sums of one from zero."""
+
+    work: Callable[[], Any]
+    wait: Callable[[], Any]
+    sums: Callable[[], Any]
+
+
+def wall_seconds(peer: Peer, calls: int = 50) -> float:
+    """Seconds of a call by the clock, of many that are queued at once."""
+    times = []
+    for _ in range(SAMPLES):
+        peer.wait()
+        start = time.perf_counter()
+        for _ in range(calls):
+            peer.work()
+        peer.wait()
+        times.append((time.perf_counter() - start) / calls)
+    return min(times)
+
+
+def torch_sums(index: np.ndarray, values: np.ndarray, n: int) -> Iterator[tuple[str, bool, Peer]]:
+    """PyTorch's, by atomics and as it does where results must be the same in every run."""
+    try:
+        import torch
+    except ImportError:
+        return
+    on = "cuda" if torch.cuda.is_available() else "cpu"
+    there = [torch.as_tensor(a, device=on) for a in (index.astype(np.int64), values)]
+    wait = torch.cuda.synchronize if on == "cuda" else int
+    for same in (False, True):
+        torch.use_deterministic_algorithms(same)
+        out = torch.zeros(n, dtype=there[1].dtype, device=on)
+        once = torch.zeros_like(out).index_add_(0, *there).cpu().numpy()
+        yield (
+            f"torch index_add_{', deterministic' if same else ''}",
+            same,
+            Peer(partial(out.index_add_, 0, *there), wait, lambda once=once: once),
+        )
+    torch.use_deterministic_algorithms(False)
+
+
+def jax_sums(index: np.ndarray, values: np.ndarray, n: int) -> Iterator[tuple[str, bool, Peer]]:
+    """JAX's, compiled."""
+    # Else it takes three quarters of the memory.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    try:
+        import jax
+    except ImportError:
+        return
+    jax.config.update("jax_enable_x64", True)
+    i, v, zeros = (jax.device_put(a) for a in (index, values, np.zeros(n)))
+    add = jax.jit(lambda s, i, v: s.at[i].add(v))
+    once = np.asarray(add(zeros, i, v))
+    work = partial(add, zeros, i, v)
+    yield "jax at[].add", False, Peer(work, lambda: work().block_until_ready(), lambda: once)
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded(CudaProgram):
+    """A program that the compiler gives so few registers that ``resident`` blocks fit."""
+
+    resident: int = 1
+
+    @property
+    def cuda(self) -> str:
+        """The text, which has the last word on the blocks of a multiprocessor."""
+        return f"#undef MP_RESIDENT\n#define MP_RESIDENT {self.resident}\n{super().cuda}"
+
+
+def register_rows(device: Device, scale: float, arch: str) -> Iterator[dict[str, Any]]:
+    """integrate_stress: one and two elements a thread, registers as compiled and at most 80."""
+    case = next(c for c in PAPER if c.loop == "integrate_stress")
+    full = plan_file(case, "ours", scale)
+    plan = full[case.loop]
+    host = {
+        name: full.ordering[_rows(plan, name)].apply(values)
+        for name, values in values_of(plan).items()
+    }
+    wanted = {name: values.copy() for name, values in host.items()}
+    ParLoop(case.kernel, plan, strategy="sequential")(**wanted)
+    for strategy in STAGED:
+        for name, variant in plan.variants.items():
+            for elements in (1, 2):
+                threads = max(32, variant.block_size // elements // 32 * 32)
+                ways: dict[str, Any] = {"variant": name, "commit": "atomics", "threads": threads}
+                made = program(case.kernel, plan, strategy, **ways)
+                # Where the registers that are saved make room for a block more.
+                gains = by_registers(REGISTERS, threads) > by_registers(USUAL, threads)
+                for bounded in (False, True)[: 1 + gains]:
+                    yield {
+                        "strategy": strategy,
+                        "block size": variant.block_size,
+                        "threads": made.threads,
+                        **_bounded_row(device, plan, made, host, wanted, arch, bounded),
+                    }
+
+
+def _rows(plan: LoopPlan, name: str) -> str:
+    arg = next(a for a in plan.loop.args if a.name == name)
+    return plan.loop.over if arg.map is None else plan.maps[arg.map].to_set
+
+
+def _bounded_row(
+    device: Device,
+    plan: LoopPlan,
+    made: CudaProgram,
+    host: dict[str, Any],
+    wanted: dict[str, Any],
+    arch: str,
+    bounded: bool,
+) -> dict[str, Any]:
+    if bounded:
+        made = Bounded(**vars(made), resident=by_registers(REGISTERS, made.threads))
+    launcher = Launcher(made, device, graph=True)
+    arrays = {name: device.array(values) for name, values in host.items()}
+    given = DeviceBinder(made.loop, made.slots)(arrays, device)
+    launcher(given)
+    check_arrays(plan, arrays, wanted, f"integrate_stress, bounded {bounded}")
+    code = compiled(made, arch) if arch else None
+    return {
+        "registers at most": REGISTERS if bounded else None,
+        "registers": code and code.registers,
+        "spilled": code and code.spilled,
+        "warps": code and _warps(made, code.registers, arch),
+        "us": 1e6 * seconds_of(device, partial(launcher, given)),
+    }
+
+
+def _warps(made: CudaProgram, registers: int, arch: str) -> int:
+    """Warps that a multiprocessor holds, by registers and shared memory."""
+    most = resident_at_most(arch, made.threads, made.shared_bytes)
+    return min(by_registers(registers, made.threads), most) * -(-made.threads // 32)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print and save the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--size", type=int, default=2_000_000, help="elements of a loop")
+    parser.add_argument("--only", default="", help="loops with this in their names")
+    parser.add_argument("--emulate", action="store_true", help="under g++, without times")
+    parser.add_argument("--arch", default="", help="compile for it, with --emulate")
+    given = parser.parse_args(arguments)
+    device = device_or_exit(given.emulate)
+    with use(device):
+        loops = list(loop_rows(device, given.size, given.only))
+        sums = list(sum_rows(device, given.size))
+        arch = given.arch if given.emulate else device.arch
+        registers = list(register_rows(device, given.size / 4_913_000, arch))
+    if given.emulate:
+        # Times of g++ say nothing.
+        for rows in (loops, sums, registers):
+            table([row | dict.fromkeys(row.keys() & {"us", "atomics / it"}) for row in rows])
+        return
+    table(sums)
+    table(registers)
+    report_gpu("-loops", device, loops, sums=sums, registers=registers)
+
+
+if __name__ == "__main__":
+    main()

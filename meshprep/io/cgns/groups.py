@@ -1,0 +1,77 @@
+"""What groups of a mesh are in a CGNS file: sections, boundary conditions, regions and zones."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.types.maps import ranges
+
+from ...mesh import Tag
+from ...mesh.assemble import GroupTable
+from .elements import standard_name
+from .tree import Node
+
+SECTION, BC, REGION, ZONE = "cgns:section", "cgns:bc", "cgns:region", "cgns:zone"
+NOTES = "cgns:notes"
+
+
+@dataclass(frozen=True, eq=False)
+class CgnsNotes:
+    """What a file holds besides the mesh, and where it has the parts of the mesh.
+
+    ``nodes`` are those at the root but the version; those whose data follow the mesh have none.
+    ``order`` are the names of the sections as they stand there; ``sections`` has them by type of
+    cells or set, where no tag has them.
+    """
+
+    nodes: tuple[Node, ...]
+    order: tuple[str, ...] = ()
+    sections: dict[str, str] = field(default_factory=dict)
+
+
+def sections_are_groups(names: Mapping[str, set[str]], *, top: bool, bare: bool) -> bool:
+    """Whether the sections of one dimension say more than types do; by type, their names.
+
+    Those of boundaries do where there are several, or no boundary conditions (``bare``).
+    """
+    if all(found == {standard_name(kind)} for kind, found in names.items()):
+        return False
+    if top:
+        return any(len(found) > 1 for found in names.values())
+    return bare or len(set().union(*names.values())) > 1
+
+
+def table(
+    n: int, element: NDArray[np.integer], group: NDArray[np.integer], order: Sequence[int]
+) -> NDArray[np.int64] | GroupTable:
+    """The groups of ``n`` elements, by pairs; those of one element as ``order`` has them."""
+    counts = np.bincount(element, minlength=n)
+    if counts.max(initial=0) <= 1:
+        ids = np.zeros(n, np.int64)
+        ids[element] = group
+        return ids
+    place = {g: i for i, g in enumerate(order)}
+    number, which = np.unique(group, return_inverse=True)
+    rank = np.array([place[g] for g in number.tolist()])[which]
+    rows = np.lexsort((rank, element))
+    element, group = element[rows], group[rows]
+    lists: dict[tuple[int, ...], int] = {(): 0}
+    values = np.zeros(n, np.int32)
+    single = counts[element] == 1
+    for g in number.tolist():
+        values[element[single & (group == g)]] = lists.setdefault((g,), len(lists))
+    several = np.flatnonzero(counts > 1)
+    ends = np.cumsum(counts)[several]
+    for e, end in zip(several.tolist(), ends.tolist(), strict=True):
+        found = tuple(dict.fromkeys(group[end - counts[e] : end].tolist()))
+        values[e] = lists.setdefault(found, len(lists))
+    return GroupTable.of(lists, values)
+
+
+def pairs(tag: Tag) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Elements and their groups, a pair for each group of each element; elements ascend."""
+    counts = np.diff(tag.group_offset)[tag.values]
+    element = np.repeat(np.arange(tag.values.size), counts)
+    return element, tag.group_id[ranges(tag.group_offset[tag.values], counts)]

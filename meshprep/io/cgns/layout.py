@@ -1,0 +1,366 @@
+"""What of a mesh goes where in a CGNS file: zones, sections and groups, and what is lost."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...mesh import IndexList, Mesh, Tag
+from ...mesh.assemble import GroupTable
+from ...mesh.cells import shape_of
+from ...topology.tags import without_sense
+from ..capabilities import Capabilities, Values
+from ..reduce import choose_tag, reduce, reduced_values
+from ..su2.read import group_numbers
+from .elements import FACETS, NUMBER, standard_name
+from .groups import BC, NOTES, REGION, SECTION, ZONE, CgnsNotes, pairs, sections_are_groups, table
+from .tree import NAME, Node
+
+_CAST = (
+    *((name, "int32") for name in ("int8", "int16", "uint8", "uint16")),
+    ("uint32", "int64"),
+)
+_VALUES = Values(widths=(1,), name=NAME, cast=_CAST, lacks=("uint64",))
+CAPABILITIES = Capabilities(
+    tuple(NUMBER),
+    node_values=_VALUES,
+    cell_values=_VALUES,
+    values_on="top",
+    step="solution",
+    lists=("point_set",),
+    plane=True,
+    extras=(NOTES,),
+)
+_KINDS = (SECTION, BC, REGION, ZONE)
+
+
+@dataclass(eq=False)
+class _NamedGroups:
+    """Groups by name; by set the elements, ascending, and the place of a name for each."""
+
+    names: list[str] = field(default_factory=list)
+    on: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
+
+    def add(
+        self,
+        set_name: str,
+        element: NDArray[np.int64],
+        names: Sequence[str],
+        which: NDArray[np.integer],
+    ) -> None:
+        """Put elements of a set into groups: ``names[which[i]]`` for ``element[i]``."""
+        self.names += [n for n in dict.fromkeys(names) if n not in self.names]
+        place = np.array([self.names.index(n) for n in names], np.int64)[which.reshape(-1)]
+        if set_name in self.on:
+            element = np.concatenate([self.on[set_name][0], element])
+            place = np.concatenate([self.on[set_name][1], place])
+        rows = np.argsort(element, kind="stable")
+        self.on[set_name] = element[rows], place[rows]
+
+    def whole(self, set_name: str, n: int) -> NDArray[np.int64] | None:
+        """The place of the one group of each of ``n`` elements; None where some have another."""
+        element, place = self.on.get(set_name, (np.zeros(0), np.zeros(0, np.int64)))
+        return place if np.array_equal(element, np.arange(n)) else None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Elements of one set that stand together in a section of a zone; places of both names."""
+
+    zone: int
+    section: int
+    set: str
+    rows: slice
+
+
+@dataclass(eq=False)
+class CgnsLayout:
+    """The mesh as the file will give it back, and where everything goes."""
+
+    mesh: Mesh
+    levels: dict[str, int]
+    groups: dict[str, _NamedGroups]
+    zones: list[str]
+    nodes: list[slice]  # of each zone
+    chunks: list[Chunk]  # in the order of the file
+    lost: list[str]
+    # By kind and zone: the name of each group in the order of the file, and its elements by set.
+    content: dict[str, list[dict[str, list[tuple[str, NDArray[np.int64]]]]]]
+
+    def of_zone(self, zone: int) -> list[Chunk]:
+        """The chunks of a zone, by its place."""
+        return [c for c in self.chunks if c.zone == zone]
+
+
+def laid_out(mesh: Mesh) -> CgnsLayout:
+    """Where everything of a mesh goes; sections that its order mixes become regions."""
+    bare = replace(mesh, tags=())
+    kept, lost = _of_polyhedra(bare) if facets_of(mesh) else reduce(bare, CAPABILITIES)
+    levels = _levels(kept)
+    groups = _groups(mesh, levels, lost)
+    found = _layout(kept, levels, groups)
+    for mixed in (levels[next(iter(levels))], min(levels.values())):
+        for name in [n for n in groups[SECTION].on if found is None and levels[n] >= mixed]:
+            element, place = groups[SECTION].on.pop(name)
+            groups[REGION].add(name, element, groups[SECTION].names, place)
+        found = found or _layout(kept, levels, groups)
+    if found is None:
+        lost.append("the zones, which the order mixes: the file gets one")
+        groups[ZONE] = _NamedGroups()
+        found = _layout(kept, levels, groups)
+    assert found is not None
+    slices, chunks = found
+    zones = groups[ZONE].names or [z.name for z in zones_of(kept)[:1]] or ["Zone"]
+    order = list(dict.fromkeys(c.zone for c in chunks))
+    zones, nodes = [zones[z] for z in order], [slices[z] for z in order]
+    chunks = [replace(c, zone=order.index(c.zone)) for c in chunks]
+    layout = CgnsLayout(kept, levels, groups, zones, nodes, chunks, lost, {})
+    layout.content = {kind: _content(layout, kind) for kind in (BC, REGION)}
+    lists = _lists(layout)
+    layout.mesh = replace(kept, tags=tuple(_tags(layout)), lists=tuple(lists))
+    return layout
+
+
+def facets_of(mesh: Mesh) -> tuple[str, ...]:
+    """The sets of facets of a mesh of polyhedra or polygons; none of a mesh of known cells."""
+    if mesh.cell_sets or mesh.coordinates is None:
+        return ()
+    maps = [tuple(n for n in names if f"{n}->cells" in mesh.maps) for names in FACETS.values()]
+    return next((m for m in maps if m and all(f"{n}->nodes" in mesh.maps for n in m)), ())
+
+
+def zones_of(mesh: Mesh) -> list[Node]:
+    """The zones of the file that a mesh is from."""
+    notes = mesh.extras.get(NOTES)
+    roots = notes.nodes if isinstance(notes, CgnsNotes) else ()
+    return [z for base in roots if base.label == "CGNSBase_t" for z in base.having("Zone_t")]
+
+
+def section_of(mesh: Mesh, set_name: str) -> str:
+    """The name of the section of a set whose elements have no groups of that kind."""
+    notes, kind = mesh.extras.get(NOTES), str(mesh.sets[set_name].cell_type or set_name)
+    known = notes.sections if isinstance(notes, CgnsNotes) else {}
+    return known.get(kind) or standard_name(kind)
+
+
+def _of_polyhedra(mesh: Mesh) -> tuple[Mesh, list[str]]:
+    """Nodes, facets, cells and the maps that they are made of; no others."""
+    facets = facets_of(mesh)
+    sets, names = ["nodes", *facets, "cells"], [f"{f}->{to}" for f in facets for to in _ENDS]
+    dats, lists, lost = reduced_values(mesh, CAPABILITIES, [mesh.sets["cells"]])
+    lost += [f"the map '{name}'" for name in mesh.maps if name not in names]
+    lost += [f"the set '{name}'" for name in mesh.sets if name not in sets]
+    extras = {k: v for k, v in mesh.extras.items() if k == NOTES}
+    maps = [mesh.maps[name] for name in names]
+    return Mesh([mesh.sets[name] for name in sets], maps, dats, (), lists, extras), lost
+
+
+_ENDS = ("cells", "nodes")
+
+
+def _levels(mesh: Mesh) -> dict[str, int]:
+    """The dimension of every set of elements, in the order of their numbers in a file."""
+    facets = facets_of(mesh)
+    if facets:
+        dim = next(d for d, names in FACETS.items() if facets[0] in names)
+        return {**dict.fromkeys(facets, dim - 1), "cells": dim}
+    dims = {s.name: shape_of(str(s.cell_type)).dim for s in mesh.cell_sets}
+    top = mesh.sets["cells"].parts or ("cells",)
+    return {name: dims[name] for name in (*top, *(n for n in dims if n not in top))}
+
+
+def _groups(mesh: Mesh, levels: dict[str, int], lost: list[str]) -> dict[str, _NamedGroups]:
+    """The groups of each kind; another tag is boundary conditions or regions."""
+    out = {kind: _NamedGroups() for kind in _KINDS}
+    used = [t for t in mesh.tags if t.set in (*levels, "nodes") and (t.group_id.size or t.names)]
+    others = [t.name for t in used if t.set != "nodes" and t.name not in _KINDS]
+    own = any(t.name in (BC, REGION) for t in used)
+    chosen = choose_tag(list(dict.fromkeys(others)), "") if others and not own else ""
+    for t in used:
+        known = t.name == ZONE or (t.name in _KINDS and t.set != "nodes")
+        if not known and (t.name != chosen or t.set == "nodes"):
+            lost.append(f"groups '{t.name}' on '{t.set}'")
+            continue
+        element, ids = pairs(t)
+        plain = without_sense(t.name, ids)
+        if (plain != ids).any():
+            lost.append(f"the minus of groups '{t.name}' on '{t.set}' (entities turned round)")
+        numbers, which = np.unique(plain, return_inverse=True)
+        names = _names(t, numbers.tolist(), lost)
+        top = levels.get(t.set) == max(levels.values())
+        out[t.name if known else REGION if top else BC].add(t.set, element, names, which)
+    return out
+
+
+def _names(tag: Tag, used: Sequence[int], lost: list[str]) -> list[str]:
+    """The name of each group in the file: its own, or its number."""
+    empty = [name for number, name in tag.names.items() if number not in used]
+    lost += [f"the group '{name}' of '{tag.set}' without elements" for name in empty]
+    out: list[str] = []
+    for number in used:
+        name = tag.names.get(number, str(number))
+        if not re.fullmatch(NAME, name) or name in out:
+            lost.append(f"the name '{name}' of a group on '{tag.set}'")
+            name = str(number)
+        out.append(name)
+    return out
+
+
+def _layout(
+    mesh: Mesh, levels: dict[str, int], groups: dict[str, _NamedGroups]
+) -> tuple[dict[int, slice], list[Chunk]] | None:
+    """Nodes of each zone, and the elements section by section; None where the order mixes them."""
+    nodes = {0: slice(0, mesh.size("nodes"))}
+    zones = groups[ZONE]
+    if zones.on:
+        of_node = zones.whole("nodes", mesh.size("nodes"))
+        if of_node is None:
+            return None
+        runs_of_zones = _runs(of_node)
+        nodes = {int(of_node[r.start]): r for r in runs_of_zones}
+        if len(nodes) < len(runs_of_zones):
+            return None
+    chunks = []
+    for name in levels:
+        n, found, word = mesh.size(name), groups[SECTION], section_of(mesh, name)
+        if name not in found.on:
+            found.names += [word] if word not in found.names else []
+            section: NDArray[np.int64] | None = np.full(n, found.names.index(word))
+        else:
+            section = found.whole(name, n)
+        zone = np.zeros(n, np.int64) if not zones.on else zones.whole(name, n)
+        if section is None or zone is None:
+            return None
+        runs = [(int(zone[r.start]), int(section[r.start]), r) for r in _runs(zone, section)]
+        chunks += [Chunk(z, s, name, rows) for z, s, rows in runs]
+    notes = mesh.extras.get(NOTES)
+    known = [*notes.order] if isinstance(notes, CgnsNotes) else []
+    names = [groups[SECTION].names[i] for i in dict.fromkeys(c.section for c in chunks)]
+    known = [n for n in known if n in names] + [n for n in names if n not in known]
+    rank = {groups[SECTION].names.index(n): i for i, n in enumerate(known)}
+    ordered = _in_order(chunks, list(nodes), rank, levels)
+    return None if ordered is None else (nodes, ordered)
+
+
+def _runs(*values: NDArray[np.int64]) -> list[slice]:
+    """Where all of these are equal from one to the next."""
+    n = values[0].size
+    changes = np.logical_or.reduce([np.diff(v) != 0 for v in values])
+    ends = [0, *(np.flatnonzero(changes) + 1).tolist(), n] if n else []
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+def _in_order(
+    chunks: Sequence[Chunk], zones: Sequence[int], rank: Mapping[int, int], levels: dict[str, int]
+) -> list[Chunk] | None:
+    """Zone by zone, section by section; None where reading would give the mesh another order."""
+    sets = list(levels)
+    out = sorted(chunks, key=lambda c: (zones.index(c.zone), rank[c.section], sets.index(c.set)))
+    seen: dict[str, list[Chunk]] = {}
+    for c in out:
+        seen.setdefault(c.set, []).append(c)
+    for of_set in seen.values():
+        starts = [c.rows.start for c in of_set]
+        if starts != sorted(starts) or len({(c.zone, c.section) for c in of_set}) < len(starts):
+            return None
+    top = [s for s in levels if levels[s] == max(levels.values()) and s in seen]
+    return out if [s for s in seen if s in top] == top else None
+
+
+def _content(layout: CgnsLayout, kind: str) -> list[dict[str, list[tuple[str, NDArray[np.int64]]]]]:
+    """The groups of each zone in the order of the file: as they stood there, then new ones."""
+    groups, label = layout.groups[kind], {BC: "BC_t", REGION: "ZoneSubRegion_t"}[kind]
+    nodes = [n for z in zones_of(layout.mesh) for n in z.walk() if n.label == label]
+    order = list(dict.fromkeys([*(n.name for n in nodes), *groups.names]))
+    out = []
+    for zone in range(len(layout.zones)):
+        found: dict[str, list[tuple[str, NDArray[np.int64]]]] = {}
+        for name, (element, place) in groups.on.items():
+            rows = [c.rows for c in layout.of_zone(zone) if c.set == name]
+            ends = [min(r.start for r in rows), max(r.stop for r in rows)] if rows else [0, 0]
+            a, b = np.searchsorted(element, ends).tolist()
+            for i in np.unique(place[a:b]).tolist():
+                chosen = element[a:b][place[a:b] == i]
+                found.setdefault(groups.names[i], []).append((name, chosen))
+        out.append({name: found[name] for name in order if name in found})
+    return out
+
+
+def _lists(layout: CgnsLayout) -> list[IndexList]:
+    """Node sets whose names a file can hold, zone by zone."""
+    taken = {name for content in layout.content[BC] for name in content}
+    starts = sorted(s.start for s in layout.nodes)
+    out = []
+    for one in layout.mesh.lists:
+        if not re.fullmatch(NAME, one.name) or one.name in taken or not one.index.size:
+            layout.lost.append(f"the list '{one.name}' of '{one.set}' (its name)")
+            continue
+        taken.add(one.name)
+        zone = np.searchsorted(starts, one.index, side="right")
+        index = one.index[np.argsort(zone, kind="stable")]
+        out.append(IndexList(one.name, one.set, index, {"kind": "point_set"}))
+    return out
+
+
+def _tags(layout: CgnsLayout) -> list[Tag]:
+    """The tags that reading gives."""
+    out = []
+    for kind in (BC, REGION):
+        listed = list(dict.fromkeys(name for zone in layout.content[kind] for name in zone))
+        numbers = group_numbers(listed)
+        for name, (element, place) in layout.groups[kind].on.items():
+            ids = np.array([numbers.get(n, 0) for n in layout.groups[kind].names], np.int64)[place]
+            out.append(_tag(layout, kind, name, element, ids, numbers))
+    words = layout.groups[SECTION].names
+    numbers = group_numbers(list(dict.fromkeys(words[c.section] for c in layout.chunks)))
+    for dim in set(layout.levels.values()):
+        sets = [name for name, d in layout.levels.items() if d == dim]
+        used: dict[str, set[str]] = {}
+        for c in (c for c in layout.chunks if c.set in sets):
+            kind = str(layout.mesh.sets[c.set].cell_type or c.set)
+            used.setdefault(kind, set()).add(words[c.section])
+        bare = not any(name in layout.groups[BC].on for name in sets)
+        if used and sections_are_groups(used, top=dim == max(layout.levels.values()), bare=bare):
+            out += [_in_chunks(layout, SECTION, s, "section", words, numbers) for s in sets]
+    if len(layout.zones) > 1:
+        numbers = {name: i for i, name in enumerate(layout.zones, 1)}
+        out += [_in_chunks(layout, ZONE, s, "zone", layout.zones, numbers) for s in layout.levels]
+        sizes = [s.stop - s.start for s in layout.nodes]
+        ids = np.repeat(np.arange(1, len(sizes) + 1), sizes)
+        out.append(_tag(layout, ZONE, "nodes", np.arange(ids.size), ids, numbers))
+    return out
+
+
+def _in_chunks(
+    layout: CgnsLayout,
+    kind: str,
+    set_name: str,
+    what: str,
+    words: Sequence[str],
+    numbers: Mapping[str, int],
+) -> Tag:
+    """The tag of a set whose elements are in the groups of their chunks."""
+    ids = np.zeros(layout.mesh.size(set_name), np.int64)
+    for c in layout.chunks:
+        if c.set == set_name:
+            ids[c.rows] = numbers[words[getattr(c, what)]]
+    return _tag(layout, kind, set_name, np.arange(ids.size), ids, numbers)
+
+
+def _tag(
+    layout: CgnsLayout,
+    kind: str,
+    set_name: str,
+    element: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    numbers: Mapping[str, int],
+) -> Tag:
+    have = set(np.unique(ids).tolist())
+    names = {i: n for n, i in numbers.items() if i in have and (str(i) != n or kind == ZONE)}
+    found = table(layout.mesh.size(set_name), element, ids, list(numbers.values()))
+    if isinstance(found, GroupTable):
+        return Tag(kind, set_name, found.values, found.group_offset, found.group_id, names)
+    return Tag.from_ids(kind, set_name, found, names)

@@ -1,0 +1,247 @@
+"""Writing CGNS files: zones, sections and the rest of the tree as the file had them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.types.maps import offsets_of
+
+from ...mesh import Mesh
+from .elements import NFACE, NGON, Lists, section_node, write_section
+from .groups import BC, NOTES, REGION, SECTION, CgnsNotes
+from .layout import CgnsLayout, Chunk, facets_of, laid_out, zones_of
+from .tree import Node, save, text
+
+# Where values without a solution of their own go, and what CGNS calls the place.
+_SOLUTION = {"nodes": ("NodeData", "Vertex"), "cells": ("CellData", "CellCenter")}
+_LARGEST = 2**31 - 1
+
+
+def write(mesh: Mesh, path: Path) -> None:
+    """Write a CGNS file of version 3.4, which all later readers know, too."""
+    layout = laid_out(mesh)
+    notes = layout.mesh.extras.get(NOTES)
+    roots = [_copy(n) for n in notes.nodes] if isinstance(notes, CgnsNotes) else []
+    base = next((r for r in roots if r.label == "CGNSBase_t" and any(r.having("Zone_t"))), None)
+    if base is None:
+        base = Node("Base", "CGNSBase_t")
+        roots.append(base)
+    points = layout.mesh.coordinates
+    assert points is not None
+    base.data = np.array([max(layout.levels.values()), points.shape[1]], np.int32)
+    old = [_copy(z) for z in zones_of(layout.mesh)]
+    base.children = [c for c in base.children if c.label != "Zone_t"]
+    for place, name in enumerate(layout.zones):
+        zone = next((z for z in old if z.name == name), Node(name, "Zone_t"))
+        _fill(zone, layout, place)
+        base.children.append(zone)
+    save(roots, path)
+
+
+def _copy(node: Node) -> Node:
+    return Node(node.name, node.label, node.data, [_copy(c) for c in node.children])
+
+
+def _fill(zone: Node, layout: CgnsLayout, place: int) -> None:
+    """Put the elements, nodes, groups and values of a zone into it; empty places leave."""
+    mesh, nodes, chunks = layout.mesh, layout.nodes[place], layout.of_zone(place)
+    integer = _integer(mesh)
+    top = max(layout.levels.values())
+    cells = [c for c in chunks if layout.levels[c.set] == top]
+    sizes = [nodes.stop - nodes.start, sum(c.rows.stop - c.rows.start for c in cells), 0]
+    zone.data = np.array(sizes, integer)[:, None]
+    zone.find("ZoneType", "ZoneType_t").data = text("", "", "Unstructured").data
+    points = mesh.coordinates
+    assert points is not None
+    grid = next(zone.having("GridCoordinates_t"), None)
+    grid = grid or zone.find("GridCoordinates", "GridCoordinates_t")
+    for axis, values in zip("XYZ", points[nodes].T, strict=False):
+        grid.find(f"Coordinate{axis}", "DataArray_t").data = np.ascontiguousarray(values)
+    first = offsets_of([c.rows.stop - c.rows.start for c in chunks]) + 1
+    for section in _sections(layout, chunks, first, nodes.start, integer):
+        old = zone.find(section.name, "Elements_t")
+        old.data, old.children = section.data, section.children + old.children
+    for name, found in layout.content[BC][place].items():
+        node = _group(zone.find("ZoneBC", "ZoneBC_t"), name, "BC_t")
+        node.data = text("", "", "UserDefined").data if node.data is None else node.data
+        _point(node, _numbers(found, chunks, first), _location(layout, found), integer)
+    for name, found in layout.content[REGION][place].items():
+        node = _group(zone, name, "ZoneSubRegion_t")
+        node.data = np.array([max(layout.levels[s] for s, _ in found)], np.int32)
+        _point(node, _numbers(found, chunks, first), _location(layout, found), integer)
+    for one in mesh.lists:
+        inside = one.index[(nodes.start <= one.index) & (one.index < nodes.stop)]
+        if inside.size:
+            node = _group(zone.find("ZoneBC", "ZoneBC_t"), one.name, "BC_t")
+            node.data = text("", "", "UserDefined").data if node.data is None else node.data
+            _point(node, inside - nodes.start + 1, "Vertex", integer)
+    _values(zone, layout, nodes, cells)
+    _take_out_empty(zone)
+
+
+def _integer(mesh: Mesh) -> type:
+    """The type of whole numbers: 64 bits where some table has more than 2^31-1 entries."""
+    entries = [m.table.size + m.size for m in mesh.maps.values()]
+    return np.int64 if 2 * sum(entries) > _LARGEST else np.int32
+
+
+def _sections(
+    layout: CgnsLayout, chunks: list[Chunk], first: NDArray[np.int64], start: int, integer: type
+) -> Iterable[Node]:
+    """The sections of a zone whose nodes begin with ``start``."""
+    words = layout.groups[SECTION].names
+    facets = facets_of(layout.mesh)
+    for section in dict.fromkeys(c.section for c in chunks):
+        rows = [i for i, c in enumerate(chunks) if c.section == section]
+        own, number = [chunks[i] for i in rows], int(first[rows[0]])
+        if not facets:
+            cells = [(c, layout.mesh.cell_map(c.set).table[c.rows] - start) for c in own]
+            tables = [(str(layout.mesh.sets[c.set].cell_type), t) for c, t in cells]
+            yield write_section(words[section], number, tables, integer)
+        elif own[0].set == "cells":
+            lists = _polyhedra(layout, chunks, first, own[0].rows)
+            size = lists.offset.size - 1
+            values = lists.values, lists.offset
+            yield section_node(words[section], NFACE, number, size, *values, integer)
+        else:
+            yield _polygons(
+                layout, own, words[section], number, start, _cells(chunks, first), integer
+            )
+
+
+def _cells(chunks: list[Chunk], first: NDArray[np.int64]) -> int:
+    """What makes a cell of polyhedra its number."""
+    i = next(i for i, c in enumerate(chunks) if c.set == "cells")
+    return int(first[i]) - chunks[i].rows.start
+
+
+def _polygons(
+    layout: CgnsLayout,
+    own: list[Chunk],
+    name: str,
+    number: int,
+    start: int,
+    shift: int,
+    integer: type,
+) -> Node:
+    """Facets with the cells on both sides."""
+    lists, parents = [], []
+    for c in own:
+        lists.append(Lists.unfilled(layout.mesh.map(f"{c.set}->nodes").table[c.rows]))
+        cells = layout.mesh.map(f"{c.set}->cells").table[c.rows].astype(np.int64) + shift
+        parents.append(np.pad(cells, ((0, 0), (0, 2 - cells.shape[1]))))
+    values = np.concatenate([one.values for one in lists]) - start + 1
+    offset = offsets_of(np.concatenate([np.diff(one.offset) for one in lists]))
+    node = section_node(name, NGON, number, offset.size - 1, values, offset, integer)
+    beside: NDArray[Any] = np.concatenate(parents).T.astype(integer, order="C")
+    node.children.append(Node("ParentElements", "DataArray_t", beside))
+    return node
+
+
+def _polyhedra(
+    layout: CgnsLayout, chunks: list[Chunk], first: NDArray[np.int64], rows: slice
+) -> Lists:
+    """The facets of each cell; those that look into it have a minus."""
+    cell, face = [], []
+    for c, number in zip(chunks, first.tolist(), strict=False):
+        if c.set == "cells":
+            continue
+        numbers = np.arange(number, number + c.rows.stop - c.rows.start)
+        for column, sign in zip(
+            layout.mesh.map(f"{c.set}->cells").table[c.rows].T, (1, -1), strict=False
+        ):
+            cell.append(column.astype(np.int64))
+            face.append(sign * numbers)
+    of, values = np.concatenate(cell), np.concatenate(face)
+    inside = (rows.start <= of) & (of < rows.stop)
+    of, values = of[inside] - rows.start, values[inside]
+    order = np.lexsort((np.abs(values), of))
+    return Lists(offsets_of(np.bincount(of, minlength=rows.stop - rows.start)), values[order])
+
+
+def _group(parent: Node, name: str, label: str) -> Node:
+    """The node of a group, behind those of its kind that are filled already."""
+    node = next((c for c in parent.having(label) if c.name == name), Node(name, label))
+    parent.children = [*(c for c in parent.children if c is not node), node]
+    return node
+
+
+def _numbers(
+    found: list[tuple[str, NDArray[np.int64]]], chunks: list[Chunk], first: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The numbers of elements in a zone, ascending."""
+    out = []
+    for name, element in found:
+        places = [i for i, c in enumerate(chunks) if c.set == name]
+        starts = np.array([chunks[i].rows.start for i in places])
+        at = np.searchsorted(starts, element, side="right") - 1
+        out.append(element - starts[at] + first[places][at])
+    return np.sort(np.concatenate(out))
+
+
+def _location(layout: CgnsLayout, found: list[tuple[str, NDArray[np.int64]]]) -> str:
+    dim = max(layout.levels[name] for name, _ in found)
+    if dim == max(layout.levels.values()):
+        return "CellCenter"
+    return "EdgeCenter" if dim == 1 else "FaceCenter"
+
+
+def _point(node: Node, numbers: NDArray[Any], location: str, integer: type) -> None:
+    """Give a group its elements, as a range where they are one."""
+    in_range = numbers.size == numbers[-1] - numbers[0] + 1 and bool((np.diff(numbers) == 1).all())
+    listed = numbers[[0, -1]] if in_range else numbers
+    name, label = ("PointRange", "IndexRange_t") if in_range else ("PointList", "IndexArray_t")
+    points = Node(name, label, np.ascontiguousarray(listed.astype(integer)[:, None]))
+    kept = [c for c in node.children if c.label != "IndexArray_t"]
+    node.children = [text("GridLocation", "GridLocation_t", location), points, *kept]
+
+
+def _values(zone: Node, layout: CgnsLayout, nodes: slice, cells: list[Chunk]) -> None:
+    """Values of nodes, and of cells in the order of their numbers."""
+    top = [c.set for c in cells]
+    for d in layout.mesh.dats:
+        of_nodes = d.set == "nodes"
+        if (d.name, d.set) == ("coordinates", "nodes") or (not of_nodes and d.set != top[0]):
+            continue
+        values = d.values[nodes]
+        if not of_nodes:
+            same = {
+                o.set: o
+                for o in layout.mesh.dats
+                if o.name == d.name and o.attrs.get("solution") == d.attrs.get("solution")
+            }
+            values = np.concatenate([same[c.set].values[c.rows] for c in cells])
+        default, location = _SOLUTION["nodes" if of_nodes else "cells"]
+        solution = _solution(zone, str(d.attrs.get("solution", default)), location)
+        solution.find(d.name, "DataArray_t").data = np.ascontiguousarray(values)
+
+
+def _solution(zone: Node, name: str, location: str) -> Node:
+    """The solution of that name and location; a node of another kind gets a neighbour."""
+    while (found := zone.get(name)) is not None:
+        at = next((c.text for c in found.having("GridLocation_t")), "Vertex")
+        if found.label in ("FlowSolution_t", "DiscreteData_t") and at == location:
+            return found
+        name += "_"
+    found = zone.find(name, "FlowSolution_t")
+    found.children.append(text("GridLocation", "GridLocation_t", location))
+    return found
+
+
+def _take_out_empty(node: Node) -> None:
+    """Take out places of sections, groups and values that nothing was put into."""
+    for child in list(node.children):
+        _take_out_empty(child)
+        solution = child.label in ("FlowSolution_t", "DiscreteData_t")
+        holds = {
+            "Elements_t": child.data is not None,
+            "DataArray_t": child.data is not None,
+            "ZoneBC_t": any(child.having("BC_t")),
+            "BC_t": not any(c.data is None for c in child.having("IndexArray_t")),
+            "ZoneSubRegion_t": not any(c.data is None for c in child.having("IndexArray_t")),
+        }.get(child.label, not solution or any(child.having("DataArray_t")))
+        if not holds:
+            node.children.remove(child)
