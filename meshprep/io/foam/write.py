@@ -26,7 +26,7 @@ from .case import (
     PolyMesh,
     case_of,
 )
-from .files import DAMAGED, GZ, FoamFile, open_file
+from .files import DAMAGED, GZ, FoamFile, Pieces, open_file
 from .moves import (
     LISTS,
     ZONES,
@@ -192,7 +192,7 @@ def write(mesh: Mesh, path: Path) -> None:
             shutil.copy2(entry.path, target, follow_symlinks=entry.mesh is not None)
 
 
-def _moved(entry: _Entry, moves: Moves) -> tuple[FoamFile, list[bytes]] | None:
+def _moved(entry: _Entry, moves: Moves) -> tuple[FoamFile, Pieces] | None:
     """A file and what it is to hold in the new order; None for one without numbers of the mesh."""
     name, role = entry.path.name.removesuffix(GZ), entry.role
     if role == "mesh":
