@@ -135,7 +135,7 @@ class DeviceBinder:
 def _form(value: Any) -> object:
     if isinstance(value, np.ndarray):
         return (value.shape, value.dtype, value.flags.writeable, value.flags.c_contiguous)
-    memory = cupy_pointer(value)
+    memory = _cupy_pointer(value)
     if memory is not None:
         return (memory, value.shape, value.dtype)
     told = getattr(value, "__cuda_array_interface__", None)
