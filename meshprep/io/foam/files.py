@@ -18,13 +18,14 @@ from ...kernels import Bools, Int32s, Int64s, UInt8s, helper, kernel
 from ..text.cursor import Cursor
 from ..text.tokens import ASCII, put_int, skip_blank
 
-GZ = ".gz"
+GZ, _LONGEST_HEADER = ".gz", 1 << 16
 # What packed files that are damaged raise.
 DAMAGED = (zlib.error, EOFError, gzip.BadGzipFile)
 _HEADER = re.compile(rb"FoamFile\s*\{((?:[^{}\"]|\"[^\"]*\")*)\}")
 _ENTRY = re.compile(rb"(\w+)\s+(\"[^\"]*\"|[^;\s]+)\s*;")
 _BETWEEN = re.compile(rb"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _COUNT = re.compile(rb"([0-9]{1,18})(?=[\s({/])\s*")
+_EMPTY = re.compile(rb"(?:\(\s*\))?")
 _BARE = bytes.maketrans(b"()", b"  ")
 _OPEN, _CLOSE, _MINUS, _PLUS, _BREAK, _BLANK = 40, 41, 45, 43, 10, 32
 _MORE = "the file is truncated or damaged, write it again"
@@ -155,8 +156,9 @@ class FoamFile:
         ``new_to_old`` stay. Of ``turned`` rows the numbers change their sign.
         """
         n, at = self.count(pos)
-        if n < new_to_old.size:
-            raise self.error(f"a list of {n} values for {new_to_old.size} elements: {_MORE}", pos)
+        if n == 0:
+            end = _EMPTY.match(self.raw, at).end()  # type: ignore[union-attr]
+            return [self.part(pos, end)], end
         if self.binary:
             return self._moved_bytes(n, at, width, new_to_old, turned)
         data = np.frombuffer(self.raw, np.uint8)
@@ -194,7 +196,8 @@ class FoamFile:
         """A list of whole numbers as it is to stand in this file."""
         if self.binary:
             rows = np.ascontiguousarray(values, self.kind(of))
-            return [b"%d\n(" % len(values), rows.tobytes(), b")"]
+            # brackets of an empty list would not be read
+            return [b"%d\n(" % len(values), rows.tobytes(), b")"] if len(values) else [b"0\n"]
         return [b"%d\n(\n" % len(values), text_of(values), b")"]
 
     def save(self, target: Path, pieces: Pieces) -> None:
@@ -222,12 +225,12 @@ def open_file(path: Path, root: Path | None = None) -> FoamFile:
         raw = bytearray(gzip.decompress(raw)) if found.suffix == GZ else raw
     except DAMAGED as error:
         raise MeshprepError(f"{name}: cannot be unpacked ({error}): write it again") from None
-    found_header = _HEADER.search(raw)
-    if found_header is None or found_header.start() != _BETWEEN.match(raw).end():  # type: ignore[union-attr]
+    head = _HEADER.search(raw, 0, _LONGEST_HEADER)
+    if head is None or head.start() != _BETWEEN.match(raw).end():  # type: ignore[union-attr]
         raise MeshprepError(f"{name}: line 1: it has no header FoamFile {{ ... }}: {_MORE}")
-    entries = _ENTRY.findall(found_header[1])
+    entries = _ENTRY.findall(head[1])
     header = {k.decode(): v.strip(b'"').decode("latin-1") for k, v in entries}
-    file = FoamFile(found, name, raw, header, found_header.end())
+    file = FoamFile(found, name, raw, header, head.end())
     if header.get("format") not in ("ascii", "binary"):
         raise file.error(f"format '{header.get('format', '')}' is neither ascii nor binary", 0)
     return file

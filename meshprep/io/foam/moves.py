@@ -119,6 +119,8 @@ def _fill_faces(
 def moved_points(file: FoamFile, moves: Moves) -> Pieces:
     """Points in the new order, those of a mesh that moves too."""
     begin = file.behind_blank(file.start)
+    if file.count(begin)[0] != moves.points.size:
+        raise file.error(f"must hold {moves.points.size} points: take the file away", begin)
     width = 3 * file.kind("scalar").itemsize
     lists, end = file.moved_rows(begin, width, moves.points)
     return [file.part(0, begin), *lists, file.part(end)]
