@@ -58,6 +58,10 @@ def read(path: str) -> Any:
         )
         mesh.set_numbers = {name: number for name, (number, _) in sets.items()}
         mesh.left_out = [*_take_numbers(file, mesh, sizes), *left_out(file)]
+        given = [int(i) for i in file["eb_prop1"][:]] if "eb_prop1" in file.variables else ids
+        if set(ids) - set(given):
+            numbers = ", ".join(map(str, given[:6]))
+            mesh.left_out.append(f"the numbers {numbers} of element blocks, which count from 1 now")
         mesh.times = _times(file)
         mesh.side_sets, odd = _side_sets(file, sum(sizes))
         mesh.left_out += odd
