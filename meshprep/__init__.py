@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .loops.options import Options
     from .loops.requests import LoopRequest, read_requests
     from .mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
+    from .pipeline.arrays import OrderedArrays, order
     from .pipeline.skfem_forms import FormAssembly
     from .pipeline.steps import Prepared, prepare
     from .topology import derive
@@ -46,6 +47,7 @@ _NAMES = {
     "meshprep.loops.requests": "LoopRequest read_requests",
     "meshprep.loops.options": "Options",
     "meshprep.mesh": "Dat ElementSet IndexList Mesh SetMap Tag",
+    "meshprep.pipeline.arrays": "OrderedArrays order",
     "meshprep.pipeline.skfem_forms": "FormAssembly",
     "meshprep.pipeline.steps": "Prepared prepare",
     "meshprep.topology": "derive",
@@ -64,6 +66,7 @@ __all__ = [
     "Mesh",
     "MeshprepError",
     "Options",
+    "OrderedArrays",
     "Ordering",
     "ParLoop",
     "Plan",
@@ -75,6 +78,7 @@ __all__ = [
     "from_meshio",
     "from_networkx",
     "from_skfem",
+    "order",
     "prepare",
     "read",
     "read_requests",

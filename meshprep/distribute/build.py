@@ -35,8 +35,7 @@ from ..loops.options import Options
 from ..loops.reach import written_table
 from ..loops.requests import LoopSpec
 from ..pipeline.variants import stage_maps
-from .copies import AllCopies, MessageRows
-from .halos import SplitNumbers
+from .halos import AllCopies, MessageRows, SplitNumbers
 from .order import OrderedParts
 from .subject import SplitSubject
 from .together import TOGETHER

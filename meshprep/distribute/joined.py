@@ -15,7 +15,7 @@ from meshprep_runtime.plan.parts.slices import PartsTable
 from meshprep_runtime.plan.parts.store import about, read_batch
 from meshprep_runtime.types.maps import SetMap, ranges
 
-from ..kernels.memory import give_back
+from ..kernels.parallel import give_back
 from ..loops.requests import LoopSpec
 from ..mesh import Tag
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root

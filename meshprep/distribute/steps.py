@@ -24,8 +24,7 @@ from .assign.metis import UFACTOR, FileSection, KwayProcesses, sections
 from .assign.owners import FILE, owners_from_file, part_of_element
 from .borders.refine import MOST_ROWS
 from .build import PartBuilder
-from .copies import all_copies
-from .halos import executed_copies, numbers_here, owned_runs
+from .halos import all_copies, executed_copies, numbers_here, owned_runs
 from .increments import WAYS, IncrementCost, increment_cost
 from .order import order_parts, refuse_lists
 from .ranks import ALONE, Ranks, agreed, of_root

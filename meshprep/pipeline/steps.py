@@ -22,6 +22,7 @@ from meshprep_runtime.plan.metrics import (
     BeforeAfter,
     LoopMetrics,
     Metrics,
+    OrderMetrics,
     PartitionMetrics,
     VariantMetrics,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "cut_and_colour",
     "draft",
     "order",
+    "order_alone",
     "plan_request_maps",
     "prepare",
     "prove",
@@ -137,7 +139,7 @@ def prepare(
     options = (options or Options()).for_names(chosen)
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
     plan = cut_and_colour(ordered, options, progress, chains)
-    new = renumbered(mesh, plan)
+    new = renumbered(mesh, plan.ordering)
     return Prepared(new, replace(plan, mesh_hash=new.content_hash()))
 
 
@@ -196,6 +198,21 @@ def order(
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
             numbering.cut_frozen_in(_temporary(full, chosen))
     return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds, source_hash, before)
+
+
+def order_alone(
+    ordered: Ordered, options: Options
+) -> tuple[dict[str, Ordering], tuple[OrderMetrics, ...]]:
+    """The order of every set without any blocks, and the figures of those of points."""
+    numbering, mesh = ordered.numbering, ordered.full
+    loops = [spec.loop for spec in ordered.specs]
+    reached = {loop.over for loop in loops}
+    reached |= {mesh.map(name).to_set for loop in loops for name in loop.maps}
+    leaves = {leaf for name in reached for leaf in numbering.leaves(name)}
+    known = {leaf: numbering.present_ordering(leaf) for leaf in leaves}
+    follow = FOLLOW[options.for_loop(ordered.specs[0].options).target]
+    numbering.finish(propagate(mesh, known, follow))
+    return numbering.all(), Metrics(locality_metrics(numbering, ordered.leads)).orders
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,12 +407,12 @@ def _measure(
     return loops
 
 
-def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
-    """What a file holds in the order of the plan; its elements are then numbered 1..n in it.
+def renumbered(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
+    """What a file holds in a new order; its elements are then numbered 1..n in it.
 
     So are all cells where those of one type move: most formats number them through all types.
     """
-    ordering = {name: plan.ordering[name] for name in mesh.sets}
+    ordering = {name: ordering[name] for name in mesh.sets}
     moved = {name == "nodes" for name, order in ordering.items() if not order.is_identity}
     kept = tuple(d for d in mesh.dats if not d.is_numbering or (d.set == "nodes") not in moved)
     return replace(mesh, dats=kept).renumber(ordering)

@@ -12,6 +12,7 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.file.atomic import together
+from meshprep_runtime.plan.metrics import OrderMetrics
 from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.types.ordering import Ordering
 
@@ -30,7 +31,18 @@ from ..mesh.model import UPPER_TRIANGULAR
 from ..metrics.cost import Measured
 from .blocks import check_partitioner
 from .measure import measure
-from .steps import STAGES, Draft, Options, draft, order, plan_request_maps, prove, renumbered
+from .steps import (
+    STAGES,
+    Draft,
+    Options,
+    Ordered,
+    draft,
+    order,
+    order_alone,
+    plan_request_maps,
+    prove,
+    renumbered,
+)
 from .warm_up import job_tasks, warm_up
 
 
@@ -38,24 +50,27 @@ from .warm_up import job_tasks, warm_up
 class Job:
     """What to read, prepare and write; with neither ``output`` nor ``cell_map`` the order is kept.
 
+    Without ``plan`` the mesh is ordered alone: no blocks, colours and proof.
     ``ids`` writes ``original_id`` into the mesh where it can be.
-    ``permutation`` and ``blocks`` are files for the first loop: the new number of each point that
-    it orders (each vertex of a graph), and the block of each of its elements (of each edge), both
-    from 0 and in the order of the input. ``cell_map`` is a file for OpenFOAM's
-    ``renumberMesh``: the old number of each cell in the new order. ``chains`` are cut into tiles.
+    ``old_to_new``, ``new_to_old`` and ``blocks`` are files for the first loop: the new number of
+    each point that it orders (each vertex of a graph), the old number of each in the new order, and
+    the block of each of its elements (of each edge); all from 0. ``cell_map`` is a file for
+    OpenFOAM's ``renumberMesh``: the old number of each cell in the new order. ``chains`` are cut
+    into tiles.
     ``measure`` times the loops in both orders (:func:`~.measure.measure`).
     """
 
     source: MeshSource
     output: Path | None
-    plan: Path
+    plan: Path | None
     requests: tuple[LoopRequest, ...] = ()
     options: Options = field(default_factory=Options)
     output_format: str | None = None
     drop: bool = False
     overwrite: bool = False
     ids: bool = True
-    permutation: Path | None = None
+    old_to_new: Path | None = None
+    new_to_old: Path | None = None
     blocks: Path | None = None
     cell_map: Path | None = None
     chains: tuple[ChainRequest, ...] = ()
@@ -64,7 +79,7 @@ class Job:
     @property
     def vectors(self) -> list[Path]:
         """The files of numbers that the job writes."""
-        return [p for p in (self.permutation, self.blocks) if p is not None]
+        return [p for p in (self.old_to_new, self.new_to_old, self.blocks) if p is not None]
 
     @property
     def keeps_order(self) -> bool:
@@ -97,6 +112,25 @@ class JobResult:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class OrderResult:
+    """What a job without a plan made: an order of every set, and figures of those of points."""
+
+    ordering: Mapping[str, Ordering]
+    orders: tuple[OrderMetrics, ...]
+    written: list[Path]
+    notes: list[str]
+    dropped: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values: files, notes and the figures."""
+        return {
+            "written": [str(p) for p in self.written],
+            "notes": [*self.notes, *self.dropped],
+            "orders": [to_json(one) for one in self.orders],
+        }
+
+
 @dataclass(frozen=True)
 class Generated:
     """A mesh that was generated and written: the sizes of its sets, and what was dropped."""
@@ -113,24 +147,10 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     MeshprepError
         On bad input, unknown names, outputs that exist, and losses without ``drop``.
     """
-    told = _JobProgress(progress, job)
-    tasks = job_tasks(job.options, _refuse(job)) + ["chains"] * bool(job.chains)
-    tasks += ["measure"] * job.measure
-    warmed = warm_up(tasks, progress)
-    mesh = _read(job, lambda name: told.stage(-1, 0, name))
-    made = draft(
-        order(
-            mesh,
-            job.requests,
-            job.options,
-            keep_order=job.keeps_order,
-            progress=told.stage,
-            fixed={} if job.output is None else _fixed(mesh, _target(job)),
-        ),
-        job.options,
-        told.stage,
-        job.chains,
-    )
+    assert job.plan is not None
+    told, target = _JobProgress(progress, job), job.plan
+    mesh, ordered, warmed = _ordered(job, told)
+    made = draft(ordered, job.options, told.stage, job.chains)
     check_default(job.requests, made.plan.loops.values(), made.plan.sizes)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
@@ -138,15 +158,59 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
             told.stage(told.stages - 1, 0, STAGES[-1])
         if job.output is not None:
             told.writing(job.output, " and reading it back")
-        new = renumbered(mesh, made.plan)
+        new = renumbered(mesh, made.plan.ordering)
         plan, (left_out, dropped) = at_once(
-            lambda: _save(made, new, job, mesh, staged, partial(told.writing, job.plan)),
-            lambda: _write_mesh(new, made.plan, job, mesh, staged),
+            lambda: _save(made, new, job, mesh, staged[target], partial(told.writing, target)),
+            lambda: _write_mesh(new, made.plan.ordering, job, mesh, staged),
         )
-        _write_vectors(plan, job, staged, told.writing)
-    notes = [*_found(mesh), *_notes(plan), *_runs(job, plan), *warmed.notes, *left_out]
+        _write_orders(ordered, plan.ordering, job, staged, told.writing)
+        if job.blocks is not None:
+            first = next(iter(plan.loops.values()))
+            block = plan.ordering[first.loop.over].restore(first.variant().block_of_element())
+            told.writing(job.blocks)
+            write_vector(staged[job.blocks], block)
+    notes = [*_found(mesh), *_empty(plan.loops.values(), plan.sizes)]
+    notes += [*_not_applied(plan.metrics.orders), *_runs(job, plan), *warmed, *left_out]
     measured = measure(plan) if job.measure else {}
     return JobResult(plan, job.outputs, notes, dropped, measured)
+
+
+def run_order(job: Job, progress: Progress = lambda done, total, name: None) -> OrderResult:
+    """Read, order, write: of a job without a plan, so without blocks, colours and proof.
+
+    Raises MeshprepError as :func:`run` does.
+    """
+    told = _JobProgress(progress, job)
+    mesh, ordered, warmed = _ordered(job, told)
+    check_default(job.requests, ordered.specs, ordered.full.sizes)
+    ordering, orders = order_alone(ordered, job.options)
+    with together(job.outputs, overwrite=job.overwrite) as temporary:
+        staged = dict(zip(job.outputs, temporary, strict=True))
+        if job.output is not None:
+            told.writing(job.output, " and reading it back")
+        new = renumbered(mesh, ordering)
+        left_out, dropped = _write_mesh(new, ordering, job, mesh, staged)
+        _write_orders(ordered, ordering, job, staged, told.writing)
+    notes = [*_found(mesh), *_not_applied(orders), *warmed, *left_out]
+    return OrderResult(ordering, orders, job.outputs, notes, dropped)
+
+
+def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered, list[str]]:
+    """The mesh, the first half of its preparation, and notes of what was compiled for it."""
+    tasks = job_tasks(job.options, _refuse(job)) + ["chains"] * bool(job.chains)
+    if job.plan is None:
+        tasks = [name for name in tasks if not name.startswith(("blocks", "colours"))]
+    warmed = warm_up(tasks + ["measure"] * job.measure, told.progress)
+    mesh = _read(job, lambda name: told.stage(-1, 0, name))
+    made = order(
+        mesh,
+        job.requests,
+        job.options,
+        keep_order=job.keeps_order,
+        progress=told.stage,
+        fixed={} if job.output is None else _fixed(mesh, _target(job)),
+    )
+    return mesh, made, warmed.notes
 
 
 @dataclass(frozen=True)
@@ -158,7 +222,7 @@ class _JobProgress:
 
     @property
     def stages(self) -> int:
-        return len(STAGES) - (not self.job.options.proof)
+        return 2 if self.job.plan is None else len(STAGES) - (not self.job.options.proof)
 
     def stage(self, done: float, _: int, name: str) -> None:
         self.progress(1 + done, 1 + self.stages + len(self.job.outputs), name)
@@ -172,7 +236,7 @@ def _save(
     new: Mesh,
     job: Job,
     mesh: Mesh,
-    staged: Mapping[Path, Path],
+    staged: Path,
     writing: Callable[[], None],
 ) -> Plan:
     """Prove and write the plan of a mesh that is ``new`` in its order."""
@@ -180,12 +244,16 @@ def _save(
     plan = replace(proved, mesh_hash=digest)
     writing()
     plan = _with_sets(plan, job, mesh)
-    plan.save(staged[job.plan])
+    plan.save(staged)
     return plan
 
 
 def _write_mesh(
-    new: Mesh, plan: Plan, job: Job, mesh: Mesh, staged: Mapping[Path, Path]
+    new: Mesh,
+    ordering: Mapping[str, Ordering],
+    job: Job,
+    mesh: Mesh,
+    staged: Mapping[Path, Path],
 ) -> tuple[list[str], list[str]]:
     """Write the mesh in its new order where it is asked for; what was left out, and dropped."""
     output = job.output
@@ -193,7 +261,7 @@ def _write_mesh(
         return [], []
     target, left_out = _target(job), list[str]()
     if job.ids:
-        new, left_out = with_original_ids(new, plan.ordering, target)
+        new, left_out = with_original_ids(new, ordering, target)
     missing = io.write(new, staged[output], format=target.name, drop=job.drop)
     lost = io.losses(new, target) if missing else []
     noted = "; ".join(text for text in missing if text not in lost)
@@ -222,6 +290,7 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     text += [
         f"would cut loop {i['name']} ({i['elements']:,} elements) into blocks of {i['block_size']}"
         for i in loops
+        if job.plan is not None
     ]
     text += _empty(specs, sizes)
     text += [f"would cut chain {c.name} ({len(c.calls)} loops) into tiles" for c in job.chains]
@@ -334,27 +403,28 @@ def _target(job: Job) -> Format:
     return find(io.FORMATS, job.output, job.output_format, writing=True)
 
 
-def _write_vectors(
-    plan: Plan, job: Job, staged: Mapping[Path, Path], writing: Callable[[Path], None]
+def _write_orders(
+    ordered: Ordered,
+    ordering: Mapping[str, Ordering],
+    job: Job,
+    staged: Mapping[Path, Path],
+    writing: Callable[[Path], None],
 ) -> None:
+    """Write the order of cells, and both directions of that of the points, where asked for."""
     if job.cell_map is not None:
         writing(job.cell_map)
-        write_cell_map(plan.ordering["cells"].new_to_old, staged[job.cell_map])
-    first = next(iter(plan.loops.values()))
-    if job.permutation is not None:
-        leading = first.loop.leading_map
-        if leading is None:
+        write_cell_map(ordering["cells"].new_to_old, staged[job.cell_map])
+    ways = {job.old_to_new: "old_to_new", job.new_to_old: "new_to_old"}
+    for path, way in ((path, way) for path, way in ways.items() if path is not None):
+        loop = ordered.specs[0].loop
+        if loop.leading_map is None:
             raise MeshprepError(
-                f"{job.permutation}: loop '{first.loop.name}' reaches no points through a map: "
+                f"{path}: loop '{loop.name}' reaches no points through a map: "
                 "name another loop first"
             )
-        order = plan.ordering[first.maps[leading].to_set]
-        writing(job.permutation)
-        write_vector(staged[job.permutation], order.old_to_new)
-    if job.blocks is not None:
-        block = first.variant().block_of_element()
-        writing(job.blocks)
-        write_vector(staged[job.blocks], plan.ordering[first.loop.over].restore(block))
+        writing(path)
+        points = ordered.full.map(loop.leading_map).to_set
+        write_vector(staged[path], getattr(ordering[points], way))
 
 
 def _with_sets(plan: Plan, job: Job, mesh: Mesh) -> Plan:
@@ -373,12 +443,9 @@ def _found(mesh: Mesh) -> list[str]:
     return [f"found by sizes and ranges, to be declared with --sets if wrong: {t}" for t in found]
 
 
-def _notes(plan: Plan) -> list[str]:
-    return _empty(plan.loops.values(), plan.sizes) + [
-        f"order {one.method} of {one.set} was not applied: {one.reason}"
-        for one in plan.metrics.orders
-        if not one.applied
-    ]
+def _not_applied(orders: Iterable[OrderMetrics]) -> list[str]:
+    told = "order {0.method} of {0.set} was not applied: {0.reason}"
+    return [told.format(one) for one in orders if not one.applied]
 
 
 def _runs(job: Job, plan: Plan) -> list[str]:

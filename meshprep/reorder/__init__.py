@@ -11,7 +11,7 @@ from .grouping import group_points
 from .lexicographic import from_set_order, order_by_ends
 from .methods import METHODS
 from .problem import FOLLOW, LocalityProblem
-from .propagate import followers, keep_parts, propagate
+from .propagate import followers, keep_parts, propagate, touch_order
 
 __all__ = [
     "FOLLOW",
@@ -31,4 +31,5 @@ __all__ = [
     "locality_order",
     "order_by_ends",
     "propagate",
+    "touch_order",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import SetMap, offsets_of
+from meshprep_runtime.types.maps import offsets_of
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s, kernel
@@ -153,14 +153,20 @@ def _by_touch(mesh: Mesh, done: Orderings, keep: Keep) -> Iterator[tuple[str, Or
     for m in mesh.maps.values():
         if m.from_set in done and m.to_set not in done:
             into = [o for o in mesh.maps.values() if o.to_set == m.to_set and o.from_set in done]
-            order = _touched(mesh.size(m.to_set), into, done)
+            order = touch_order(
+                mesh.size(m.to_set), [(o.table, done[o.from_set].new_to_old) for o in into]
+            )
             yield m.to_set, ordering_of(keep(m.to_set, order), m.to_set)
 
 
-def _touched(n: int, maps: Sequence[SetMap], done: Orderings) -> Int32s:
+def touch_order(n: int, touched: Sequence[tuple[Int32s, Int32s]]) -> Int32s:
+    """The order in which elements, in their orders, touch ``n`` points, the untouched ones last.
+
+    ``touched`` holds tables of points and orders of their rows; all are new_to_old.
+    """
     order, place, count = np.empty(n, np.int32), np.full(n, -1, np.int32), 0
-    for m in maps:
-        count = _first_touch(m.table, done[m.from_set].new_to_old, place, order, count)
+    for table, new_to_old in touched:
+        count = _first_touch(table, new_to_old, place, order, count)
     order[count:] = np.flatnonzero(place < 0)
     return order
 

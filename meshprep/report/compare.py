@@ -154,7 +154,13 @@ class Comparison:
         left = {loop for plan in self.plans for loop in plan.loops}
         n_left = len(left) - len(table.rows) if len(self.plans) == 1 else 0
         more = f"{n_left} more loops, every figure" if n_left > 0 else "every figure"
-        return [*found, table, f"--full shows {more}{' (* the best of its column)' * bool(best)}"]
+        bands = [o for plan in self.plans for o in plan.metrics.orders if o.target == "cpu"]
+        told = "".join(
+            f"bandwidth of {o.set} {o.before.bandwidth:,} -> {(o.final or o.after).bandwidth:,}; "
+            for o in bands[: len(self.plans) == 1]
+        )
+        star = " (* the best of its column)" * bool(best)
+        return [*found, table, f"{told}--full shows {more}{star}"]
 
     def order_tables(self) -> list[Table]:
         """The figures of the order of points."""

@@ -33,6 +33,23 @@ def test_reorder_writes_a_mesh_and_a_plan_and_shows_both_sides(cli, mesh_file):
     assert io.read(mesh_file).content_hash() == plan.source_hash
 
 
+def test_reorder_the_order_alone(cli, fails, mesh_file):
+    new, old = mesh_file.with_name("new.npy"), mesh_file.with_name("old.txt")
+    words = ("reorder", mesh_file, "--order-only", "--old-to-new", new, "--new-to-old", old)
+    code, out, _ = cli(*words)
+    assert code == 0
+    assert re.match(r"cells: gps gains: bandwidth [\d,]+ -> [\d,]+, ", out)
+    written = ["new.npy", "old.txt", "wing-reordered.msh", "wing.msh"]
+    assert sorted(os.listdir(mesh_file.parent)) == written
+    before, after = io.read(mesh_file), io.read(mesh_file.with_name("wing-reordered.msh"))
+    old_to_new, new_to_old = np.load(new), np.loadtxt(old, dtype=int)
+    assert (old_to_new[new_to_old] == np.arange(before.size("cells"))).all()
+    corners = [m.coordinates[m.map("cells->nodes").table].sum(axis=1) for m in (before, after)]
+    assert np.allclose(corners[0][new_to_old], corners[1])
+    assert "--order-only makes no plan: leave --plan out" in fails(*words, "--plan", "a.plan.h5")
+    assert json.loads(cli(*words, "--force", "--json", "-q")[1])["orders"][0]["applied"]
+
+
 def test_reorder_as_json(cli, mesh_file):
     code, out, err = cli("reorder", mesh_file, "--json", "-q", "--loop", "cells->nodes")
     assert (code, err) == (0, "")

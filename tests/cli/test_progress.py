@@ -160,11 +160,11 @@ def test_commands_compile_ahead(cli, mesh_file, monkeypatch):
     assert asked == [
         [
             *("blocks metis gpu", "colours", "order gps gpu", "rows", "blocks contiguous gpu"),
-            "files gmsh",
+            *("files gmsh", "measure"),
         ],
         ["files gmsh"],
         [],
-        ["files gmsh", "pictures"],
+        ["files gmsh", "pictures", "measure"],
         ["colours"],
     ]
     assert told == [1] * 5

@@ -11,8 +11,7 @@ from parts_by_hand import mesh_subject, most, slow_part, slow_partial
 
 from meshprep.distribute import increments, order
 from meshprep.distribute.assign.inherit import inherit, runs
-from meshprep.distribute.copies import PARTIAL
-from meshprep.distribute.halos import owned_runs
+from meshprep.distribute.halos import PARTIAL, owned_runs
 from meshprep.distribute.steps import SplitOptions, split, split_by_owners
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh, subject_of_plan
 from meshprep.io.generate import generate

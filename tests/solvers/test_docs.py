@@ -18,6 +18,8 @@ from meshprep_cli.main import main
 from meshprep_runtime import DistributedPlan, run_ranks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "io" / "foam"))
+from foam_files import STYLES, boxes, write_mesh
 from op2_files import c_mesh, put_map, write_hdf5, write_text
 
 
@@ -95,10 +97,15 @@ def test_the_arrays_of_the_page_on_formats(tmp_path, monkeypatch, capsys):
         file["inside"], file["outside"] = sides[sides[:, 1] >= 0], sides[sides[:, 1] < 0, :1]
         for name, size in scope["sizes"].items():
             file[name] = np.array([size])
-    (words,) = commands("formats.md")
+    write_mesh(boxes(3, 3, 2), Path("CASE"), STYLES["binary"])
+    words, *cases = commands("formats.md")
     assert main([*words[1:], "--force"]) == 0, capsys.readouterr().err
     with h5py.File("own-reordered.h5") as file:
         assert file["inside"].shape == (5, 2)
+    for words in cases:
+        assert main([*words[1:], "--force"]) == 0, capsys.readouterr().err
+    assert Path("CASE/constant/cellMap").exists()
+    assert read("CASE-reordered").size("cells") == 18
 
 
 def test_the_page_on_ranks(tmp_path, monkeypatch):

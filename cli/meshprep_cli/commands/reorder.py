@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError, listed
 from .. import console, options, process
 
 if TYPE_CHECKING:
-    from meshprep.pipeline.workflow import JobResult
+    from meshprep.pipeline.workflow import JobResult, OrderResult
 
 Blocks = Annotated[
     Path | None,
@@ -31,11 +31,19 @@ class Outputs:
     plan: Annotated[
         Path | None, typer.Option("--plan", help="Plan to write; default: MESH.plan.h5.")
     ] = None
-    permutation: Annotated[
+    old_to_new: Annotated[
         Path | None,
         typer.Option(
+            "--old-to-new",
             "--permutation",
-            help="File for the new number of each point (vertex): .perm .txt or .npy.",
+            help="File for the new number of each old point (vertex): .perm .txt or .npy.",
+        ),
+    ] = None
+    new_to_old: Annotated[
+        Path | None,
+        typer.Option(
+            "--new-to-old",
+            help="File for the old number of each new point, the inverse of --old-to-new.",
         ),
     ] = None
     blocks: Blocks = None
@@ -59,6 +67,14 @@ class Outputs:
         ),
     ] = False
     no_measure: options.NoMeasure = False
+    order_only: Annotated[
+        bool, typer.Option("--order-only", help="Order the mesh alone: no plan, blocks or proof.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.order_only and (self.plan or self.blocks):
+            flag = "--plan" if self.plan else "--blocks"
+            raise MeshprepError(f"--order-only makes no plan: leave {flag} out")
 
 
 def run(
@@ -86,7 +102,7 @@ def run(
         source=inputs.of(mesh, loops.loops),
         output=None if cell_map else outputs.output or options.default_output(mesh),
         cell_map=cell_map,
-        plan=outputs.plan or options.default_plan(mesh),
+        plan=None if outputs.order_only else outputs.plan or options.default_plan(mesh),
         requests=loops.requests,
         chains=loops.chains,
         options=chosen,
@@ -94,19 +110,23 @@ def run(
         drop=outputs.drop,
         overwrite=how.force,
         ids=not outputs.no_ids,
-        permutation=outputs.permutation,
+        old_to_new=outputs.old_to_new,
+        new_to_old=outputs.new_to_old,
         blocks=outputs.blocks,
-        measure=not outputs.no_measure and (shown.as_json or not shown.quiet),
+        measure=not (outputs.no_measure or outputs.order_only)
+        and (shown.as_json or not shown.quiet),
     )
+    run_job = workflow.run_order if outputs.order_only else workflow.run
     with console.progress(shown.quiet) as report:
-        done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
+        done = workflow.describe(job, report) if how.dry_run else run_job(job, report)
     show(done, shown, watch)
 
 
 def show(
-    done: "JobResult | dict[str, Any]", shown: options.Shown, watch: console.Stopwatch
+    done: "JobResult | OrderResult | dict[str, Any]", shown: options.Shown, watch: console.Stopwatch
 ) -> None:
     """Print what a job did, or, of a dry run, what it would do."""
+    from meshprep.pipeline.workflow import OrderResult
     from meshprep.report import Comparison
 
     if isinstance(done, dict):
@@ -120,6 +140,10 @@ def show(
     if shown.as_json:
         console.show_json(done.to_dict())
         return
-    found = Comparison(("",), (done.plan,), times={"": done.measured})
-    console.show_comparison(found, shown)
+    if isinstance(done, OrderResult):
+        for one in done.orders:
+            console.show(f"{one.set}: {one.reason}")
+    else:
+        found = Comparison(("",), (done.plan,), times={"": done.measured})
+        console.show_comparison(found, shown)
     console.show(f"wrote {listed(done.written)} in {watch}")

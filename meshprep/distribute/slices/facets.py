@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import distinct, offsets_of
 
 from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
-from ...mesh.blockwise import SPREAD
+from ...mesh.incidence import SPREAD
 from ...topology.facets import find_facets
 from ...topology.slots import Part, Slots, corners_of
 from ..places import Places

@@ -14,8 +14,7 @@ from ...loops.options import Options
 from ...mesh.geometry import Means
 from ..assign.inherit import Owners, inherit, most_in_rows, runs
 from ..build import PartBuilder
-from ..copies import all_copies
-from ..halos import OwnedRuns, SplitNumbers, executed_copies, owned_runs
+from ..halos import OwnedRuns, SplitNumbers, all_copies, executed_copies, owned_runs
 from ..increments import check_way, increment_cost
 from ..order import order_parts, refuse_lists
 from ..places import Places
