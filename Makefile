@@ -126,6 +126,7 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_first.py
 	$(BIN)/python benchmarks/bench_gpu.py
 	$(BIN)/python benchmarks/bench_gpu_loops.py
+	$(BIN)/python benchmarks/bench_gpu_batches.py
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 

@@ -18,8 +18,7 @@ import numpy as np
 from common import best, mesh_file, program, report, run_process
 
 from meshprep.io.generate import generate
-from meshprep.kernels.memory import keep_freed
-from meshprep.kernels.parallel import take
+from meshprep.kernels.parallel import keep_freed, take
 from meshprep.mesh.geometry import centroids
 from meshprep.mesh.incidence import renumber_table
 from meshprep.partition import BlockProblem, partition

@@ -22,7 +22,7 @@ from partition_cases import Case, cases
 from partition_peers import PACKAGES, THREADS, Peer, cut_by, peers
 
 from meshprep.colour import colour_blocks, colour_threads
-from meshprep.kernels.memory import keep_freed
+from meshprep.kernels.parallel import keep_freed
 from meshprep.partition import BlockProblem, Blocks, loads
 from meshprep.partition.blocks.mend.reconnect import count_components
 

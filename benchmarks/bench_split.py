@@ -39,8 +39,7 @@ from common import mesh_file, mesh_of, peak_memory, report, run_on_ranks, run_pr
 from mesher import mesher_file
 
 from meshprep.distribute.assign.inherit import inherit
-from meshprep.distribute.copies import all_copies
-from meshprep.distribute.halos import executed_copies, numbers_here, owned_runs
+from meshprep.distribute.halos import all_copies, executed_copies, numbers_here, owned_runs
 from meshprep.distribute.steps import CUTS, CutProblem, owners_of_leading_set, written_columns
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io import read

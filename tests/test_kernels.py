@@ -186,6 +186,18 @@ def test_every_kernel_has_a_digest_of_its_own():
     assert len({digest(k.py_func) for k in ours}) == len(ours) > 80
 
 
+def test_a_helper_that_moves_to_another_module_is_another_digest():
+    """Machine code names the modules of helpers, which numba imports to load it."""
+    found = set()
+    for module in ("here", "there"):
+        scope = {"__name__": module, "helper": helper}
+        exec(
+            "@helper\ndef twice(x):\n    return 2 * x\n\ndef outer(x):\n    return twice(x)", scope
+        )
+        found.add(digest(scope["outer"]))
+    assert len(found) == 2
+
+
 def test_a_helper_is_for_kernels():
     @helper
     def half(value):

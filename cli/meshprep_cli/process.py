@@ -103,7 +103,7 @@ def _open_descriptor(number: int) -> None:
 def keep_freed() -> None:
     """Keep the memory that arrays free, where the process is the program's own."""
     if _own.is_set():
-        from meshprep.kernels.memory import keep_freed
+        from meshprep.kernels.parallel import keep_freed
 
         keep_freed()
 

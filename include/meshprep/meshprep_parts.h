@@ -59,6 +59,19 @@ int mp_part_runs(const mp_part *part, const char *set, mp_runs *runs, char *erro
 /* `kind` is "send_exec", "send_halo", "receive_exec" or "receive_halo". */
 int mp_part_messages(const mp_part *part, const char *set, const char *kind, mp_messages *messages,
                      char *error);
+/* Where the owned, exec and halo elements of a set lie, `dim` numbers each, 2 or 3. NULL and a
+ * reason where no loop of the parts reaches the nodes. It belongs to the part. */
+const double *mp_part_coordinates(const mp_part *part, const char *set, int64_t *dim, char *error);
+/* The first group of each of these elements, 0 for none, such as "physical" of "boundary_edges". */
+const int64_t *mp_part_tag(const mp_part *part, const char *set, const char *tag, int64_t *size,
+                           char *error);
+/* The number of the group `name`; 0 and a reason where no group or several of the mesh have it. */
+int mp_part_group(const mp_part *part, const char *set, const char *tag, const char *name,
+                  int64_t *number, char *error);
+/* Which of these elements are in a group, ascending, also those in other groups, too; `size`
+ * receives how many, 0 where the group is in other parts alone. free() them. */
+int64_t *mp_part_members(const mp_part *part, const char *set, const char *tag, int64_t group,
+                         int64_t *size, char *error);
 
 #ifdef __cplusplus
 }
@@ -79,6 +92,7 @@ typedef struct {
 struct mp_part {
     int64_t n, parts;
     mp_slice *slices;
+    char *words; /* the description: JSON */
 };
 
 /* The seal of a file of parts covers all but its slices. */
@@ -307,6 +321,8 @@ mp_part *mp_open_part(const char *path, int64_t parts, int64_t part, char *error
                                     "meshprep info lists them"), 0);
     if (good)
         made->parts = parts;
+    snprintf(name, sizeof name, "%s/description", at);
+    good = good && (made->words = mp_text_at(&file, name, error)) != NULL;
     good = good && mp_read_slices(&file, bytes, at, part, made, &sha, error);
     if (good) {
         snprintf(name, sizeof name, "%s/digest", at);
@@ -335,24 +351,31 @@ void mp_close_part(mp_part *part)
         free(part->slices[i].name);
         free(part->slices[i].values);
     }
-    if (part != NULL)
+    if (part != NULL) {
         free(part->slices);
+        free(part->words);
+    }
     free(part);
+}
+
+static const mp_slice *mp_slice_of(const mp_part *part, const char *name, char *error)
+{
+    for (int64_t i = 0; i < part->n; i++)
+        if (strcmp(part->slices[i].name, name) == 0)
+            return &part->slices[i];
+    return mp_say(error, name, "is not in the part"), (const mp_slice *)NULL;
 }
 
 const void *mp_part_array(const mp_part *part, const char *name, size_t bytes, int64_t *rows,
                           char *error)
 {
-    for (int64_t i = 0; i < part->n; i++) {
-        const mp_slice *one = &part->slices[i];
-        if (strcmp(one->name, name) != 0)
-            continue;
-        if (one->row_bytes != bytes)
-            return mp_say(error, name, "has rows of other bytes"), (const void *)NULL;
-        *rows = one->rows;
-        return one->values;
-    }
-    return mp_say(error, name, "is not in the part"), (const void *)NULL;
+    const mp_slice *one = mp_slice_of(part, name, error);
+    if (one == NULL)
+        return NULL;
+    if (one->row_bytes != bytes)
+        return mp_say(error, name, "has rows of other bytes"), (const void *)NULL;
+    *rows = one->rows;
+    return one->values;
 }
 
 const int32_t *mp_part_indices(const mp_part *part, const char *name, int64_t columns,
@@ -426,6 +449,134 @@ int mp_part_messages(const mp_part *part, const char *set, const char *kind, mp_
     if (messages->offset != NULL && n != messages->neighbours)
         return mp_say(error, name, "has not one entry a neighbour and one more"), 0;
     return messages->offset != NULL;
+}
+
+/* Whether an array has a row for each element that the part has. */
+static int mp_has_rows(const mp_part *part, const char *set, const char *name, int64_t rows,
+                       char *error)
+{
+    mp_runs runs;
+    if (!mp_part_runs(part, set, &runs, error))
+        return 0;
+    if (runs.owned + runs.exec + runs.halo != rows)
+        return mp_say(error, name, "has not one row an element: split the mesh anew"), 0;
+    return 1;
+}
+
+const double *mp_part_coordinates(const mp_part *part, const char *set, int64_t *dim, char *error)
+{
+    char name[MP_NAME];
+    snprintf(name, sizeof name, "coordinates/%.900s", set);
+    const mp_slice *one = mp_slice_of(part, name, error);
+    if (one == NULL || !mp_has_rows(part, set, name, one->rows, error))
+        return NULL;
+    *dim = (int64_t)(one->row_bytes / sizeof(double));
+    if ((*dim != 2 && *dim != 3) || one->row_bytes % sizeof(double) != 0)
+        return mp_say(error, name, "has not two or three columns"), (const double *)NULL;
+    return (const double *)one->values;
+}
+
+const int64_t *mp_part_tag(const mp_part *part, const char *set, const char *tag, int64_t *size,
+                           char *error)
+{
+    char name[MP_NAME];
+    snprintf(name, sizeof name, "tags/%.450s/%.450s", set, tag);
+    const int64_t *found = (const int64_t *)mp_part_array(part, name, sizeof *found, size, error);
+    return found != NULL && mp_has_rows(part, set, name, *size, error) ? found : NULL;
+}
+
+/* Behind a JSON value; NULL where it does not end. */
+static char *mp_behind(char *at)
+{
+    int depth = 0;
+    do {
+        at += strspn(at, " ,:");
+        if (*at == '"') {
+            for (at++; *at != 0 && *at != '"'; at++)
+                at += *at == '\\' && at[1] != 0;
+            at += *at == '"';
+        } else if (*at != 0 && strchr("{}[]", *at) != NULL)
+            depth += strchr("{[", *at++) != NULL ? 1 : -1;
+        else
+            at += strcspn(at, " ,:{}[]\"");
+    } while (depth > 0 && *at != 0);
+    return depth == 0 ? at : NULL;
+}
+
+/* The next key of a JSON object, which is cut out of `at`, and where its value begins; NULL at the
+ * end. `at` goes behind the value; free() the key. */
+static char *mp_next_key(char **at, char **value)
+{
+    *at += strspn(*at, " ,{");
+    char *key = **at == '"' ? mp_next_name(at) : NULL;
+    if (key == NULL)
+        return NULL;
+    *value = *at + strspn(*at, " :");
+    if ((*at = mp_behind(*value)) != NULL)
+        return key;
+    free(key);
+    return NULL;
+}
+
+/* The value of a key of a JSON object; NULL where there is none. */
+static char *mp_value(char *at, const char *wanted)
+{
+    char *key, *value = NULL;
+    int found = 0;
+    while (at != NULL && !found && (key = mp_next_key(&at, &value)) != NULL) {
+        found = strcmp(key, wanted) == 0;
+        free(key);
+    }
+    return found ? value : NULL;
+}
+
+int mp_part_group(const mp_part *part, const char *set, const char *tag, const char *name,
+                  int64_t *number, char *error)
+{
+    size_t size = strlen(part->words) + 1;
+    char *words = (char *)malloc(size), *key, *value, *text;
+    int found = 0;
+    if (words == NULL)
+        return mp_say(error, name, "out of memory"), 0;
+    memcpy(words, part->words, size); /* names are cut out of it */
+    char *at = mp_value(words, "group_names");
+    at = at ? mp_value(at, set) : NULL;
+    at = at ? mp_value(at, tag) : NULL;
+    while (at != NULL && (key = mp_next_key(&at, &value)) != NULL) {
+        if (*value == '"' && (text = mp_next_name(&value)) != NULL) {
+            if (strcmp(text, name) == 0 && found++ == 0)
+                *number = strtoll(key, NULL, 10);
+            free(text);
+        }
+        free(key);
+    }
+    free(words);
+    if (found != 1)
+        mp_say(error, name, found ? "is the name of several groups: compare their numbers"
+                                  : "is not the name of a group");
+    return found == 1;
+}
+
+int64_t *mp_part_members(const mp_part *part, const char *set, const char *tag, int64_t group,
+                         int64_t *size, char *error)
+{
+    char name[MP_NAME], none[MP_ERROR];
+    int64_t n, rows = 0;
+    const int64_t *further = NULL, *first = mp_part_tag(part, set, tag, &n, error);
+    if (first == NULL)
+        return NULL;
+    snprintf(name, sizeof name, "further_groups/%.450s/%.450s", set, tag);
+    if (mp_slice_of(part, name, none) != NULL) {
+        further = (const int64_t *)mp_part_array(part, name, 2 * sizeof *further, &rows, error);
+        if (further == NULL)
+            return NULL;
+    }
+    int64_t *found = (int64_t *)malloc((size_t)n * sizeof *found + 1);
+    if (found == NULL)
+        return mp_say(error, name, "out of memory"), (int64_t *)NULL;
+    memcpy(found, first, (size_t)n * sizeof *found);
+    mp_keep_members(found, n, further, rows, group, size);
+    return found;
 }
 
 #endif /* MESHPREP_PARTS_IMPLEMENTATION */

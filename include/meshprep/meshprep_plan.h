@@ -652,6 +652,19 @@ int mp_read_group(mp_plan *plan, const char *set, const char *tag, const char *n
     return found == 1;
 }
 
+/* Leaves the elements of a group, of the first group of each and rows of element and group. */
+static void mp_keep_members(int64_t *found, int64_t n, const int64_t *further, int64_t rows,
+                            int64_t group, int64_t *size)
+{
+    for (int64_t i = 0; i < 2 * rows; i += 2)
+        if (further[i + 1] == group && further[i] >= 0 && further[i] < n)
+            found[further[i]] = group;
+    *size = 0;
+    for (int64_t e = 0; e < n; e++)
+        if (found[e] == group)
+            found[(*size)++] = e;
+}
+
 int64_t *mp_read_members(mp_plan *plan, const char *set, const char *tag, int64_t group,
                          int64_t *size, char *error)
 {
@@ -668,14 +681,8 @@ int64_t *mp_read_members(mp_plan *plan, const char *set, const char *tag, int64_
             return free(found), free(further), (int64_t *)NULL;
         }
     }
-    for (int64_t i = 0; i < shape[0] * shape[1]; i += 2) /* a row: element, group */
-        if (further[i + 1] == group && further[i] >= 0 && further[i] < n)
-            found[further[i]] = group;
+    mp_keep_members(found, n, further, shape[0], group, size);
     free(further);
-    *size = 0;
-    for (int64_t e = 0; e < n; e++)
-        if (found[e] == group)
-            found[(*size)++] = e;
     return found;
 }
 

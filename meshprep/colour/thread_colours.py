@@ -14,7 +14,7 @@ from meshprep_runtime.types.maps import read_only
 from ..kernels import Int32s, Int64s, UInt8s, helper, kernel
 from ..kernels.arrays import largest, numbers, scan_offsets, smallest
 from ..kernels.parallel import each, rows_in_pieces
-from ..mesh.blockwise import count_elements, elements_of_points, most_on_a_point, number_points
+from ..mesh.incidence import count_elements, elements_of_points, most_on_a_point, number_points
 from .greedy import WORD, first_fit
 from .saturation import saturate
 

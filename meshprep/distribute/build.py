@@ -35,8 +35,7 @@ from ..loops.options import Options
 from ..loops.reach import written_table
 from ..loops.requests import LoopSpec
 from ..pipeline.variants import stage_maps
-from .copies import AllCopies, MessageRows
-from .halos import SplitNumbers
+from .halos import AllCopies, MessageRows, SplitNumbers
 from .order import OrderedParts
 from .subject import SplitSubject
 from .together import TOGETHER
@@ -78,17 +77,18 @@ class PartBuilder:
         at = range(begin, begin + len(parts))
         for name in self.subject.sizes:
             self._put_set(out, name, at, parts)
-        batch = PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
+        self._put_values(out, at, PartBatch(self._description, parts, self.parts, *out.all))
+        batch = PartBatch(self._description, parts, self.parts, *out.all)
         for m in self.subject.maps.values():
             self._put_map(out, m, at, batch)
-        batch = PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
+        batch = PartBatch(self._description, parts, self.parts, *out.all)
         for spec in self.subject.specs:
             self._put_loop(out, spec, at, batch)
         for name in self.copies.partial:
             self._put_partial(out, name, at, batch)
-        batch = PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
+        batch = PartBatch(self._description, parts, self.parts, *out.all)
         _put_ranges(out, batch)
-        return PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
+        return PartBatch(self._description, parts, self.parts, *out.all)
 
     @cached_property
     def _description(self) -> dict[str, Any]:
@@ -98,7 +98,17 @@ class PartBuilder:
             "maps": {m.name: [m.from_set, m.to_set, m.arity] for m in self.subject.maps.values()},
             "loops": {spec.loop.name: self._describe_loop(spec) for spec in self.subject.specs},
             "partial": list(self.copies.partial),
+            "group_names": self._group_names(),
         }
+
+    def _group_names(self) -> dict[str, dict[str, dict[str, str | None]]]:
+        """By set and tag: the names of all groups by number, None where they have none."""
+        found: dict[str, dict[str, dict[str, str | None]]] = {}
+        for tag in self.subject.tags:
+            numbers = sorted({*tag.names, *tag.group_id.tolist()} - {0})
+            names = {str(number): tag.names.get(number) for number in numbers}
+            found.setdefault(tag.set, {})[tag.name] = names
+        return found
 
     def _describe_loop(self, spec: LoopSpec) -> dict[str, Any]:
         loop, options = spec.loop, self.options.for_loop(spec.options)
@@ -131,6 +141,53 @@ class PartBuilder:
             out.put_messages(f"{place}/send_{kind}", sent)
             out.put(f"{place}/send_{kind}/rows", sent.rows, sent.count)
             out.put_messages(f"{place}/receive_{kind}", received[kind])
+
+    def _put_values(self, out: "_PartArrays", at: range, known: PartBatch) -> None:
+        """Coordinates, fields and groups of owned elements and copies."""
+        elements = dict[str, NDArray[np.integer]]()
+        for name in {*(one.split("/")[1] for one in self.subject.values), *self._tagged}:
+            one, (owned, own) = known.sets[name], self.ordered.runs[name].of_parts(at)
+            elements[name] = alternating(own, owned, self._named(name, one.copies), one.n_copies)
+        for where, values in self.subject.values.items():
+            name = where.split("/")[1]
+            out.put(where, values[elements[name]], known.sets[name].size)
+        for tag in self.subject.tags:
+            one, where = known.sets[tag.set], f"{tag.set}/{tag.name}"
+            here = replace(tag, values=tag.values[elements[tag.set]])
+            out.put(f"tags/{where}", here.first_ids(), one.size)
+            if (np.diff(tag.group_offset) > 1).any():
+                rows = here.further_ids()
+                part = np.searchsorted(one.begin, rows[:, 0], side="right") - 1
+                rows[:, 0] -= one.begin[part]
+                count = np.bincount(part, minlength=one.size.size)
+                out.put(f"further_groups/{where}", rows, count)
+
+    @cached_property
+    def _tagged(self) -> set[str]:
+        return {tag.set for tag in self.subject.tags}
+
+    def _named(self, name: str, numbers: Numbers) -> NDArray[np.integer]:
+        """Elements as they are called here, by their numbers in the split mesh."""
+        run, held = self.ordered.runs[name], self.numbers.held
+        n, first = int(run.offset[len(held)]), int(self.numbers.offset[name][held.start])
+        own = (numbers >= first) & (numbers < first + n)
+        found = np.empty(numbers.size, run.elements.dtype)
+        found[own] = run.elements[numbers[own] - first]
+        if not own.all():
+            number, elements = self._elsewhere[name]
+            found[~own] = elements[np.searchsorted(number, numbers[~own])]
+        return found
+
+    @cached_property
+    def _elsewhere(self) -> dict[str, tuple[NDArray[np.integer], NDArray[np.integer]]]:
+        """The elements of other ranks that are known here, by ascending numbers."""
+        found = dict[str, tuple[NDArray[np.integer], NDArray[np.integer]]]()
+        for name, run in self.ordered.runs.items():
+            rest = run.elements[run.offset[len(self.numbers.held)] :]
+            number = self.numbers.number[name][rest]
+            order = np.argsort(number, kind="stable")
+            found[name] = number[order], rest[order]
+        return found
 
     def _put_map(self, out: "_PartArrays", m: SetMap, at: range, known: PartBatch) -> None:
         owned, elements = self.ordered.runs[m.from_set].of_parts(at)
@@ -207,6 +264,10 @@ class _PartArrays:
 
     arrays: Arrays
     rows: dict[str, Numbers]
+
+    @property
+    def all(self) -> tuple[Arrays, dict[str, Numbers]]:
+        return self.arrays, self.rows
 
     def put(self, name: str, array: NDArray[Any], count: Numbers) -> None:
         self.arrays[name], self.rows[name] = array, count

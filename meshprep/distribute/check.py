@@ -1,14 +1,18 @@
 """The proof of a file of parts, and its comparison with a mesh."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, PlanError, Progress, listed
 from meshprep_runtime.plan.parts import kept, parts_table
-from meshprep_runtime.plan.parts.batch import PartBatch
+from meshprep_runtime.plan.parts.arrays import FURTHER
+from meshprep_runtime.plan.parts.batch import PartBatch, leading, split_pairs
 from meshprep_runtime.plan.parts.loop_proof import loop_findings
 from meshprep_runtime.plan.parts.proof import PartsProof
 from meshprep_runtime.plan.parts.store import about, read_batch
@@ -20,6 +24,7 @@ from ..mesh.original import with_type_order
 from ..pipeline.check_file import CheckResult, type_order_note
 from ..topology import derive
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
+from .subject import tags_of, values_of
 
 
 def check_parts(
@@ -58,6 +63,7 @@ def check_parts(
         findings += dict.fromkeys(chain.from_iterable(ranks.allgather(proof.findings)))
         if ordered is not None and not proof.findings:
             findings += _differing_maps(proof, ordered, count)
+            findings += sorted(_differing_values(path, ordered, count))
     number = listed(splits)
     if findings:
         return CheckResult(findings, f"{path}: {len(findings)} findings: the parts are wrong")
@@ -89,6 +95,39 @@ def proof_of_split(path: Path, count: int, ranks: Ranks) -> PartsProof:
         proof.add(batch, of_loops)
     proof.finish(at_once)
     return proof
+
+
+def _differing_values(path: Path, mesh: Mesh, count: int) -> set[str]:
+    """Findings on coordinates, groups and fields that the mesh has otherwise.
+
+    Other formats may round coordinates, and name groups and fields otherwise.
+    """
+    table, findings = parts_table(path, count), set[str]()
+    sets = table.description["sets"]
+    full = derive(mesh, table.description["maps"])
+    values = values_of(full, sets, fields=True)
+    tags = {f"tags/{tag.set}/{tag.name}": tag for tag in tags_of(full, sets)}
+    for batch in in_turn(partial(read_batch, path, table), table.batches(range(count))):
+        for at, name in batch.values.items():
+            one = batch.sets[name]
+            found, wanted = leading(batch.arrays[at], one.owned, one.size), None
+            if at in tags:
+                tag = replace(tags[at], values=tags[at].values[one.original])
+                rows = tag.further_ids() + np.array([one.owned_start[0], 0])
+                further = at.replace("tags", FURTHER, 1)
+                own = split_pairs(batch, further)[0] if further in batch.further else rows[:0]
+                found, wanted = np.append(found, own), np.append(tag.first_ids(), rows)
+            elif at in values:
+                wanted = values[at][one.original]
+            if wanted is not None and not _alike(found, wanted):
+                findings.add(f"{count} parts: {at} is not that of the mesh")
+    return findings
+
+
+def _alike(found: NDArray[Any], wanted: NDArray[Any]) -> bool:
+    if found.shape != wanted.shape or wanted.dtype.kind != "f":
+        return np.array_equal(found, wanted)
+    return np.allclose(found, wanted, 1e-6, 1e-6 * np.abs(wanted).max(initial=0), equal_nan=True)
 
 
 def _differing_maps(proof: PartsProof, mesh: Mesh, parts: int) -> list[str]:

@@ -22,6 +22,9 @@ from .ranks import ALONE, Ranks
 from .subject import SplitSubject
 
 WAYS = ("exec", "reverse", "auto")
+# What a part's exchange of increments costs beside its bytes, as bytes of memory: 16 us under MPI
+# between two ranks of one machine, and more with more neighbours (docs/research/ranks.md).
+EXCHANGE = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,12 @@ class IncrementCost:
     """Cost of a call beyond the owned elements, summed over all parts."""
 
     increments: str  # what is done: ``"exec"`` or ``"reverse"``
+    why: str
     elements: int  # foreign elements that ``exec`` executes
     # Bytes that ``exec`` receives and that the foreign elements touch, all dats out of date.
     exec_bytes: int
     reverse_bytes: int  # bytes that ``reverse`` receives, and sends back, and adds up
+    exchanges: int  # parts that send increments back with ``reverse``
 
 
 def increment_cost(
@@ -46,13 +51,17 @@ def increment_cost(
     """
     check_way(loop, way)
     border = _BorderElements.of(subject, owners, loop, parts)
-    every = ranks.allgather((*border.executed(), border.sent_back()))
-    elements, exec_bytes, reverse_bytes = map(sum, zip(*every, strict=True))
-    found = way
-    if way == "auto" or not loop.conflict_columns:
-        cheap = exec_bytes <= reverse_bytes
-        found = "exec" if cheap or _only_executed(loop) else "reverse"
-    return IncrementCost(found, elements, exec_bytes, reverse_bytes)
+    every = ranks.allgather((*border.executed(), *border.sent_back()))
+    elements, executed, sent, exchanges = map(sum, zip(*every, strict=True))
+    found, why = way, "asked for"
+    if _only_executed(loop) or not loop.conflict_columns:
+        found, why = "exec", "no increments of dats"
+    elif way == "auto" and executed <= sent:
+        found, why = "exec", "fewer bytes"
+    elif way == "auto":
+        saved = executed <= sent + EXCHANGE * exchanges
+        found, why = ("exec", "saves messages") if saved else ("reverse", "fewer bytes")
+    return IncrementCost(found, why, elements, executed, sent, exchanges)
 
 
 def check_way(loop: Loop, way: str) -> None:
@@ -106,13 +115,20 @@ class _BorderElements:
         )
         return part.size, part.size * (work + direct) + reads
 
-    def sent_back(self) -> int:
+    def sent_back(self) -> tuple[int, int]:
+        """Bytes that are moved, and parts that send some back."""
         counted = self._counted_rows()
-        reads = self._read_bytes(self.owner[counted], counted)
+        part = self.owner[counted]
+        reads = self._read_bytes(part, counted)
         written = (a for a in self.loop.args if a.conflicts)
         # sent, and added to what is there
-        back = self._copied_bytes(self.owner[counted], counted, written)
-        return reads + 2 * back
+        back = self._copied_bytes(part, counted, written)
+        parts = [
+            part[self.reached[name][counted, column] != part]
+            for name, columns in self.loop.conflict_columns.items()
+            for column in columns
+        ]
+        return reads + 2 * back, distinct(np.concatenate([part[:0], *parts])).size
 
     def _counted_rows(self) -> Int64s:
         """Border elements that a counted part owns."""

@@ -59,7 +59,7 @@ class SplitJob:
     ``source`` is a mesh, a plan, or a file of parts, to which further numbers of parts are added.
     ``declared`` says what the datasets of a file are that does not say it. With ``slices`` each
     rank reads and holds slices of the mesh. ``op2`` is a file to write the parts of the leading set
-    to, as dats of OP2.
+    to, as dats of OP2. With ``fields`` the mesh's values come along.
     """
 
     source: Path
@@ -74,6 +74,7 @@ class SplitJob:
     declared: Mapping[str, str] = field(default_factory=dict)
     slices: bool = False
     op2: Path | None = None
+    fields: bool = False
 
     @property
     def outputs(self) -> list[Path]:
@@ -282,6 +283,11 @@ def _check_job(job: SplitJob, adding: bool) -> None:
         check_cut(job.how.cut)
         if kind_of(job.source) == "plan":
             raise MeshprepError(f"{job.source} is a plan, which is not read by slices")
+    if job.fields and (job.slices or kind_of(job.source) != "mesh"):
+        raise MeshprepError(
+            f"{job.source} is {'read by slices' if job.slices else 'no mesh'}, "
+            "which gives no fields: leave --fields out, or split a mesh file without --slices"
+        )
     same = adding and job.output.resolve() == job.source.resolve()
     new = job.outputs[1:] if same else job.outputs
     check_targets(new, overwrite=job.overwrite, inputs=[job.source])
@@ -328,7 +334,7 @@ def _whole_subject(job: SplitJob) -> SplitSubject:
     declared = job.declared or None
     mesh = io.read(job.source, format=job.input_format, dimension=job.dimension, sets=declared)
     full, specs = plan_request_maps(mesh, job.requests or (default_request(mesh),))
-    return subject_of_mesh(mesh, full, specs)
+    return subject_of_mesh(mesh, full, specs, fields=job.fields)
 
 
 # Bytes that are written at once.

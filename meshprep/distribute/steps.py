@@ -24,8 +24,7 @@ from .assign.metis import UFACTOR, FileSection, KwayProcesses, sections
 from .assign.owners import FILE, owners_from_file, part_of_element
 from .borders.refine import MOST_ROWS
 from .build import PartBuilder
-from .copies import all_copies
-from .halos import executed_copies, numbers_here, owned_runs
+from .halos import all_copies, executed_copies, numbers_here, owned_runs
 from .increments import WAYS, IncrementCost, increment_cost
 from .order import order_parts, refuse_lists
 from .ranks import ALONE, Ranks, agreed, of_root
@@ -212,8 +211,8 @@ class SplitOptions:
     # What each part shall own relative to the others; empty for equal parts.
     weights: tuple[float, ...] = ()
     # ``"exec"``: elements that write what a part owns are executed there, too; ``"reverse"``:
-    # increments are sent back; ``"auto"``: what moves fewer bytes, loop by loop.
-    increments: str = "exec"
+    # increments are sent back; ``"auto"``: what costs less, loop by loop.
+    increments: str = "auto"
 
     def __post_init__(self) -> None:
         check_choice("increments", self.increments, WAYS)

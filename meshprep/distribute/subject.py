@@ -1,23 +1,28 @@
 """The sets, maps and loops to split, in the numbering of the input."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.groups import ENTITY
 from meshprep_runtime.plan.model import PlanContent
 from meshprep_runtime.types.loops import Loop
-from meshprep_runtime.types.maps import SetMap, read_only
+from meshprep_runtime.types.maps import SetMap, distinct, read_only
 
 from ..loops.requests import LoopSpec
-from ..mesh import Mesh
+from ..mesh import Dat, Mesh, Tag
+from ..mesh.assemble import GroupTable
 from ..mesh.cells import shape_of
-from ..mesh.geometry import Means, centroids, map_of_means
+from ..mesh.geometry import CENTROID, Means, centroids, map_of_means
 from ..mesh.original import cell_types
 from ..topology.layout import FACE_TYPES
+from ..topology.tags import TagPiece, join_tags, without_sense
+from .ranks import ALONE, Ranks
 
 # Options of a loop that its variants have.
 KEPT = ("block_size", "target")
@@ -51,6 +56,9 @@ class SplitSubject:
     # (m,): where runs of the leading set begin whose elements stand in an order of locality, and
     # the end; empty where it is not known.
     leading_runs: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    # By their name in the file: coordinates and fields, with a row for each element of their set.
+    values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    tags: tuple[Tag, ...] = ()  # those of :func:`known_tags`
 
     def shared(self) -> "SplitSubject":
         """The same with tables that are read-only, as they are no more when they were sent."""
@@ -81,10 +89,13 @@ class SplitSubject:
         return self.specs[0].loop.over if leading is None else leading.to_set
 
 
-def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitSubject:
-    """The sets and maps of a mesh that these loops use.
+def subject_of_mesh(
+    mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec], *, fields: bool = False
+) -> SplitSubject:
+    """The sets and maps of a mesh that these loops use, their coordinates and groups.
 
-    ``mesh`` is as it was read, ``full`` the same with every map that the loops need.
+    ``mesh`` is as it was read, ``full`` the same with every map that the loops need; with
+    ``fields`` its values come along.
     """
     refuse_fixed(specs)
     maps = maps_of(full, specs)
@@ -98,8 +109,88 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
         unions=unions,
         source_hash=mesh.content_hash(),
         cell_types=cell_types(mesh),
+        values=values_of(full, sets, fields=fields),
+        tags=tags_of(full, sets),
     )
     return replace(found, centroids=_places(full, found))
+
+
+def values_of(mesh: Mesh, sets: Iterable[str], *, fields: bool) -> dict[str, NDArray[Any]]:
+    """The coordinates of nodes among these sets, and the values on them, by name in the file."""
+    found, where = {}, mesh.coordinates
+    if where is not None and "nodes" in sets:
+        found["coordinates/nodes"] = np.ascontiguousarray(where, "<f8")
+    for dat in mesh.dats if fields else ():
+        if dat.set in sets and is_field(dat):
+            kind = dat.values.dtype.newbyteorder("<")
+            found.setdefault(f"fields/{dat.set}/{dat.name}", dat.values.astype(kind, copy=False))
+    return found
+
+
+def is_field(dat: Dat) -> bool:
+    """True for numbers of all elements of a set, but for coordinates and numberings."""
+    plain = dat.values.dtype.kind in "iuf" and dat.index is None and "/" not in dat.name
+    return plain and dat.name not in ("coordinates", CENTROID, ".", "") and not dat.is_numbering
+
+
+def tags_of(mesh: Mesh, sets: Iterable[str]) -> tuple[Tag, ...]:
+    """The groups of these sets; a union has those of its parts."""
+
+    def on(name: str) -> list[Tag]:
+        own, parts = [t for t in mesh.tags if t.set == name], mesh.sets[name].parts
+        if own or not parts:
+            return own
+        pieces, begin = dict[str, list[TagPiece]](), 0
+        for part in parts:
+            end = begin + mesh.size(part)
+            for tag in known_tags(on(part)):
+                piece = tag, tag.values, np.arange(begin, end)
+                pieces.setdefault(tag.name, []).append(piece)
+            begin = end
+        return [join_tags(tag, name, begin, found) for tag, found in pieces.items()]
+
+    return known_tags(tag for name in sets for tag in on(name))
+
+
+def known_tags(tags: Iterable[Tag], ranks: Ranks = ALONE) -> tuple[Tag, ...]:
+    """Tags whose rows stand for the groups that elements on any rank are in, the same everywhere.
+
+    Left out are partitions, Gmsh's entities on sets that have other groups, tags without groups,
+    and those whose names a file cannot have.
+    """
+    left_out = ("partition", "", ".")
+    found = [_agreed(t, ranks) for t in tags if t.name not in left_out and "/" not in t.name]
+    found = [t for t in found if t.group_id.size or t.names]
+    grouped = {t.set for t in found if t.name != ENTITY}
+    kept = (t for t in found if t.name != ENTITY or t.set not in grouped)
+    return tuple(sorted(kept, key=lambda t: (t.set, t.name)))
+
+
+def _agreed(tag: Tag, ranks: Ranks) -> Tag:
+    used = distinct(tag.values)
+    ids = without_sense(tag.name, tag.group_id)
+    ends = pairwise(tag.group_offset.tolist())
+    lists = [tuple(ids[begin:end].tolist()) for begin, end in ends]
+    every = sorted({(), *chain.from_iterable(ranks.allgather([lists[row] for row in used]))})
+    row = {groups: i for i, groups in enumerate(every)}
+    table = np.array([row.get(groups, 0) for groups in lists], np.int32)
+    made = GroupTable.of(every, table[tag.values])
+    return Tag(tag.name, tag.set, made.values, made.group_offset, made.group_id, tag.names)
+
+
+def tag_of_ids(name: str, of: str, first: NDArray[np.int64], further: NDArray[np.int64]) -> Tag:
+    """The tag of elements with these first groups, and further ones in rows that ascend."""
+    ids, values = np.unique(first, return_inverse=True)
+    lists = [(one,) if one else () for one in ids.tolist()]
+    begin = np.searchsorted(further[:, 0], np.arange(first.size + 1))
+    for k in range(int(np.diff(begin).max(initial=0))):
+        element = np.flatnonzero(np.diff(begin) > k)
+        pairs = np.column_stack([values[element], further[begin[element] + k, 1]])
+        known, place = np.unique(pairs, axis=0, return_inverse=True)
+        values[element] = len(lists) + place.reshape(-1)
+        lists += [(*lists[row], group) for row, group in known.tolist()]
+    made = GroupTable.of(lists, values.astype(np.int32))
+    return Tag(name, of, made.values, made.group_offset, made.group_id)
 
 
 def _places(full: Mesh, subject: SplitSubject) -> dict[str, Any]:
@@ -146,7 +237,19 @@ def subject_of_plan(plan: PlanContent) -> SplitSubject:
         original={name: plan.ordering[name].new_to_old for name in sets},
         source_hash=plan.source_hash,
         cell_types=tuple(plan.sizes),
+        values={f"coordinates/{s}": where for s, where in plan.coordinates.items() if s in sets},
+        tags=known_tags(_tags_of_plan(plan, sets)),
     )
+
+
+def _tags_of_plan(plan: PlanContent, sets: Iterable[str]) -> Iterator[Tag]:
+    for name, tags in plan.tags.items():
+        for label, first in tags.items() if name in sets else ():
+            if label == "label":
+                continue
+            further = plan.further_groups.get(name, {}).get(label, np.empty((0, 2), np.int64))
+            names = plan.group_names.get(name, {}).get(label, {})
+            yield replace(tag_of_ids(label, name, first, further), names=names)
 
 
 def refuse_fixed(specs: Iterable[LoopSpec]) -> None:

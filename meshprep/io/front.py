@@ -17,7 +17,7 @@ from meshprep_runtime.plan.inputs import check_input, reason
 
 from ..mesh import Dat, Mesh, Tag
 from ..mesh.cells import shape_of
-from . import cgns, foam, graphs, meshio_adapter, op2, op2_grid, su2
+from . import cgns, deck, foam, graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
 from .gmsh.layout import ENTITY_DIM, ENTITY_TAG
 from .outputs import check_targets
@@ -27,6 +27,7 @@ _ALL = (
     GMSH,
     su2.FORMAT,
     cgns.FORMAT,
+    deck.FORMAT,
     op2.FORMAT,
     *meshio_adapter.FORMATS.values(),
     op2_grid.FORMAT,

@@ -19,26 +19,11 @@ from .registry import Format
 def with_original_ids(
     mesh: Mesh, ordering: Mapping[str, Ordering], target: Format
 ) -> tuple[Mesh, list[str]]:
-    """The mesh with the values ``original_id`` on nodes and cells, where the format carries them.
+    """The mesh with ``original_id``, from 0, on nodes and cells; and where it is left out.
 
-    Parameters
-    ----------
-    mesh : Mesh
-        In the new order.
-    ordering : mapping of set name to Ordering
-        From the numbering of the file that was read. ``original_id`` is ``new_to_old``: it counts
-        from 0 in each set.
-    target : Format
-        Formats that have no whole numbers get doubles, which hold them exactly.
-
-    Returns
-    -------
-    Mesh
-        Sets that have an ``original_id`` already keep it: it says the way back to the first file.
-        Others get none then, which would lead to another file.
-    list of str
-        Where it was left out: for that, or since a reader that is usual for the format would fail
-        on it.
+    Sets that have one already keep it: it says the way back to the first file. Others get none
+    then, which would lead to another. ``ordering`` is from the file that was read. Formats without
+    whole numbers get doubles, which hold them exactly; those whose usual readers fail, nothing.
     """
     notes = []
     names = [s.name for s in mesh.sets.values() if s.size and not s.parts and s.name in ordering]

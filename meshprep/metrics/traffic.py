@@ -135,29 +135,14 @@ def traffic(
 ) -> Traffic:
     """Count the sectors that one call of a loop moves.
 
-    Raises MeshprepError for other values of ``staged`` and ``layout``. Values that are incremented
-    are read and written. A sector that two blocks touch counts for both. Of a dat that is staged
-    the whole list of the block's points is moved. Direct values of blocks that list their elements
-    are gathered: each block moves the sectors they lie on, and reads its list; the runtime keeps
-    maps in the order of the list. O(n x arity x dats); staging everything is O(loads x dats)
-    without the maps.
-
-    Parameters
-    ----------
-    loop, maps, sizes
-        The loop, its maps in the plan's numbering and the sizes of the sets; for matrices with
-        their places, see :func:`~meshprep_runtime.plan.matrices.with_places`.
-    staged : {"all", "increments", "none", "atomics"}
-        What blocks keep in shared memory: all that is reached through maps; only what is written
-        through maps, the rest being fetched by every thread and shared through the cache; or
-        nothing, which is global colouring: colour after colour in warps of 32 elements, and each
-        warp fetches and writes for itself; or nothing and no colours: runs of 256 elements share
-        what they fetch, and each component that a warp adds is an atomic on each sector it meets.
-    layout : {"aos", "soa"}
-        All components of an element together, or an array for each component. Arrays start on a
-        sector. Maps are stored row by row, local maps column by column, in either layout.
-    widths : Widths or None
-        Bytes of the entries of local maps and thread colours; None as the plan stores them.
+    Values that are incremented are read and written; a sector that two blocks touch counts for
+    both; staged lists move whole. Blocks that list their elements gather direct values, and read
+    the list. ``staged``: ``"all"`` that maps reach; ``"increments"``, the rest being fetched by
+    every thread; ``"none"``: colour after colour in warps of 32; ``"atomics"``: runs of 256
+    elements, an atomic on each sector that a component of a warp meets. ``layout``: ``"aos"`` or
+    ``"soa"``, arrays on sectors; maps lie row by row, local ones column by column. ``widths``: of
+    local maps and colours, None as the plan stores them. For matrices ``maps`` have their places
+    (``with_places``). Raises MeshprepError for other values. O(n x arity x dats).
     """
     check_choice("staged", staged, STAGED)
     check_choice("layout", layout, LAYOUTS)

@@ -20,7 +20,7 @@ from ..kernels.parallel import at_once, each, pieces
 from ..loops.reach import joined_tables, maps_by_place, maps_by_set, written_table
 from ..loops.requests import LoopSpec
 from ..mesh import Mesh
-from ..mesh.blockwise import number_points
+from ..mesh.incidence import number_points
 from ..metrics.measures import measure, variant_metrics
 from .matrices import build_matrices, input_reach
 from .numbering import Numbering

@@ -17,26 +17,12 @@ LOCAL_GAP = 1 << 15
 def by_component(
     graph: Csr, order_ranges: Callable[..., NDArray], ends: Int64s | None = None
 ) -> Int32s:
-    """Order a graph component by component, vertices without neighbours last.
+    """Order a symmetric graph by components, those of first vertices first; isolated ones last.
 
-    Parameters
-    ----------
-    graph : Csr
-        Neighbours of each vertex; symmetric, which is not checked. Loops do no harm.
-    order_ranges : callable
-        ``order_ranges(offset, index, bound, far) -> (n,) uint32``, a kernel that orders a graph
-        whose component ``c`` has vertices ``bound[c]`` to ``bound[c + 1] - 1``, each inside its
-        range. ``far[c]`` is a vertex of lowest degree in the last level of a search.
-    ends : (m + 1,) int64, optional
-        Where each of several graphs begins that stand one after the other, and the end; each is
-        ordered as if it were alone.
-
-    Returns
-    -------
-    new_to_old : (n,) int32
-        Components stand in the order of their first vertices.
-
-    O(vertices + edges) besides the kernel.
+    ``order_ranges(offset, index, bound, far)`` is a kernel that orders a graph whose component
+    ``c`` has vertices ``bound[c]`` to ``bound[c + 1] - 1``; ``far[c]`` is one of lowest degree in
+    the last level of a search. ``ends`` cut several graphs, each ordered alone. O(vertices + edges)
+    besides.
     """
     # unsigned: numba then leaves out the test for negative indices, half of a search's time;
     # writeable: the kernels are compiled once

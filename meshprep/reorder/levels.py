@@ -107,26 +107,13 @@ SHORT = 24
 def number(
     graph: tuple, start: int, begin: int, level: NDArray, size: NDArray, out: NDArray
 ) -> tuple[float, bool]:
-    """Number one component from ``start`` [GPS76 algorithm III].
+    """Number a component from ``start`` [GPS76 algorithm III] into ``out``; ``level`` is lost.
 
-    Parameters
-    ----------
-    level : (n,) int32
-        Level of each vertex; overwritten.
-    size : (depth,) int32
-        Number of vertices of each level.
-    out : (size of the component,) uint32
-        Receives the vertices in their order.
-
-    Returns
-    -------
-    The cost of the numbering, and whether it is that of the reverse one: the cube of the bandwidth
-    times the smaller profile of both directions, so that 1 % of bandwidth is worth 3 % of profile.
-
-    ``level`` doubles as the record of what is numbered, ``-1 - i`` for the vertex at place ``i``,
-    so that one look at a neighbour serves both: a vertex's lowest neighbour is the one that
-    numbered it, its highest is known when the next level has been numbered from it.
-    O(vertices + edges).
+    Returns the cost of the numbering, and whether it is that of the reverse one: the cube of the
+    bandwidth times the smaller profile, so that 1 % of bandwidth is worth 3 % of profile. ``level``
+    doubles as the record of what is numbered, ``-1 - i`` for the vertex at place ``i``, so that one
+    look at a neighbour serves both: a vertex's lowest neighbour is the one that numbered it, its
+    highest is known when the next level has been numbered from it. Linear.
     """
     # stand-ins of the right types, replaced when there are leftovers
     leftover, bound = out[:0], np.empty(0, np.int64)

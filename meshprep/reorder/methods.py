@@ -16,16 +16,10 @@ from .sloan import sloan
 
 
 def rcb(problem: LocalityProblem) -> Int32s:
-    """Order points by cutting their box in halves, across its longest side, again and again.
+    """Order points by cutting their box in halves across its longest side, again and again.
 
-    Each half has as many points as the other, to one [G10 section 6]; every part's points stand
-    together in the order. Points at one place keep their order. Raises MeshprepError without
-    coordinates, and with infinite ones. O(points x log points) expected, for any number of
-    dimensions.
-
-    Returns
-    -------
-    new_to_old : (n_points,) int32
+    Halves are equal to one [G10 section 6] and stand together; points at one place keep their
+    order. Raises MeshprepError without finite coordinates. O(points x log points) expected.
     """
     where = np.ascontiguousarray(finite_coordinates(problem, "rcb"))
     return _bisect(where) if where.shape[1] else np.arange(where.shape[0], dtype=np.int32)

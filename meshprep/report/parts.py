@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.plan.parts import kept, parts_table
+from meshprep_runtime.plan.parts.arrays import VALUES
 from meshprep_runtime.plan.parts.slices import PartsTable
 from meshprep_runtime.plan.parts.store import about
 
@@ -69,7 +70,10 @@ def describe_parts(path: Path) -> dict[str, Any]:
         "made from": known["source_hash"],
         "bytes": known["bytes"],
         "splits": [_split(table) for table in tables],
-        "sets": [{"set": name, "elements": size} for name, size in words["sets"].items()],
+        "sets": [
+            {"set": name, "elements": size, "values": ", ".join(_values(tables[0], name))}
+            for name, size in words["sets"].items()
+        ],
         "maps": [
             {"map": name, "arity": arity, "to": to}
             for name, (_, to, arity) in words["maps"].items()
@@ -80,6 +84,13 @@ def describe_parts(path: Path) -> dict[str, Any]:
             for name, loop in words["loops"].items()
         ],
     }
+
+
+def _values(table: PartsTable, name: str) -> list[str]:
+    """Coordinates, groups and fields of a set."""
+    words = (one.name.split("/") for one in table.datasets)
+    there = [where for where in words if where[0] in VALUES and where[1] == name]
+    return [where[-1] if len(where) > 2 else where[0] for where in there]
 
 
 def _split(table: PartsTable) -> dict[str, Any]:
@@ -94,7 +105,7 @@ _HALO = (
     *("elements, mean", "elements, most", "% copies"),
 )
 _RECEIVED = ("MB received", "kB received, most", "messages")
-_COSTS = ("increments", "executed again", "MB if exec", "MB if reverse")
+_COSTS = ("increments", "why", "executed again", "MB if exec", "MB if reverse")
 _LOOPS = ("parts", "loop", *_RECEIVED, *_COSTS)
 _RUNS = ("owned", "least owned", "most owned", "core", "exec", "halo")
 
@@ -114,6 +125,7 @@ def _halo(one: Figures) -> tuple[str, ...]:
 def _loop(found: Figures, cost: Figures | None) -> tuple[str, ...]:
     received = (found["bytes"] / 1e6, found["most bytes"] / 1e3, found["messages"])
     if cost is None:
-        return (*map(figure, received), "-", "-", "-", "-")
+        return (*map(figure, received), *("-" for _ in _COSTS))
     both = (cost["elements"], cost["exec_bytes"] / 1e6, cost["reverse_bytes"] / 1e6)
-    return (*map(figure, received), cost["increments"], *map(figure, both))
+    chosen = cost["increments"], cost.get("why", "-")
+    return (*map(figure, received), *chosen, *map(figure, both))

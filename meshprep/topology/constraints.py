@@ -21,25 +21,12 @@ ENTITY = "entity"
 
 
 def constrained_points(mesh: Mesh, map_name: str, groups: Sequence[str | int]) -> NDArray[np.bool_]:
-    """Which elements of a map's to-set lie on the boundary of the mesh, or in a group.
+    """Which elements (n_to,) of a map's to-set lie on the boundary of the mesh, or in a group.
 
-    Raises MeshprepError for a group that there is not, and for facets of which the map has no
-    points. Expected O(cells x facets).
-
-    Parameters
-    ----------
-    mesh : Mesh
-        With the map.
-    map_name : str
-        From cells to ``dofs1`` to ``dofs4``, or to the nodes of cells of first order. Where cells
-        are of several types, from those of one; all count.
-    groups : sequence of str or int
-        ``"boundary"``: the facets with one cell. Names or numbers of groups: those of the tags on
-        the to-set itself, and of cells on facets; Gmsh's entities only where a set has no others.
-
-    Returns
-    -------
-    (n_to,) bool
+    ``map_name`` is from cells to dofs, or to the nodes of cells of first order; of several types
+    all count. Groups are ``"boundary"``, the facets with one cell, or names and numbers of tags on
+    the to-set and of cells on facets; Gmsh's entities only where a set has no others. Raises
+    MeshprepError for a group that there is not, and facets whose points the map has not.
     """
     flagged = np.zeros(mesh.size(mesh.map(map_name).to_set), np.bool_)
     for group in groups:

@@ -25,20 +25,12 @@ def dofs_degree(name: str) -> int | None:
 
 
 def derive_dofs(mesh: Mesh, name: str) -> Mesh:
-    """Add the set of dofs, the maps to it from the cells, and where the dofs lie.
+    """Add the set of dofs, the maps ``name`` to it from cells of all types, and their places.
 
     Dofs of vertices come first, by their nodes, then those of edges and of faces, by first
     appearance (cell, local edge or face), then those inside, by cells. So each has one number,
     whichever cell it is reached from. The local order is that of :func:`lattice.local_points`.
     Raises MeshprepError for other cells, and where the set exists without the map.
-
-    Parameters
-    ----------
-    mesh : Mesh
-        With cells of lines, triangles, quads, tetrahedra or hexahedra of any order.
-    name : str
-        One that :func:`dofs_degree` knows: from ``cells``, or where cells are of several types,
-        from the cells of one; then the maps of all types are added.
     """
     layout, degree = layout_of(mesh), dofs_degree(name) or 1
     target = name.partition("->")[2]

@@ -7,7 +7,7 @@ import numpy as np
 from ..kernels import Int32s, Int64s, UInt8s, helper, inlined, kernel
 from ..kernels.arrays import first_places
 from ..kernels.parallel import COUNTING, LARGE, each, pieces
-from ..mesh.blockwise import SPREAD
+from ..mesh.incidence import SPREAD
 from .slots import Slots, cells_before, corner, part_of, read_corners
 
 # Slots of so few are compared one with another, which is faster than a table.

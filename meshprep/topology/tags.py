@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from .facets import Facets, Selection
 from .layout import Layout, layout_of, lower_sets
 from .match import first_slots
 from .slots import Slots, cells_before, corner, corners_of, plain_part, slots_of
+
+# A tag, rows of its table, and the elements that get them.
+TagPiece = tuple[Tag, NDArray[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +65,7 @@ def transfer(
     another. With ``keep_empty`` a tag that no element of the set has is made all the same.
     """
     base = offsets_of([c.size for c in chosen])
-    pieces: dict[str, list[tuple[Tag, NDArray, NDArray]]] = {}
+    pieces: dict[str, list[TagPiece]] = {}
     for a in attachments:
         row = chosen[a.facets].row[a.facet]
         inside = row >= 0
@@ -69,7 +73,7 @@ def transfer(
         for tag in (t for t in mesh.tags if t.set == a.set and (keep_empty or target.size)):
             piece = (tag, tag.values[a.cell[inside]], target)
             pieces.setdefault(tag.name, []).append(piece)
-    return [_join(name, set_name, int(base[-1]), found) for name, found in pieces.items()]
+    return [join_tags(name, set_name, int(base[-1]), found) for name, found in pieces.items()]
 
 
 def without_sense(name: str, ids: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -77,10 +81,8 @@ def without_sense(name: str, ids: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.abs(ids) if name == "physical" else ids
 
 
-def _join(
-    name: str, set_name: str, size: int, pieces: Sequence[tuple[Tag, NDArray, NDArray]]
-) -> Tag:
-    """Stack the tables of groups, add an empty row for the rest, and scatter the values."""
+def join_tags(name: str, set_name: str, size: int, pieces: Sequence[TagPiece]) -> Tag:
+    """One tag from several: their tables one after the other, and an empty row for the rest."""
     lengths = np.concatenate([*(np.diff(t.group_offset) for t, _, _ in pieces), [0]])
     ids = without_sense(name, np.concatenate([t.group_id for t, _, _ in pieces]))
     shift = offsets_of([t.group_offset.size - 1 for t, _, _ in pieces])

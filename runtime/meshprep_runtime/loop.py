@@ -16,7 +16,7 @@ from .kernel.analysis import DeviceFunction, check_parameters
 from .kernel.bind import AOS, AUTO, Binder, Layout, Slot, slots
 from .plan import LoopPlan
 from .plan.checks.structure import check_loop
-from .types.place import on_device
+from .types.maps import on_device
 
 if TYPE_CHECKING:
     from .cpu.executor import Executor, HostCall

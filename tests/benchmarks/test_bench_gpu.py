@@ -150,6 +150,24 @@ def test_what_a_card_has_not_settled(bench, capsys, monkeypatch):
         loops.check_arrays(plan, {"s": there.array(np.zeros(n))}, {"s": np.ones(n)}, "way")
 
 
+def test_batches_of_element_matrices(bench, capsys, monkeypatch):
+    """Both ways give NumPy's contractions, whose tensor integrates polynomials exactly."""
+    import bench_gpu_batches as batches
+
+    monkeypatch.setattr(batches, "SAMPLES", 1)
+    monkeypatch.setattr(batches, "taken", lambda made, arch: {"registers": None})
+    batches.main("--emulate", "37")
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert len(rows) == 2 * (2 + 6)
+    slopes = np.array([[-1, -1, -1], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    by_hand = np.einsum("ib,jc->ijbc", slopes, slopes).reshape(16, 9) / 6
+    np.testing.assert_allclose(batches.reference(1), by_hand, atol=1e-15)
+    x, y, _ = batches.local_points(batches.SHAPES["tetra"], 2).T / 2
+    energy = (batches.reference(2) @ np.eye(3).ravel()).reshape(10, 10)
+    for u, square_of_gradient in ((x * x, 1 / 15), (x * y, 1 / 30), (1 + 0 * x, 0)):
+        assert u @ energy @ u == pytest.approx(square_of_gradient, abs=1e-15)
+
+
 def test_time_that_is_up(bench, capsys):
     """What is left out is named."""
     with use(EmulatedDevice()) as there:

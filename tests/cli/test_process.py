@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from meshprep.kernels import memory
+from meshprep.kernels import parallel
 from meshprep_cli import process
 from meshprep_cli.main import main
 
@@ -16,7 +16,7 @@ def test_the_memory_of_callers_is_left_alone(mesh_file, monkeypatch, own):
     kept, at_exit = [], []
     monkeypatch.setattr(process, "_own", threading.Event())
     monkeypatch.setattr(process.atexit, "register", at_exit.append)
-    monkeypatch.setattr(memory, "keep_freed", lambda: kept.append(True))
+    monkeypatch.setattr(parallel, "keep_freed", lambda: kept.append(True))
     words = ["plan", str(mesh_file), "-q", "--force"]
     monkeypatch.setattr(sys, "argv", ["meshprep", *words])
     for _ in range(2):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from meshprep import io
+from meshprep.distribute import increments
 from meshprep.io.generate import generate
 from meshprep.mesh.original import with_type_order
 
@@ -47,9 +48,13 @@ def test_more_parts_than_elements_and_small_ones(cli, fails, mesh_file):
     assert f"{few:,} parts have" not in err
 
 
-def test_figures_as_json_are_those_of_the_report(cli, mesh_file):
-    words = ("split", mesh_file, "--parts", "2,4", "--increments", "auto", "--json")
-    made = json.loads(cli(*words)[1])
+def test_figures_as_json_are_those_of_the_report(cli, mesh_file, monkeypatch):
+    words = ("split", mesh_file, "--parts", "2,4", "--json")
+    for way, why in (("auto", "saves messages"), ("exec", "asked for")):
+        table = cli(*words[:-1], "--increments", way, "--force")[1]
+        assert re.findall(rf"  exec  +{why}  ", table) == [f"  exec  {why}  "] * 2
+    monkeypatch.setattr(increments, "EXCHANGE", 0)
+    made = json.loads(cli(*words, "--force")[1])
     path = mesh_file.with_name("wing.parts.h5")
     assert made["written"] == [str(path)]
     kept = json.loads(cli("report", path, "--json")[1])
@@ -59,7 +64,8 @@ def test_figures_as_json_are_those_of_the_report(cli, mesh_file):
     assert two["neighbours"] == 1
     assert 0 < two["halo"] < four["halo"] < 0.5
     cost = two["increments"]["edges->cells"]
-    assert cost["increments"] == "reverse"
+    assert (cost["increments"], cost["why"]) == ("reverse", "fewer bytes")
+    assert cost["exchanges"] == 2
     # an f8 that is sent and added, against two that an edge reads and writes again
     assert cost["reverse_bytes"] < cost["exec_bytes"] == 32 * cost["elements"]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from meshprep.colour.greedy import bit, first_colours, first_fit, lowest
 from meshprep.colour.saturation import saturate
 from meshprep.kernels.compiled import from_python
-from meshprep.mesh.blockwise import elements_of_points, number_points
+from meshprep.mesh.incidence import elements_of_points, number_points
 
 # Python cannot call helpers as they are.
 elements_of_points = from_python(elements_of_points)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from meshprep.distribute import copies
+from meshprep.distribute import halos
 from meshprep.distribute.job import run
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
@@ -37,6 +37,6 @@ def partly(mesh_file):
 
     output = mesh_file.with_name("partly.parts.h5")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copies, "PARTIAL", 10)
+        patch.setattr(halos, "PARTIAL", 10)
         run(job(mesh_file, output, (3,), how=SplitOptions("rcb")))
     return output

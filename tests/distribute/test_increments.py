@@ -1,9 +1,11 @@
 """What increments across parts cost, against a count element by element."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep.distribute import increments
 from meshprep.distribute.increments import IncrementCost, increment_cost
 from meshprep.distribute.subject import SplitSubject
 from meshprep.loops.requests import LoopSpec
@@ -28,7 +30,7 @@ def random_args(rng):
     return [args[i] for i in rng.permutation(len(args))]
 
 
-def slow_cost(loop, maps, owners, parts, way):
+def slow_cost(loop, maps, owners, parts, way, price):
     """Sets of (part, element) and of (part, dat, point)."""
     own = owners["edges"].tolist()
     indirect = [a for a in loop.args if a.map is not None]
@@ -67,15 +69,25 @@ def slow_cost(loop, maps, owners, parts, way):
     work += sum(a.nbytes for a in read if a.map is None)
     exec_bytes = len(executed) * work + copied([*local, *executed], read)
     reverse_bytes = copied(local, read) + 2 * copied(local, written)
-    if way == "auto" or not written:
-        only_executed = any(a.access is not INC for a in written)
-        way = "exec" if exec_bytes <= reverse_bytes or only_executed else "reverse"
-    return IncrementCost(way, len(executed), exec_bytes, reverse_bytes)
+    back = len({part for part, e in local for a in written for _, o in reached(a, e) if o != part})
+    why = "asked for"
+    if not written or any(a.access is not INC for a in written):
+        way, why = "exec", "no increments of dats"
+    elif way == "auto" and exec_bytes > reverse_bytes + price * back:
+        way, why = "reverse", "fewer bytes"
+    elif way == "auto":
+        way, why = "exec", "fewer bytes" if exec_bytes <= reverse_bytes else "saves messages"
+    return IncrementCost(way, why, len(executed), exec_bytes, reverse_bytes, back)
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from(["exec", "auto"]))
-def test_both_ways_are_counted_as_by_hand(seed, n_parts, way):
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 5),
+    st.sampled_from(["exec", "auto"]),
+    st.sampled_from([0, 30]),
+)
+def test_both_ways_are_counted_as_by_hand(seed, n_parts, way, price):
     rng = np.random.default_rng(seed)
     sizes = {"edges": int(rng.integers(0, 40)), "cells": 12, "nodes": 9}
     maps = {
@@ -86,5 +98,7 @@ def test_both_ways_are_counted_as_by_hand(seed, n_parts, way):
     subject = SplitSubject(sizes, maps, (LoopSpec(loop, {}),))
     owners = {s: read_only(rng.integers(0, n_parts, n).astype(np.int32)) for s, n in sizes.items()}
     counted = int(rng.integers(1, n_parts + 1))
-    found = increment_cost(subject, owners, loop, way, counted)
-    assert found == slow_cost(loop, maps, owners, counted, way)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(increments, "EXCHANGE", price)
+        found = increment_cost(subject, owners, loop, way, counted)
+    assert found == slow_cost(loop, maps, owners, counted, way, price)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from parts_by_hand import mesh_subject
 from thread_ranks import on_ranks, slice_of
 
-from meshprep.distribute import check
+from meshprep.distribute import check, increments
 from meshprep.distribute import ranks as messages
 from meshprep.distribute.assign.inherit import inherit, runs
 from meshprep.distribute.borders import refine
@@ -46,8 +46,12 @@ SMALL = Options(block_size=16)
 
 @pytest.fixture(scope="module", autouse=True)
 def few_turns():
-    """Borders are refined for a moment: here it counts that ranks do the same."""
+    """Borders are refined for a moment: here it counts that ranks do the same.
+
+    Messages cost nothing, so that increments of small parts are sent back.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(increments, "EXCHANGE", 0)
         patch.setattr(refine, "TURNS", 6)
         patch.setattr(refine, "LAST", 2)
         yield

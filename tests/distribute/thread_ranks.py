@@ -54,4 +54,6 @@ def slice_of(subject, ranks):
 
     maps = {n: replace(m, table=rows(m.from_set, m.table)) for n, m in subject.maps.items()}
     places = {name: rows(name, where) for name, where in subject.centroids.items()}
-    return replace(subject, maps=maps, centroids=places)
+    values = {at: rows(at.split("/")[1], of) for at, of in subject.values.items()}
+    tags = tuple(replace(tag, values=rows(tag.set, tag.values)) for tag in subject.tags)
+    return replace(subject, maps=maps, centroids=places, values=values, tags=tags)

@@ -1,5 +1,7 @@
 """Abaqus: sets on the elements they name, types of elements, and lines that go on."""
 
+import shutil
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -85,7 +87,7 @@ def test_types_of_elements_are_kept(tmp_path):
         "*ELEMENT, TYPE=CPS3\n12, 2, 4, 3\n11, 1, 2, 3\n*ELEMENT, TYPE=CPE4\n13, 2, 15, 6, 4\n"
         in text
     )
-    assert "*ELSET, ELSET=both\n12\n*ELSET, ELSET=both\n13\n" in text
+    assert "*ELSET, ELSET=both\n12, 13\n" in text
     assert lists_of(io.read(tmp_path / "b.inp"))["both", "triangle"] == [0]
     with pytest.raises(MeshprepError, match="the names of the groups 'abaqus:type' on 'quad'"):
         io.write(mesh, tmp_path / "b.vtu")
@@ -171,7 +173,7 @@ BAD = {
     "its nodes have 2 and 3 coordinates": DECK.replace("6, 2., 1.", "6, 2., 1., 0."),
     "node 4 stands twice": DECK.replace("6, 2., 1.", "4, 2., 1."),
     "element 11 stands twice": DECK.replace("13, 2, 15", "11, 2, 15"),
-    "*ELEMENT takes its lines from more.inp": DECK + "*ELEMENT, TYPE=CPS3, INPUT=more.inp\n",
+    "line 25: *ELEMENT: more.inp does not exist": DECK + "*ELEMENT, TYPE=CPS3, INPUT=more.inp\n",
     "in the coordinates SYSTEM=C": DECK.replace("*NODE, NSET=every", "*NODE, SYSTEM=C"),
     "*NSET rim is the nodes of the elements both": DECK + "*NSET, NSET=rim, ELSET=both\n",
     "*NSET n generates '4, 1, -1'": DECK + "*NSET, NSET=n, GENERATE\n4, 1, -1\n",
@@ -198,9 +200,187 @@ def test_the_middle_of_a_line_stands_between_its_ends(tmp_path):
     assert (tmp_path / "b.inp").read_text().endswith("TYPE=B22\n1, 1, 2, 3\n2, 5, 4, 3\n")
 
 
-def test_sets_that_are_empty_are_told(tmp_path):
-    (tmp_path / "a.inp").write_text(
-        DECK + "*NSET, NSET=none\n*ELSET, ELSET=nothing\n*NSET, NSET=r\n15\n"
+def test_empty_sets_come_back_empty(tmp_path):
+    text = DECK + "*NSET, NSET=none\n*ELSET, ELSET=nothing\n*NSET, NSET=r\n15\n"
+    mesh = read(text, tmp_path / "a.inp")
+    assert io.write(mesh, tmp_path / "b.inp") == []
+    assert (tmp_path / "b.inp").read_text().endswith(text[len(DECK) :])
+
+
+# What stands around the mesh; numbers of nodes and elements in every place that can have one.
+AROUND = """*MATERIAL, NAME=Steel
+*ELASTIC
+ 210000., .3
+** loads
+*SOLID SECTION, ELSET=both, MATERIAL=Steel
+*SURFACE, NAME=top, TYPE=ELEMENT
+ 13, S3
+both, S1
+*SURFACE, NAME=rim, TYPE=NODE
+15, 1.
+*RIGID BODY, NSET=left, REF NODE=6, ROT NODE = 4
+*EQUATION
+3
+ 2, 1, 1., 15, 1, -1.,
+left, 2, 5.
+*INITIAL CONDITIONS, TYPE=TEMPERATURE
+15, 293.
+*AMPLITUDE, NAME=a
+0., 0., 1., 1.
+*BOUNDARY
+ 1, 1, 2
+left, 2, 2
+*STEP, NLGEOM
+*STATIC
+1, 1
+*CLOAD, AMPLITUDE=a
+15, 1, 10.
+P-1.6, 2, 10.
+*DLOAD
+12, P1, 5.
+*NODE PRINT, NSET=left
+U
+*END STEP
+"""
+MOVED = {
+    "nodes": Ordering.from_new_to_old(np.array([5, 3, 1, 0, 2, 4])),
+    "triangle": Ordering.from_new_to_old(np.array([1, 0])),
+}
+
+
+def without_numbers(mesh):
+    """As a plan writes it: renumbered from 1."""
+    return replace(mesh, dats=tuple(d for d in mesh.dats if d.name != "label"))
+
+
+def test_all_else_comes_back_as_it_was_and_where_it_was(tmp_path):
+    text = DECK.replace("*NODE, NSET=every", "*PARAMETER\n*NODE, NSET=every") + AROUND
+    mesh = read(text, tmp_path / "a.inp")
+    assert io.write(mesh, tmp_path / "b.inp") == []
+    assert (tmp_path / "b.inp").read_text().endswith(AROUND)
+    assert (tmp_path / "b.inp").read_text().startswith(text[: text.index("1, 0., 0.")][:38])
+
+
+def test_numbers_in_loads_and_conditions_follow(tmp_path):
+    mesh = read(DECK + AROUND, tmp_path / "a.inp")
+    assert io.write(without_numbers(mesh.renumber(MOVED)), tmp_path / "b.inp") == []
+    # nodes were 1 2 3 4 15 6, elements 11 12 13
+    new = {1: 4, 2: 3, 3: 5, 4: 2, 15: 6, 6: 1}
+    expected = AROUND.replace("13, S3", "3, S3").replace("12, P1", "1, P1")
+    for old, now in (
+        *(("15, 1.\n", f"{new[15]}, 1.\n"), ("REF NODE=6", f"REF NODE={new[6]}")),
+        *(("ROT NODE = 4", f"ROT NODE = {new[4]}"), ("P-1.6, 2", f"P-1.{new[6]}, 2")),
+        (" 2, 1, 1., 15, 1, -1.,", f" {new[2]}, 1, 1., {new[15]}, 1, -1.,"),
+        *(("15, 293.", f"{new[15]}, 293."), (" 1, 1, 2", f" {new[1]}, 1, 2")),
+        ("15, 1, 10.", f"{new[15]}, 1, 10."),
+    ):
+        assert old in expected
+        expected = expected.replace(old, now)
+    text = (tmp_path / "b.inp").read_text()
+    assert text.endswith(expected)
+    assert "*NSET, NSET=left\n4, 5\n" in text
+    assert "*ELEMENT, TYPE=CPE4\n3, 3, 6, 1, 2\n" in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("*GADGET\n7, 1.\n", "line 25: cannot tell whether '7' of *GADGET is a node or an element"),
+        ("*NODE PRINT, NSET=7\nU\n", "line 25: cannot tell what NSET=7 is"),
+        ("*CLOAD\n77, 1, 1.\n", "names node 77, which is not there"),
+        ("*PART, NAME=a\n*END PART\n*PART, NAME=b\n", "line 27: has the parts a and b: several"),
+        ("*EQUATION\nx\n", "*EQUATION (line 25): invalid literal"),
+        ("*NSET, NSET=self\nself\n", "*NSET self takes in the set 'self', which is not there"),
+        ("*INCLUDE, INPUT=a.inp\n", "*INCLUDE of a.inp takes itself in"),
+    ],
+)
+def test_what_cannot_be_told_is_refused_by_line(lines, said, tmp_path):
+    assert said in refused(DECK + lines, tmp_path / "a.inp")
+
+
+def test_files_that_are_taken_in_stand_in_their_place(tmp_path):
+    (tmp_path / "sub").mkdir()
+    nodes = DECK[DECK.index("1, 0.") : DECK.index("*ELEMENT")]
+    (tmp_path / "sub/nodes.txt").write_text(nodes)
+    (tmp_path / "load.inp").write_text("** of the load\n*CLOAD\n15, 1, 3.\n")
+    text = DECK.replace(nodes, "").replace("NSET=every", "NSET=every, INPUT=sub/nodes.txt")
+    mesh = read(text + "*INCLUDE, INPUT=load.inp\n*END STEP\n", tmp_path / "a.inp")
+    io.write(mesh, tmp_path / "b.inp")
+    assert (
+        (tmp_path / "b.inp").read_text().endswith("** of the load\n*CLOAD\n15, 1, 3.\n*END STEP\n")
     )
-    told = ("set 'none' without nodes", "set 'nothing' without cells")
-    assert io.read(tmp_path / "a.inp").extras["unread"][-2:] == told
+    assert mesh.coordinates.tolist() == read(DECK, tmp_path / "c.inp").coordinates.tolist()
+
+
+def test_one_part_and_its_assembly(tmp_path):
+    text = "*PART, NAME=P\n" + DECK[DECK.index("*NODE") :] + "*END PART\n*ASSEMBLY, NAME=A\n"
+    text += "*INSTANCE, NAME=P-1, PART=P\n*END INSTANCE\n*NSET, NSET=left, INSTANCE=P-1\n6,\n"
+    text += "*END ASSEMBLY\n*BOUNDARY\nleft, 1, 1\n"
+    mesh = read(text, tmp_path / "a.inp")
+    assert [i.index.tolist() for i in mesh.lists if i.name == "left"] == [[0, 2], [5]]
+    assert io.write(without_numbers(mesh.renumber(MOVED)), tmp_path / "b.inp") == []
+    assert "*NSET, NSET=left, INSTANCE=P-1\n1\n*END ASSEMBLY\n" in (tmp_path / "b.inp").read_text()
+
+
+BEAM = """*NODE, NSET=All
+{nodes}*ELEMENT, TYPE=C3D8, ELSET=Eall
+{elements}*NSET, NSET=Fix, GENERATE
+1, 4, 1
+*MATERIAL, NAME=M
+*ELASTIC
+1000., 0.3
+*SOLID SECTION, ELSET=Eall, MATERIAL=M
+*BOUNDARY
+Fix, 1, 3
+*STEP
+*STATIC
+*CLOAD
+21, 2, 1.5
+24, 3, -0.5
+*DLOAD
+3, P2, 0.7
+*NODE PRINT, NSET=All
+U
+*END STEP
+"""
+
+
+def displacements(folder):
+    """What CalculiX finds at each place."""
+    nodes, where = {}, {}
+    lines = iter((folder / "beam.inp").read_text().splitlines())
+    for line in lines:
+        words = line.split(",")
+        if line.startswith("*"):
+            reading = line.upper().startswith("*NODE") and "PRINT" not in line
+        elif reading:
+            nodes[int(words[0])] = tuple(round(float(x), 9) for x in words[1:])
+    subprocess.run(["ccx", "beam"], cwd=folder, check=True, capture_output=True)
+    for line in (folder / "beam.dat").read_text().splitlines():
+        if len(line.split()) == 4:
+            number, *u = line.split()
+            where[nodes[int(number)]] = [float(x) for x in u]
+    return where
+
+
+@pytest.mark.skipif(shutil.which("ccx") is None, reason="CalculiX is not here")
+def test_calculix_finds_the_same(tmp_path):
+    points = [(x, y, z) for x in range(6) for y in (0, 1) for z in (0, 1)]
+    rows = [[4 * i + j for j in (1, 5, 7, 3, 2, 6, 8, 4)] for i in range(5)]
+    nodes = "".join(f"{i}, {x}.25, {y}., {z}.\n" for i, (x, y, z) in enumerate(points, 1))
+    elements = "".join(f"{i}, {', '.join(map(str, r))}\n" for i, r in enumerate(rows, 1))
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    old, new = tmp_path / "old/beam.inp", tmp_path / "new/beam.inp"
+    old.write_text(BEAM.format(nodes=nodes, elements=elements))
+    assert main(["reorder", str(old), "-o", str(new), "-q", "--method", "hilbert"]) == 0
+    assert (
+        io.read(new).cell_map("cells").table.tolist()
+        != io.read(old).cell_map("cells").table.tolist()
+    )
+    before, after = displacements(tmp_path / "old"), displacements(tmp_path / "new")
+    assert len(before) == 24
+    assert max(abs(u) for place in before.values() for u in place) > 0.1
+    assert before.keys() == after.keys()
+    for place, u in before.items():
+        assert after[place] == pytest.approx(u, rel=1e-5, abs=1e-7)

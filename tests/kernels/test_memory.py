@@ -11,7 +11,7 @@ PAGES = 10_000
 PROGRAM = f"""
 import resource, sys
 import numpy as np
-from meshprep.kernels.memory import give_back, keep_freed
+from meshprep.kernels.parallel import give_back, keep_freed
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

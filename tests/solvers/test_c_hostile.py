@@ -21,6 +21,7 @@ from test_c import MATRIX
 from meshprep import Options, prepare, read_requests
 from meshprep.distribute.job import SplitJob, run
 from meshprep.io.generate import generate
+from meshprep.loops.requests import simple_request
 from meshprep.pipeline import workflow
 from meshprep.topology import derive
 from meshprep_runtime.plan import ranges
@@ -30,7 +31,7 @@ from meshprep_runtime.plan.file.store import VERSIONS
 # The datasets that the program reads.
 OF_PLANS = re.compile("(?!about|options|metrics)")
 OF_PARTS = re.compile(
-    "parts/3/(offset|datasets|digest|sets/(cells|edges)/|maps/edges->cells|.*/block_o)"
+    "parts/3/(offset|d|sets/(cells|edges)/|maps/edges->cells|.*/block_o|coord|tags/cells)"
 )
 WORDS = ["cells", "edges", "edges->cells", "s16", "", "no", "x" * 3000]
 
@@ -82,6 +83,14 @@ def other_type(file, name, values, chance):
         anew(file, name, data=chance.choice([7, "of any length", b"1 one\nx"]))
 
 
+def other_text(file, name, values, chance):
+    """One character of what a text holds is another, or it ends there."""
+    if values.dtype.kind == "S":
+        text, at = bytes(values[()]), chance.randrange(values.dtype.itemsize)
+        change = chance.choice([b"", b'"', b"{", b"}", b"\\", b"[", b":"])
+        anew(file, name, data=np.bytes_(text[:at] + change + (text[at + 1 :] if change else b"")))
+
+
 def missing(file, name, values, chance):
     del file[name]
 
@@ -112,7 +121,7 @@ def attribute(file, name, values, chance):
 
 
 CHANGES = [one_entry] * 5 + [every_entry, other_length, other_shape, other_type, missing]
-CHANGES += [claims_more, stored_elsewhere, attribute, attribute]
+CHANGES += [claims_more, stored_elsewhere, attribute, attribute, other_text, other_text]
 
 
 def _names(file, kind):
@@ -207,7 +216,7 @@ def test_parts_that_are_sealed_anew(program, tmp_path):
     mesh, whole, chance = tmp_path / "a.msh", tmp_path / "whole.parts.h5", random.Random(9)
     workflow.generate("delaunay2d", mesh, values={"cells": 120})
     (tmp_path / "heat.toml").write_text(LOOPS)
-    requests = read_requests(tmp_path / "heat.toml")
+    requests = *read_requests(tmp_path / "heat.toml"), simple_request("cells->nodes")
     run(SplitJob(mesh, whole, (3,), requests, options=Options(block_size=16)))
     ends, files, changes = check_parts_seal(whole), [whole], []
     with h5py.File(whole) as file:

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,12 @@ from c_builds import BUILDS, FOLDER, LOOPS, STRICT
 from meshprep import Options, read_requests
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.steps import SplitOptions
+from meshprep.io import write
+from meshprep.io.generate import generate
+from meshprep.loops.requests import simple_request
+from meshprep.mesh.assemble import GroupTable
 from meshprep.pipeline import workflow
+from meshprep_runtime.plan.groups import members
 from meshprep_runtime.plan.parts import load_part, parts_table
 
 
@@ -29,6 +35,10 @@ def told_of(part, name):
         for i, other in enumerate(messages.parts):
             these = rows[messages.offset[i] : messages.offset[i + 1]]
             lines.append(f"{kind} {other} rows {these.size} sum {these.sum()}")
+    where = part.coordinates.get(name, [])
+    for i in (0, len(where) - 1) if len(where) else ():
+        x, y = where[i][:2].tolist()
+        lines.append(f"element {i} at {x:.17g} {y:.17g}")
     return lines
 
 
@@ -100,3 +110,40 @@ def test_a_part_in_c(build, language, tmp_path):
     bad.write_bytes(whole[:other] + bytes([whole[other] ^ 1]) + whole[other + 1 :])
     assert ask(bad, "5", "2", "cells").returncode == 0
     assert "is not in the part" in ask(file, "3", "0", "sides").stderr
+
+
+@pytest.mark.parametrize("language", BUILDS)
+def test_coordinates_and_groups_in_c(build, language, tmp_path):
+    """Two groups overlap, one has a name that JSON escapes, and one no elements."""
+    program = build(language, tmp_path, "part")
+    mesh = generate("delaunay2d", cells=300, seed=0)
+    lines = mesh.tag("physical", "line")
+    names = {**lines.names, 9: "a {dü\\m: y", 12: "none", 13: "none"}
+    lists = [(*lines.groups(row), *((9,) if row == 1 else ())) for row in range(4)]
+    made = GroupTable.of(lists, lines.values)
+    tag = replace(lines, group_offset=made.group_offset, group_id=made.group_id, names=names)
+    mesh = replace(mesh, tags=tuple(tag if t is lines else t for t in mesh.tags))
+    write(mesh, tmp_path / "a.msh")
+    file = tmp_path / "a.parts.h5"
+    requests = tuple(map(simple_request, ("edges->cells", "boundary_edges->nodes")))
+    run(SplitJob(tmp_path / "a.msh", file, (3,), requests))
+
+    def ask(part, *words):
+        return subprocess.run(
+            [program, file, "3", str(part), *words], capture_output=True, text=True
+        )
+
+    found = 0
+    for p in range(3):
+        part = load_part(file, 3, p)
+        for name in ("cells", "nodes", "boundary_edges"):
+            assert ask(p, name).stdout.splitlines() == told_of(part, name)
+        for number, name in list(names.items())[:5]:
+            rows = members(part, "boundary_edges", part.sets["boundary_edges"].size, name)
+            said = ask(p, "boundary_edges", name).stdout.splitlines()[-1]
+            assert said == " ".join([f"group {number}:", *map(str, rows)])
+            found += rows.size
+        assert "is the name of several groups" in ask(p, "boundary_edges", "none").stderr
+        for name in ("no", "", "cells"):
+            assert "is not the name of a group" in ask(p, "boundary_edges", name).stderr
+    assert found >= 28 + 7

@@ -18,6 +18,8 @@ from meshprep_cli.main import main
 from meshprep_runtime import DistributedPlan, run_ranks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "io" / "foam"))
+from foam_files import STYLES, boxes, write_mesh
 from op2_files import c_mesh, put_map, write_hdf5, write_text
 
 
@@ -95,10 +97,15 @@ def test_the_arrays_of_the_page_on_formats(tmp_path, monkeypatch, capsys):
         file["inside"], file["outside"] = sides[sides[:, 1] >= 0], sides[sides[:, 1] < 0, :1]
         for name, size in scope["sizes"].items():
             file[name] = np.array([size])
-    (words,) = commands("formats.md")
+    write_mesh(boxes(3, 3, 2), Path("CASE"), STYLES["binary"])
+    words, *cases = commands("formats.md")
     assert main([*words[1:], "--force"]) == 0, capsys.readouterr().err
     with h5py.File("own-reordered.h5") as file:
         assert file["inside"].shape == (5, 2)
+    for words in cases:
+        assert main([*words[1:], "--force"]) == 0, capsys.readouterr().err
+    assert Path("CASE/constant/cellMap").exists()
+    assert read("CASE-reordered").size("cells") == 18
 
 
 def test_the_page_on_ranks(tmp_path, monkeypatch):
@@ -130,23 +137,23 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
         np.testing.assert_array_equal(file["t"][:], t_one)
     np.testing.assert_array_equal(read("result.vtu").dat("t", "cells").values, t.reshape(-1))
     _numbers_of_petsc(scope["petsc_numbers"])
-    _groups_of_parts(scope["group_dat"])
+    _walls_of_parts(scope["length_of_the_wall"])
 
 
-def _groups_of_parts(group_dat):
-    """Each boundary edge of a side, told by its nodes, has the group of that side on its rank."""
+def _walls_of_parts(length_of_the_wall):
+    """The left side of the square is the wall; a rank has the rows of its edges there."""
+    found = run_ranks(4, length_of_the_wall)
+    assert [length for length, _ in found] == pytest.approx([1] * 4)
     mesh = derive(read("wing.msh"), ["edges->cells", "boundary_edges->nodes"])
-    x, y, _ = mesh.coordinates[mesh.map("boundary_edges->nodes").table].mean(1).T
-    groups = np.select([x < 1e-9, x > 1 - 1e-9, y < 1e-9], [1, 2, 3], 4)
+    x = mesh.coordinates[mesh.map("boundary_edges->nodes").table, 0].mean(1)
 
     def rank(comm):
         plan = DistributedPlan.load("wing.parts.h5", comm)
-        return group_dat(plan).values().reshape(-1), groups[plan.numbers("boundary_edges")]
+        rows = plan.group("boundary_edges", "left")
+        return plan.numbers("boundary_edges")[rows[rows < plan.set_part("boundary_edges").owned]]
 
-    found = run_ranks(4, rank)
-    assert sum(own.size for own, _ in found) == groups.size
-    for own, wanted in found:
-        np.testing.assert_array_equal(own, wanted)
+    numbers = np.concatenate(run_ranks(4, rank))
+    assert sorted(numbers) == np.flatnonzero(x < 1e-9).tolist()
 
 
 def test_plans_of_ranks_that_have_parts_already():

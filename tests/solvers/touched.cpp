@@ -5,6 +5,7 @@
 #include "meshprep_parts.h"
 #include "meshprep.hpp"
 #include <cstdio>
+#include <cstdlib>
 
 using Values = std::vector<std::int64_t>;
 
@@ -192,6 +193,16 @@ std::int64_t use_part(const char* path, std::int64_t parts, std::int64_t part) {
       good(mp_part_indices(p.get(), (at + "block_order").c_str(), 1, 0, blocks, &n, e), e);
   for (std::int64_t k = 0; k < n; ++k)
     for (auto i = offset[order[k]]; i < offset[order[k] + 1]; ++i) sum += values[table[2 * i]];
+  std::int64_t dim = 0, group = 0;
+  const double* x = good(mp_part_coordinates(p.get(), "nodes", &dim, e), e);
+  mp_runs nodes;
+  good(mp_part_runs(p.get(), "nodes", &nodes, e), e);
+  for (std::int64_t i = 0; i < dim * (nodes.owned + nodes.exec + nodes.halo); ++i) sum += x[i] > 0;
+  good(mp_part_group(p.get(), "cells", "physical", "domain", &group, e), e);
+  const Values::size_type before = values.size();
+  std::int64_t* own = good(mp_part_members(p.get(), "cells", "physical", group, &n, e), e);
+  const std::unique_ptr<std::int64_t, void (*)(void*)> freed(own, std::free);
+  for (std::int64_t i = 0; i < n; ++i) sum += values[std::size_t(own[i])] + (before == 0);
   return sum;
 }
 

@@ -43,15 +43,22 @@ class Splitting:
         typer.Option(
             "--increments",
             help="exec: elements at borders are executed by both parts; reverse: increments are "
-            "sent back; auto: what moves fewer bytes, loop by loop.",
+            "sent back; auto: what costs less, loop by loop.",
         ),
-    ] = "exec"
+    ] = "auto"
     slices: Annotated[
         bool,
         typer.Option(
             "--slices",
             help="Each rank of mpiexec reads and holds slices of the mesh or the file of parts, "
             "for meshes that do not fit one process; with --cut refined, rcb or curve.",
+        ),
+    ] = False
+    fields: Annotated[
+        bool,
+        typer.Option(
+            "--fields",
+            help="Keep the mesh's values in the parts, too, beside coordinates and groups.",
         ),
     ] = False
     op2: Annotated[
@@ -110,6 +117,7 @@ def run(
         declared=read.declared(loops.loops),
         slices=splitting.slices,
         op2=splitting.op2,
+        fields=splitting.fields,
     )
     if how.dry_run:
         _describe(job, adding, shown)

@@ -53,34 +53,11 @@ def part_of_element(
 ) -> Int32s:
     """Cut elements into parts that share as few points and facets as we can find.
 
-    Raises MeshprepError for shapes, weights, shares, coordinates and tolerances that do not fit.
-    O(n (arity + log parts)), on all cores, where the sweeps over borders are left out; these grow
-    with parts^(1/3) n^(2/3) in space. The result does not depend on the number of threads.
-
-    Parameters
-    ----------
-    graph : Csr
-        The elements that share a facet with each; symmetric, without loops or repeats.
-    parts : int
-        From 1; there may be more parts than elements.
-    table : (n, arity) int32 or None
-        Points of the elements, whose copies are counted; -1 where a row has fewer. Facets are
-        counted alone where it is left out.
-    coordinates : (n, d) float64 or None
-        Where the elements are; graph distances stand in for them.
-    weights : (n,) numbers or None
-        The work of each element, from 0.
-    shares : (parts,) numbers or None
-        What each part is to hold relative to the others, from 0.
-    tolerance : float
-        A part may hold so many times its share, or one element more than it where that is more.
-    seed : int
-        From 0 to 2^31-1; the same seed gives the same parts.
-
-    Returns
-    -------
-    (n,) int32
-        Parts are empty where their share is 0, or where there are more parts than elements.
+    ``graph`` (facets) is symmetric, without loops or repeats; ``table`` has points, -1 for fewer;
+    graph distances stand in for ``coordinates``. Weights and shares are from 0; a part may hold
+    ``tolerance`` times its share, or one element more. Parts are empty where their share is 0, or
+    where there are more than elements. Raises MeshprepError for what does not fit. O(n (arity + log
+    parts)) beside sweeps over borders; any number of threads gives the same.
     """
     n = graph.n_rows
     if table is not None and (table.ndim != 2 or len(table) != n or table.dtype != np.int32):

@@ -19,7 +19,7 @@ from meshprep_runtime.types.maps import INDEX_LIMIT, Float64s, SetMap, distinct,
 from ...kernels import Bools, Int32s, Int64s, kernel
 from ...kernels.arithmetic import log
 from ...kernels.parallel import each, pieces
-from ...mesh.blockwise import SPREAD
+from ...mesh.incidence import SPREAD
 from ..places import Places
 from ..ranks import Ranks, exchanged, holder
 from ..slices.homes import Homes, blocks, joined

@@ -7,6 +7,7 @@ of its corners: such facets go to a rank that a hash of the corners names, where
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import distinct, offsets_of
 
 from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
-from ...mesh.blockwise import SPREAD
+from ...mesh.incidence import SPREAD
 from ...topology.facets import find_facets
 from ...topology.slots import Part, Slots, corners_of
 from ..places import Places
@@ -55,6 +56,14 @@ class FacetSlice:
     def corners(self) -> NDArray[np.int32]:
         """Nodes (n, arity) as the lowest cell has them."""
         return self.nodes[corners_of(self.slots, self.first)].astype(np.int32)
+
+    def within(self, marked: NDArray[np.bool_]) -> Int32s:
+        """The facets whose corners are all marked, of the nodes here."""
+        found = [np.empty(0, np.int64)]
+        for begin in range(0, self.first.size, ROWS):
+            rows = marked[corners_of(self.slots, self.first[begin : begin + ROWS])]
+            found.append(np.flatnonzero(rows.all(axis=1)) + begin)
+        return np.concatenate(found).astype(np.int32)
 
     def names(self, which: Int32s) -> Int32s:
         """The nodes of some facets, ascending in each."""
@@ -154,6 +163,17 @@ def _rank_hash(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
     return _hashed(corners) >> np.uint64(33)
 
 
+def _meeting_rank(corners: NDArray[np.integer], ranks: Ranks) -> NDArray[np.uint64]:
+    return _rank_hash(corners) % np.uint64(ranks.size)
+
+
+def by_hash(corners: NDArray[np.integer], rows: NDArray[Any], ranks: Ranks) -> list[NDArray[Any]]:
+    """Rows of facets with these corners, for the rank where each facet's cells meet."""
+    to = _meeting_rank(corners, ranks)
+    order = np.argsort(to, kind="stable")
+    return np.split(rows[order], np.searchsorted(to[order], np.arange(1, ranks.size)))
+
+
 def _second_cells(
     rows: NDArray[np.int64], corners: NDArray[np.int32], ranks: Ranks
 ) -> NDArray[np.int64]:
@@ -162,11 +182,9 @@ def _second_cells(
     Rows are lowest cell, next cell, and number of cells. Only the rank with the lowest cell gets
     them; on the others there are no cells.
     """
-    to = _rank_hash(corners) % np.uint64(ranks.size)
-    order = np.argsort(to, kind="stable")
-    cuts = np.searchsorted(to[order], np.arange(1, ranks.size))
-    given = exchanged(ranks, np.split(rows[order], cuts))
-    names = exchanged(ranks, np.split(corners[order], cuts))
+    order = np.argsort(_meeting_rank(corners, ranks), kind="stable")
+    given = exchanged(ranks, by_hash(corners, rows, ranks))
+    names = exchanged(ranks, by_hash(corners, corners, ranks))
     merged = _merged(np.concatenate(given), np.concatenate(names))
     ends = np.cumsum([len(one) for one in given])[:-1]
     out = np.empty((len(rows), 2), np.int64)

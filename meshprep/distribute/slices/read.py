@@ -1,28 +1,30 @@
 """The subject of a split in slices: each rank reads and holds the rows at home there."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import partial
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap
+from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap, distinct
 
 from ...io.front import named
 from ...io.sliced import SlicedMesh
 from ...loops.requests import LoopRequest, default_request
-from ...mesh import Mesh
+from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
 from ...mesh.geometry import PLACED, mean_of_rows
 from ...mesh.original import cell_types
 from ...pipeline.steps import plan_request_maps
-from ...topology.layout import layout_of, local_corners
+from ...topology.layout import layout_of, local_corners, lower_sets
 from ...topology.names import ENTITY_DIM, entity_of
+from ...topology.tags import TagPiece, join_tags
 from ..ranks import Ranks, agreed, exchanged
-from ..subject import SplitSubject, maps_of, refuse_fixed, sets_of
-from .facets import CellSlice, FacetSlice, facet_slice
+from ..subject import SplitSubject, known_tags, maps_of, refuse_fixed, sets_of
+from .facets import CellSlice, FacetSlice, by_hash, facet_slice
 from .homes import Homes, by_rows, joined
 
 # Cells that a facet of a set has.
@@ -63,15 +65,68 @@ class Derived:
     def rows(self, name: str) -> NDArray[np.int32]:
         """The rows of a derived map that are at home here."""
         source, _, to = name.partition("->")
-        homes, first, pieces = Homes(self.size(source), self.ranks), 0, []
-        for chosen, counts in zip(self._chosen(source), self._counts(source), strict=True):
+        homes, pieces = Homes(self.size(source), self.ranks), []
+        for chosen, numbers in self._numbered(source):
             rows = chosen.corners() if to == "nodes" else chosen.cells[:, : CELLS[source]]
-            for part, (begin, end) in enumerate(pairwise(chosen.ends)):
-                here = first + int(counts[: self.ranks.rank, part].sum())
-                numbers = np.arange(here, here + end - begin)
-                pieces += exchanged(self.ranks, homes.pieces(numbers, rows[begin:end]))
-                first += int(counts[:, part].sum())
+            for begin, end in pairwise(chosen.ends):
+                to_each = homes.pieces(numbers[begin:end], rows[begin:end])
+                pieces += exchanged(self.ranks, to_each)
         return joined(pieces)
+
+    def _numbered(self, source: str) -> Iterator[tuple[FacetSlice, NDArray[np.int64]]]:
+        """The facets of a set that are here, with their numbers."""
+        first = 0
+        for chosen, counts in zip(self._chosen(source), self._counts(source), strict=True):
+            found = []
+            for part, size in enumerate(np.diff(chosen.ends)):
+                here = first + int(counts[: self.ranks.rank, part].sum())
+                found.append(np.arange(here, here + size))
+                first += int(counts[:, part].sum())
+            yield chosen, np.concatenate(found)
+
+    def tags(self, source: str, tags_on: Callable[[str], Sequence[Tag]]) -> list[Tag]:
+        """The groups of a derived set's elements at home here: of cells that lie on them.
+
+        ``tags_on`` gives those of sets of the file. As :func:`meshprep.topology.tags.transfer`.
+        """
+        layout, homes = layout_of(self.shape), Homes(self.size(source), self.ranks)
+        dim = ENTITY_DIM[entity_of(f"{source}->nodes")]
+        dims = {s.name: shape_of(str(s.cell_type)) for s in lower_sets(self.shape, layout)}
+        lower = {name: tags_on(name) for name, shape in dims.items() if shape.dim == dim}
+        corners = {
+            name: np.sort(self.table(f"{name}->nodes")[:, : dims[name].n_corners], axis=1)
+            for name, tags in lower.items()
+            if tags
+        }
+        if not corners:
+            return []
+        pieces = dict[str, list[TagPiece]]()
+        near = self._near([*corners.values()])
+        for chosen, numbers in self._numbered(source):
+            here = chosen.within(near.fetch(chosen.nodes))
+            names = chosen.names(here)
+            for name, own in corners.items():
+                if own.shape[1] != chosen.slots.arity:
+                    continue
+                values = np.column_stack([tag.values for tag in lower[name]])
+                found = _lying_on(numbers[here], names, values, own, self.ranks)
+                found = found[np.argsort(found[:, 0], kind="stable")]
+                at = joined(exchanged(self.ranks, homes.pieces(found[:, 0], found)))
+                some = any(self.ranks.allgather(len(at))) or source.startswith("boundary_")
+                for column, tag in enumerate(lower[name] if some else (), 1):
+                    piece = tag, at[:, column], at[:, 0] - homes.own.start
+                    pieces.setdefault(tag.name, []).append(piece)
+        return [join_tags(name, source, len(homes.own), found) for name, found in pieces.items()]
+
+    def _near(self, corners: Sequence[NDArray[np.int32]]) -> "_Flags":
+        """Marks of the nodes of these cells."""
+        nodes = Homes(self.sizes["nodes"], self.ranks)
+        found = np.zeros(len(nodes.own), np.bool_)
+        for table in corners:
+            points = distinct(table)
+            for some in exchanged(self.ranks, nodes.pieces(points, points)):
+                found[some - nodes.own.start] = True
+        return _Flags(nodes, found)
 
     def _chosen(self, source: str) -> list[FacetSlice]:
         return [one.chosen(one.count == CELLS[source]) for one in self._facets(source)]
@@ -115,6 +170,42 @@ class Derived:
                 )
 
 
+@dataclass(frozen=True, eq=False)
+class _Flags:
+    """Marks of nodes, at their homes."""
+
+    nodes: Homes
+    at_home: NDArray[np.bool_]
+
+    def fetch(self, nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Those of nodes that ascend."""
+        return self.nodes.fetch(self.at_home, nodes)
+
+
+def _lying_on(
+    numbers: NDArray[np.int64],
+    names: NDArray[np.int32],
+    values: NDArray[np.int32],
+    corners: NDArray[np.int32],
+    ranks: Ranks,
+) -> NDArray[np.int64]:
+    """Facets and the values of cells on them, from where both meet.
+
+    ``names`` are the corners of the facets with these numbers, ``corners`` those of the cells.
+    """
+    facet, facets, value, cells = (
+        joined(exchanged(ranks, by_hash(of, one, ranks)))
+        for rows, of in ((numbers[:, None], names), (values, corners))
+        for one in (rows.astype(np.int64), of)
+    )
+    _, place = np.unique(np.concatenate([facets, cells]), axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    known = np.full(place.size, -1, np.int64)
+    known[place[: len(facets)]] = facet[:, 0]
+    at = known[place[len(facets) :]]
+    return np.column_stack([at, value])[at >= 0]
+
+
 def subject_of_slices(
     mesh: SlicedMesh, requests: Sequence[LoopRequest], ranks: Ranks
 ) -> SplitSubject:
@@ -136,6 +227,7 @@ def subject_of_slices(
     tables = {name: replace(m, table=slices.table(name)) for name, m in maps.items()}
     sets = sets_of(maps.values(), specs)
     unions = {name: full.sets[name].parts for name in sets if full.sets[name].parts}
+    where = slices.nodes() if "nodes" in sets else None
     found = SplitSubject(
         sizes={name: slices.sizes[name] for name in sets},
         maps=tables,
@@ -144,6 +236,8 @@ def subject_of_slices(
         unions=unions,
         source_hash=mesh.content_hash,
         cell_types=cell_types(full),
+        values={"coordinates/nodes": where} if where is not None else {},
+        tags=tuple(chain.from_iterable(slices.tags_on(name) for name in sorted(sets))),
     )
     return _with_centroids(found, slices)
 
@@ -191,6 +285,7 @@ class _Slices:
     derived: Derived
     sizes: dict[str, int] = field(init=False)  # of the sets that are known
     _tables: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    _tags: dict[str, tuple[Tag, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", dict(self.mesh.sizes))
@@ -213,14 +308,14 @@ class _Slices:
     def centroids_of(self, name: str) -> NDArray[np.float64] | None:
         """The rows of :func:`meshprep.mesh.geometry.centroids`, by the same rules."""
         if name in PLACED:
-            return self._nodes() if name == "nodes" else None
+            return self.nodes() if name == "nodes" else None
         if self.full.sets[name].parts:
             return self._of_union(name)
         m = self._way(name)
         if m is None:
             return None
         table = self._tables[m.name] if m.name in self._tables else self.stored(m.name)
-        where = self._nodes() if m.to_set == "nodes" else self.centroids_of(m.to_set)
+        where = self.nodes() if m.to_set == "nodes" else self.centroids_of(m.to_set)
         return self._means(m.to_set, where, table[:, : self._corners(name, m)])
 
     def through(self, name: str, subject: SplitSubject) -> str | None:
@@ -260,7 +355,37 @@ class _Slices:
             begin += self.sizes[part]
         return np.concatenate(found)
 
-    def _nodes(self) -> NDArray[np.float64] | None:
+    def tags_on(self, name: str) -> tuple[Tag, ...]:
+        """The rows of :func:`..subject.tags_of` that are at home here, by the same rules."""
+        if name not in self._tags:
+            self._tags[name] = known_tags(self._find_tags(name), self.ranks)
+        return self._tags[name]
+
+    def _find_tags(self, name: str) -> list[Tag]:
+        homes = self.homes(name)
+        stored = [tag for tag in self.mesh.tags if tag.set == name]
+        if stored:
+            read = [
+                agreed(self.ranks, partial(t.read, homes.own.start, homes.own.stop)) for t in stored
+            ]
+            # names alone are no groups of a file
+            return [t for t in read if any(self.ranks.allgather(t.group_id.size))]
+        if name not in self.mesh.sizes:
+            return self.derived.tags(name, self.tags_on)
+        pieces, begin = dict[str, list[TagPiece]](), 0
+        for part in self.full.sets[name].parts:
+            own = self.homes(part).own
+            numbers = np.arange(begin + own.start, begin + own.stop)
+            for tag in self.tags_on(part):
+                rows = np.column_stack([numbers, tag.values])
+                at = joined(exchanged(self.ranks, homes.pieces(numbers, rows)))
+                piece = tag, at[:, 1], at[:, 0] - homes.own.start
+                pieces.setdefault(tag.name, []).append(piece)
+            begin += self.sizes[part]
+        return [join_tags(label, name, len(homes.own), found) for label, found in pieces.items()]
+
+    def nodes(self) -> NDArray[np.float64] | None:
+        """The coordinates of the nodes at home here."""
         stored, own = self.mesh.coordinates, self.homes("nodes").own
         if stored is None:
             return None

@@ -14,8 +14,7 @@ from ...loops.options import Options
 from ...mesh.geometry import Means
 from ..assign.inherit import Owners, inherit, most_in_rows, runs
 from ..build import PartBuilder
-from ..copies import all_copies
-from ..halos import OwnedRuns, SplitNumbers, executed_copies, owned_runs
+from ..halos import OwnedRuns, SplitNumbers, all_copies, executed_copies, owned_runs
 from ..increments import check_way, increment_cost
 from ..order import order_parts, refuse_lists
 from ..places import Places
@@ -189,8 +188,9 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
     labels = {name: _labels(subject, owners, name, ids[name], held, ranks) for name in ids}
     centroids = _centroids(subject, maps, ids, labels, ranks)
 
-    def here(name: str, values: NDArray[np.integer]) -> NDArray[np.integer]:
-        return np.append(Homes(subject.sizes[name], ranks).fetch(values, ids[name]), np.int32(-1))
+    def here(name: str, values: NDArray[Any], none: int = -1) -> NDArray[Any]:
+        found = Homes(subject.sizes[name], ranks).fetch(values, ids[name])
+        return np.concatenate([found, np.full((1, *found.shape[1:]), none, found.dtype)])
 
     outside = {name: np.append(one, np.int32(-1)) for name, one in ids.items()}
     local = SplitSubject(
@@ -202,6 +202,8 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
         centroids=centroids,
         original={name: here(name, values) for name, values in subject.original.items()} or outside,
         source_hash=subject.source_hash,
+        values={at: here(at.split("/")[1], rows) for at, rows in subject.values.items()},
+        tags=tuple(replace(t, values=here(t.set, t.values, 0)) for t in subject.tags),
         blocks={
             spec.loop.name: here(spec.loop.over, subject.blocks[spec.loop.name])
             for spec in subject.specs

@@ -41,25 +41,11 @@ def move(
     inverse: bool = False,
     declared: Mapping[str, str] | None = None,
 ) -> list[PermutedField]:
-    """Write a copy of a file with its values in the plan's order, or back in the mesh file's.
+    """Write a copy of a file with its values in the plan's order, or ``inverse``: what was moved.
 
-    Raises MeshprepError where nothing in the file fits the plan, it is not clear what does, or the
-    written file does not read back as the same bits.
-
-    Parameters
-    ----------
-    source, target : Path
-        ``.npy``, ``.npz``, ``.h5`` or a mesh, by the ending of the source. The target
-        is written as it stands: the caller stages it (:mod:`meshprep_runtime.plan.file.atomic`).
-    inverse : bool
-        From the plan's order back to that of the mesh that it was made from.
-    declared : mapping of array to ``SET`` or ``FROM->TO``
-        See :mod:`meshprep.io.declared`. Without it, the row count tells the set.
-
-    Returns
-    -------
-    list of PermutedField
-        What was moved; other contents are carried along unchanged.
+    ``target`` is written as it stands: the caller stages it. Without ``declared``, as of
+    :mod:`meshprep.io.declared`, the row count tells the set. Raises MeshprepError where nothing in
+    the file fits the plan, it is not clear what does, or the file does not read back as the same.
     """
     return move_file(partial(Permuter, plan, inverse, declared or {}), source, target)[0]
 

@@ -19,6 +19,8 @@ from ..text.cursor import Cursor
 from ..text.tokens import ASCII, next_int, put_int, skip_blank
 
 GZ = ".gz"
+# What packed files that are damaged raise.
+DAMAGED = (zlib.error, EOFError, gzip.BadGzipFile)
 _HEADER = re.compile(rb"FoamFile\s*\{((?:[^{}\"]|\"[^\"]*\")*)\}")
 _ENTRY = re.compile(rb"(\w+)\s+(\"[^\"]*\"|[^;\s]+)\s*;")
 _BETWEEN = re.compile(rb"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -174,7 +176,7 @@ class FoamFile:
             raise self.error(f"a list of {n} values does not end where it should: {_MORE}", at)
         rows = np.frombuffer(self.raw, np.dtype((np.void, width)), n, at + 1)
         moved = np.concatenate([np.take(rows, new_to_old), rows[new_to_old.size :]])
-        if turned is not None:
+        if turned is not None and turned.any():
             of = "label" if self.header.get("class", "").startswith("label") else "scalar"
             values = moved.view(self.kind(of)).reshape(n, -1)
             values[: turned.size][turned] *= -1
@@ -197,9 +199,9 @@ def find_file(path: Path) -> Path | None:
     return next((p for p in (path, path.with_name(path.name + GZ)) if p.is_file()), None)
 
 
-def open_file(path: Path, root: Path) -> FoamFile:
-    """A file with its header; errors name it from ``root`` on."""
-    name = path.relative_to(root).as_posix()
+def open_file(path: Path, root: Path | None = None) -> FoamFile:
+    """A file with its header; errors name it from ``root`` on, if there is one."""
+    name = str(path) if root is None else path.relative_to(root).as_posix()
     found = find_file(path)
     if found is None:
         raise MeshprepError(f"{name} is missing: the mesh is not complete")
@@ -208,7 +210,7 @@ def open_file(path: Path, root: Path) -> FoamFile:
         with found.open("rb") as opened:
             opened.readinto(raw)
         raw = bytearray(gzip.decompress(raw)) if found.suffix == GZ else raw
-    except (zlib.error, EOFError, gzip.BadGzipFile) as error:
+    except DAMAGED as error:
         raise MeshprepError(f"{name}: cannot be unpacked ({error}): write it again") from None
     found_header = _HEADER.search(raw)
     if found_header is None or found_header.start() != _BETWEEN.match(raw).end():  # type: ignore[union-attr]

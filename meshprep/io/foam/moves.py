@@ -24,6 +24,7 @@ _ON = {"vol": "cells", "surface": "faces", "point": "points"}
 _COMPONENTS = {"scalar": 1, "vector": 3, "sphericalTensor": 1, "symmTensor": 6, "tensor": 9}
 _FIELD = re.compile(r"(vol|surface|point)(Scalar|Vector|\w*Tensor)Field(::Internal)?")
 _VALUES = re.compile(rb"\b(?:internalField|value)\s+(?:nonuniform\s+List<(\w+)>|uniform\s+([^;]*))")
+_LISTED = re.compile(rb"\binternalField\s+nonuniform\b")
 _ORIENTED = re.compile(rb"\boriented\s+(\w+)\s*;")
 _FLUX = re.compile(rb"\bdimensions\s*\[\s*(?:0\s+3|1\s+0)\s+-1[\s0]*\]")
 _ZONE = re.compile(rb"\b(cellLabels|faceLabels|pointLabels|flipMap)\s+List<(?:label|bool)>\s*")
@@ -204,7 +205,13 @@ def moved_zones(file: FoamFile, moves: Moves, of: str) -> list[bytes]:
 
 
 def is_field(file: FoamFile) -> bool:
-    return _FIELD.fullmatch(file.header.get("class", "")) is not None
+    """Whether a file has values on cells, faces or points; raises MeshprepError for others."""
+    kind = file.header.get("class", "")
+    # fields of finite areas are on faces of patches, which stay
+    other = not kind.startswith(("area", "edge")) and _LISTED.search(file.raw, file.start)
+    if _FIELD.fullmatch(kind) is None and other:
+        raise file.error(f"fields of class {kind} are unknown: take the file away", 0)
+    return _FIELD.fullmatch(kind) is not None
 
 
 def moved_field(file: FoamFile, moves: Moves) -> list[bytes]:

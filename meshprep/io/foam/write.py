@@ -26,7 +26,7 @@ from .case import (
     PolyMesh,
     case_of,
 )
-from .files import GZ, FoamFile, open_file
+from .files import DAMAGED, GZ, FoamFile, open_file
 from .moves import (
     FREE,
     LISTS,
@@ -210,7 +210,7 @@ def write(mesh: Mesh, path: Path) -> None:
         if entry.role == "lost":
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        found = None if entry.mesh is None else _moved(entry, case, moves[entry.mesh.folder])
+        found = None if entry.mesh is None else _moved(entry, moves[entry.mesh.folder])
         if found is not None:
             file, pieces = found
             file.save(target, pieces)
@@ -220,7 +220,7 @@ def write(mesh: Mesh, path: Path) -> None:
             shutil.copy2(entry.path, target, follow_symlinks=entry.mesh is not None)
 
 
-def _moved(entry: _Entry, case: FoamCase, moves: Moves) -> tuple[FoamFile, list[bytes]] | None:
+def _moved(entry: _Entry, moves: Moves) -> tuple[FoamFile, list[bytes]] | None:
     """A file and what it is to hold in the new order; None for one without numbers of the mesh."""
     name, role = entry.path.name.removesuffix(GZ), entry.role
     if role == "mesh":
@@ -228,7 +228,7 @@ def _moved(entry: _Entry, case: FoamCase, moves: Moves) -> tuple[FoamFile, list[
         return file, moved_mesh(file, end, moves, name)
     if role == "data" and not _has_header(entry.path):
         return None
-    file = open_file(entry.path.with_name(name), case.root)
+    file = open_file(entry.path.with_name(name))
     if role == "points":
         return file, moved_points(file, moves)
     if role == "labels":
@@ -241,8 +241,12 @@ def _moved(entry: _Entry, case: FoamCase, moves: Moves) -> tuple[FoamFile, list[
 
 
 def _has_header(path: Path) -> bool:
-    with gzip.open(path) if path.suffix == GZ else path.open("rb") as opened:
-        return _HEAD.search(opened.read(4096)) is not None
+    try:
+        with gzip.open(path) if path.suffix == GZ else path.open("rb") as opened:
+            return _HEAD.search(opened.read(4096)) is not None
+    except DAMAGED:
+        # who reads it says what is wrong
+        return True
 
 
 def write_cell_map(order: Int32s, target: Path) -> None:

@@ -36,7 +36,7 @@ def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
     assert raw.nodes is not None
     assert nodes is not None
     assert raw.elements is not None
-    notes = _notes(raw)
+    notes = notes_of(raw)
     try:
         cells = [_cells(c, raw, notes) for c in raw.elements.cells]
         names = set_names(c.name for c in cells) if cells else {}
@@ -57,7 +57,8 @@ def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
         raise MeshprepError(f"{cursor.path}: {error}") from None
 
 
-def _notes(raw: RawMesh) -> GmshNotes:
+def notes_of(raw: RawMesh) -> GmshNotes:
+    """What the notes of a file say."""
     entity: dict[int, dict[int, int]] = {}
     for words in raw.notes:
         if words[0] == "entity":
@@ -84,7 +85,7 @@ def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
     if raw.entity.size:
         cell, tags = _tags2(raw, mesh.elements, notes, dim)
     else:
-        cell, tags = None, _tags4(raw, mesh, notes, dim)
+        cell, tags = None, tags_of_blocks(raw.runs, mesh, notes, dim)
     tags = {key: tag for key, tag in tags.items() if tag.group_id.size}
     label = raw.label
     if cell is not None:
@@ -114,17 +115,22 @@ def _tags2(
     return cell, tags
 
 
-def _tags4(raw: RawCells, mesh: RawMesh, notes: GmshNotes, dim: int) -> dict[str, GroupTable]:
-    """Entities make the blocks, and have the groups and partitions."""
+def tags_of_blocks(
+    runs: NDArray[np.int64], mesh: RawMesh, notes: GmshNotes, dim: int
+) -> dict[str, GroupTable]:
+    """Groups of the cells of MSH 4.1: entities make the blocks, and have groups and partitions.
+
+    ``runs`` (m, 2) are entities and how many cells.
+    """
     known = {e.tag: e for e in mesh.entities or () if e.dim == dim}
     if mesh.partitioned is not None:
         known.update({e.tag: e for e in mesh.partitioned["entities"] if e.dim == dim})
-    unique, run, _ = distinct(raw.runs[:, 0])
-    place = np.repeat(run, raw.runs[:, 1])
+    unique, run, _ = distinct(runs[:, 0])
+    place = np.repeat(run, runs[:, 1])
     origin = notes.entity.get(dim, {})
     found = [known.get(int(i)) for i in unique]
     old = distinct(np.array([origin.get(int(i), int(i)) for i in unique]))
-    entity = place if not origin else np.repeat(old.place[run], raw.runs[:, 1])
+    entity = place if not origin else np.repeat(old.place[run], runs[:, 1])
     return {
         "entity": one_each(old.values, entity),
         notes.physical: GroupTable.of([_groups(e.physical) if e else () for e in found], place),

@@ -1,6 +1,6 @@
 """Reading a Gmsh file: its sections one after the other, then the mesh."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ def read_file(path: Path) -> Mesh:
     except OSError as error:
         raise MeshprepError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     cursor = GmshCursor(path, data)
-    raw = _read_sections(cursor)
+    raw = read_sections(cursor)
     return build(raw, cursor)
 
 
@@ -77,7 +77,10 @@ def _content(path: Path) -> NDArray[np.uint8]:
     return data
 
 
-def _read_sections(cursor: GmshCursor) -> RawMesh:
+def read_sections(
+    cursor: GmshCursor, needed: Sequence[str] = ("MeshFormat", "Nodes", "Elements")
+) -> RawMesh:
+    """All sections of a file; raises MeshprepError where one that is needed is missing."""
     raw = RawMesh()
     seen: set[str] = set()
     while (name := _next(cursor)) is not None:
@@ -107,7 +110,7 @@ def _read_sections(cursor: GmshCursor) -> RawMesh:
             body = cursor.skip_section()
             raw.sections.append((name, body if name in KEPT_SECTIONS else b""))
         cursor.end_section()
-    for name in ("MeshFormat", "Nodes", "Elements"):
+    for name in needed:
         if name not in seen:
             what = "this is no Gmsh mesh" if name == "MeshFormat" else "the mesh is not there"
             raise MeshprepError(f"{cursor.path}: section ${name} is missing: {what}")

@@ -19,8 +19,6 @@ from meshprep_runtime.plan.inputs import check_input
 from ...mesh.cells import check_node_count, node_count
 from .table import MEDIT_IGNORED, NASTRAN_READ
 
-# Keywords of Abaqus by which a deck has other nodes and elements than it lists.
-_GENERATING = {"NGEN", "NFILL", "NCOPY", "NMAP", "SYSTEM", "ELGEN", "ELCOPY"}
 _HDF5 = ("exodus", "med")
 
 
@@ -68,20 +66,6 @@ def _medit(path: Path) -> list[str]:
     data = path.read_bytes()
     words = re.findall(rb"^[ \t]*([A-Za-z]+)[ \t]*$", data, re.M) if data[:1] > b"\x1f" else []
     return sorted({w.decode() for w in words} & MEDIT_IGNORED)
-
-
-def _abaqus(path: Path) -> list[str]:
-    data = path.read_bytes()
-    words = [w.strip().upper() for w in re.findall(rb"^\*([A-Za-z][^,\r\n]*)", data, re.M)]
-    if b"INCLUDE" in words:
-        raise MeshprepError("takes in other files with *INCLUDE: put them into one file")
-    if words.count(b"NODE") > 1 or b"PART" in words:
-        raise MeshprepError("has several parts or lists of nodes: write one part with one list")
-    for word in (w.decode("ascii", "replace") for w in words):
-        if word in _GENERATING:
-            raise MeshprepError(f"makes or moves nodes or elements by *{word}: write them out")
-    known = {b"NODE", b"ELEMENT", b"NSET", b"ELSET", b"HEADING"}
-    return sorted({f"*{w.decode('utf-8', 'replace')}" for w in words if w not in known})
 
 
 NASTRAN_START = b"BEGIN BULK"
@@ -162,7 +146,6 @@ _CHECKS: dict[str, Callable[[Path], list[str]]] = {
     "vtk": _vtk,
     "xdmf": _xdmf,
     "medit": _medit,
-    "abaqus": _abaqus,
     "nastran": _nastran,
     "netgen": _netgen,
     "tetgen": _tetgen,

@@ -65,7 +65,7 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
 
 def _own_names(tag: Tag) -> Tag:
     """Some formats list the names of all cells together: leave those of groups this set has."""
-    if tag.name not in ("cell_tags", "exodus:block", "abaqus:type"):
+    if tag.name not in ("cell_tags", "exodus:block"):
         return tag
     have = set(tag.group_id.tolist())
     return replace(tag, names={i: n for i, n in tag.names.items() if i in have})

@@ -22,13 +22,12 @@ _GROUP_NAMES = {
 # Bytes of a name in a MED file.
 _MED_BYTES = 80
 _LIST_NAMES = {
-    "abaqus": re.compile(r"[\x21-\x7e]+"),
     "exodus": re.compile(EXODUS_NAME),
 }
 
 
 # Formats whose writers give nodes and cells the numbers that they have.
-NUMBERED = ("abaqus", "exodus", "med")
+NUMBERED = ("exodus", "med")
 # Formats that keep the names of groups that have cells.
 _USED_ALONE = ("med", "exodus")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import abaqus, exodus, med, vtk, vtu, xdmf
+from . import exodus, med, vtk, vtu, xdmf
 from .checks import NASTRAN_START, nastran_bulk, nastran_numbers
 from .numbers import NUMBERS
 from .own import meshio
@@ -90,7 +90,7 @@ def _write_med(path: str, mesh: Any, **options: Any) -> None:
 
 # Formats that are not left to meshio alone.
 WRITERS: dict[str, Callable[..., None]] = {
-    **{"abaqus": abaqus.write, "exodus": exodus.write, "med": _write_med},
+    **{"exodus": exodus.write, "med": _write_med},
     **{"vtk": vtk.write, "vtu": vtu.write, "xdmf": xdmf.write},
     "nastran": write_nastran,
 }
@@ -126,7 +126,7 @@ def _read_medit(path: str) -> Any:
 
 
 READERS: dict[str, Callable[[Any], Any]] = {
-    **{"abaqus": abaqus.read, "exodus": exodus.read, "med": med.read},
+    **{"exodus": exodus.read, "med": med.read},
     **{"medit": _read_medit, "nastran": _read_nastran},
     **{"vtk": vtk.read, "vtu": vtu.read, "xdmf": xdmf.read},
 }

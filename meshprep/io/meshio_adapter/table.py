@@ -139,24 +139,6 @@ ENTRIES: tuple[Entry, ...] = (
         ),
     ),
     Entry(
-        "abaqus",
-        (".inp",),
-        Capabilities(
-            (
-                *("line", "line3", "triangle", "triangle6", "quad", "quad8", "quad9", "tetra"),
-                *("tetra10", "wedge", "wedge15", "hexahedron", "hexahedron20"),
-            ),
-            node_values=Values(kinds="", numbers=True),
-            cell_values=Values(kinds="", numbers=True),
-            tag="abaqus:type",
-            other_tags=False,
-            group_names=True,
-            lists=("point_set", "cell_set"),
-            plane=True,
-        ),
-        mode="r",
-    ),
-    Entry(
         "nastran",
         (".bdf", ".fem", ".nas"),
         Capabilities(

@@ -15,11 +15,17 @@ from meshprep_runtime.types.maps import distinct
 from ...mesh.assemble import set_names
 from ...mesh.cells import shape_of
 from ...mesh.model import hash_of_rows
+from ..gmsh.build import notes_of, tags_of_blocks
+from ..gmsh.read import read_sections
+from ..gmsh.scan import GmshCursor
+from ..gmsh.sections import NOTES_SECTION
 from ..gmsh.types import DIMS, NAME_OF, NODES, TO_MEMORY
-from .model import SlicedMesh, StoredMap, StoredRows, in_turn
+from .model import SlicedMesh, StoredMap, StoredRows, StoredTag, in_turn
 
 # Bytes that are looked through at once for the end of a section.
 _PIECE = 1 << 20
+# Sections that say what groups there are.
+SMALL = ("PhysicalNames", "Entities", "PartitionedEntities", NOTES_SECTION)
 
 
 class Run(NamedTuple):
@@ -67,6 +73,26 @@ class RunRows:
         return np.concatenate([self.read(int(one), int(one) + 1) for one in which])
 
 
+@dataclass(frozen=True)
+class RepeatedRows:
+    """A row for each run of elements."""
+
+    path: Path
+    ends: NDArray[np.int64]  # of the runs
+    values: NDArray[np.int32]
+    width: int = 1
+
+    @property
+    def size(self) -> int:
+        return int(self.ends[-1])
+
+    def read(self, begin: int, end: int) -> NDArray[Any]:
+        return self.at(np.arange(begin, end))
+
+    def at(self, which: NDArray[np.integer]) -> NDArray[Any]:
+        return self.values[np.searchsorted(self.ends, which, side="right"), None]
+
+
 class GmshScan:
     """Goes from header to header of a binary file."""
 
@@ -78,9 +104,12 @@ class GmshScan:
         # by type of elements; tags are group and entity, which version 4.1 does not repeat
         self.cells: dict[int, list[Run]] = {}
         self.tags: dict[int, list[Run]] = {}
+        self.entities: dict[int, list[int]] = {}  # of each block, by type of elements
+        self.small = b""  # the sections that are no nodes, elements and values
 
     def header(self) -> str:
         """The version, ``"4.1"`` or ``"2.2"``."""
+        begin = self.file.tell()
         first, words = self.file.readline(64).split(), self.file.readline(64).split()
         known = words[1:] == [b"1", b"8"] and words[0] in (b"4.1", b"2.2")
         if first != [b"$MeshFormat"] or not known or self.ints(1, "<i4") != [1]:
@@ -89,7 +118,14 @@ class GmshScan:
                 "'-format msh41 -bin', or leave --slices out"
             )
         self.skip("MeshFormat")
+        self.keep(begin)
         return words[0].decode()
+
+    def keep(self, begin: int) -> None:
+        """Add what stands before this place to the small sections."""
+        size = self.file.tell() - begin
+        self.file.seek(begin)
+        self.small += self.file.read(size)
 
     def section(self) -> str | None:
         """The name of the next section, None at the end."""
@@ -146,7 +182,10 @@ class GmshScan:
 
 
 def scan_gmsh(path: Path) -> SlicedMesh:
-    """What a file holds; as :func:`meshprep.io.read` without values, groups and labels.
+    """What a file holds; as :func:`meshprep.io.read` without values, partitions and labels.
+
+    Groups are Gmsh's own: those that meshprep writes as values, since Gmsh has no such, are left
+    out.
 
     Raises MeshprepError for a file that is damaged, text, of another version, or whose nodes are
     not numbered 1, 2, 3 and so on.
@@ -154,7 +193,7 @@ def scan_gmsh(path: Path) -> SlicedMesh:
     with open(path, "rb") as file:
         scan = GmshScan(file, os.fstat(file.fileno()).st_size)
         nodes, elements, scan.integer = READERS[scan.header()]
-        seen: set[str] = set()
+        seen, begin = set[str](), file.tell()
         while (name := scan.section()) is not None:
             if name in seen and name in ("Nodes", "Elements"):
                 raise MeshprepError(f"section ${name} is there twice: remove one")
@@ -164,12 +203,16 @@ def scan_gmsh(path: Path) -> SlicedMesh:
             elif name == "Elements":
                 elements(scan)
             scan.skip(name)
+            if name in SMALL:
+                scan.keep(begin)
+            begin = file.tell()
     if not scan.cells or not scan.points:
         raise MeshprepError("section $Nodes or $Elements is missing: the mesh is not there")
     _check_labels(RunRows(path, tuple(scan.labels), 1, scan.integer))
     for runs in scan.tags.values():
         _check_groups(RunRows(path, tuple(runs), 2, scan.integer))
     made = _mesh(path, scan)
+    made = replace(made, tags=tuple(_tags(path, scan, made)))
     named = {m.name: m.rows for m in made.maps}
 
     def rows_of(name: str) -> Iterator[NDArray[Any]]:
@@ -194,6 +237,27 @@ def _mesh(path: Path, scan: GmshScan) -> SlicedMesh:
         top = tuple(name for name, dim in dims.items() if dim == max(dims.values()))
         unions, sizes["cells"] = {"cells": top}, sum(sizes[name] for name in top)
     return SlicedMesh(sizes, tuple(maps), points, "", cell_types, unions)
+
+
+def _tags(path: Path, scan: GmshScan, mesh: SlicedMesh) -> Iterator[StoredTag]:
+    """Entities and groups of cells, which MSH 4.1 says of blocks, and MSH 2.2 of each element."""
+    raw = read_sections(GmshCursor(path, np.frombuffer(scan.small, np.uint8)), ("MeshFormat",))
+    notes, names = notes_of(raw), set_names(NAME_OF[number] for number in scan.cells)
+    for number, runs in scan.cells.items():
+        dim, on = int(DIMS[number]), names[NAME_OF[number]]
+        named = {notes.physical: raw.names.get(dim, {})}
+        if number in scan.tags:
+            rows = RunRows(path, tuple(scan.tags[number]), 2, scan.integer)
+            for column, name in enumerate((notes.physical, "entity")):
+                renamed = {} if column == 0 else notes.entity.get(dim, {})
+                yield StoredTag(name, on, rows, column, None, renamed, named.get(name, {}))
+            continue
+        blocks = np.array([[one, 1] for one in scan.entities[number]])
+        ends = np.cumsum([run.rows for run in runs])
+        for name, table in tags_of_blocks(blocks, raw, notes, dim).items():
+            if table.group_id.size and name != "partition":
+                each, lists = RepeatedRows(path, ends, table.values), tuple(table.lists())
+                yield StoredTag(name, on, each, 0, lists, {}, named.get(name, {}))
 
 
 def _check_groups(tags: StoredRows) -> None:
@@ -237,7 +301,7 @@ def _nodes(scan: GmshScan) -> None:
 def _elements(scan: GmshScan) -> None:
     n_blocks, n, _, _ = scan.ints(4)
     for _ in range(n_blocks):
-        dim, _, kind = scan.ints(3, "<i4")
+        dim, entity, kind = scan.ints(3, "<i4")
         (count,) = scan.ints(1)
         row = 8 * (1 + scan.nodes_of(kind))
         if dim != DIMS[kind]:
@@ -245,6 +309,7 @@ def _elements(scan: GmshScan) -> None:
         at = scan.over(count * row)
         if count:
             scan.cells.setdefault(kind, []).append(Run(at, count, row, 8))
+            scan.entities.setdefault(kind, []).append(entity)
     if sum(run.rows for runs in scan.cells.values() for run in runs) != n:
         raise scan.damaged("the blocks do not hold all elements")
 

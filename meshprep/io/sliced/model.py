@@ -9,7 +9,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from ...mesh import Dat, ElementSet, Mesh, SetMap
+from ...mesh import Dat, ElementSet, Mesh, SetMap, Tag
+from ...mesh.assemble import GroupTable
 
 # Rows that are read at once where all are read in turn.
 ROWS = 1 << 17
@@ -80,6 +81,31 @@ class StoredMap:
 
 
 @dataclass(frozen=True)
+class StoredTag:
+    """Groups of a set in a file: a number of each element in one column."""
+
+    name: str
+    set: str
+    rows: StoredRows
+    column: int = 0
+    # The groups that each number stands for; without them numbers are groups.
+    lists: tuple[tuple[int, ...], ...] | None = None
+    renamed: Mapping[int, int] = field(default_factory=dict)  # groups by the number in the file
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    def read(self, begin: int, end: int) -> Tag:
+        """The groups of some consecutive elements."""
+        values = self.rows.read(begin, end)[:, self.column]
+        if self.lists is None:
+            known, place = np.unique(values, return_inverse=True)
+            ids = np.array([self.renamed.get(one, one) for one in known.tolist()], np.int64)
+            return Tag.from_ids(self.name, self.set, ids[place.reshape(-1)], self.names)
+        made = GroupTable.of(self.lists, values.astype(np.int32))
+        arrays = made.values, made.group_offset, made.group_id
+        return Tag(self.name, self.set, *arrays, self.names)
+
+
+@dataclass(frozen=True)
 class SlicedMesh:
     """What a mesh file holds."""
 
@@ -89,6 +115,7 @@ class SlicedMesh:
     content_hash: str = ""  # :meth:`meshprep.mesh.Mesh.content_hash` of the mesh
     cell_types: Mapping[str, str] = field(default_factory=dict)  # by set name
     unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by set name
+    tags: tuple[StoredTag, ...] = ()
 
     def shape(self) -> Mesh:
         """The same sets and maps without elements, from which loops and maps are looked up."""

@@ -63,18 +63,9 @@ def cluster_sizes(cap: int, tuning: SearchTuning) -> list[int]:
 def element_level(
     table: Int32s, graph: Csr, coordinates: Float64s, weight: Int32s | None = None
 ) -> Level:
-    """The finest level: every element is a cluster.
+    """The finest level: every element is a cluster, which counts 1 where ``weight`` is left out.
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-        With -1 for a point that is named again.
-    graph : Csr
-        Neighbours of the elements.
-    coordinates : (n, d) float64
-        Three of them are used at most.
-    weight : (n,) int32
-        What each element counts; 1 where it is left out.
+    ``table`` has -1 for a point named again; at most three ``coordinates`` are used.
     """
     n, arity = table.shape
     if table.min(initial=0) < 0:

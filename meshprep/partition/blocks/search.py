@@ -7,8 +7,7 @@ import numpy as np
 from meshprep_runtime.types.maps import distinct
 
 from ...kernels import Float64s, Int32s, clock
-from ...kernels.memory import give_back
-from ...kernels.parallel import each, take
+from ...kernels.parallel import each, give_back, take
 from .anneal.annealing import Annealing, phases
 from .anneal.groups import AnnealingSchedule, anneal_groups
 from .bisect.bisection import bisect, bisect_places

@@ -32,16 +32,7 @@ SOME_TURNS = 4
 
 
 def forms(kernel: Callable[..., None], rows: Sequence[Row], fixed: bool = False) -> tuple[str, ...]:
-    """The forms worth compiling, the likeliest first; of ``fixed`` just that one.
-
-    Parameters
-    ----------
-    kernel : function
-    rows : sequence of Row
-        One for each of its parameters.
-    fixed : bool
-        True where the bits of the forms may differ.
-    """
+    """The forms worth compiling, the likeliest first; one where bits may differ (``fixed``)."""
     found = _candidates(kernel, rows)
     return found[:1] if fixed else found
 

@@ -48,7 +48,8 @@ class Launcher:
         self._lock = threading.Lock()
         self._stream = device.stream()
         joins = [join_program(program, i) for i in program.reduced if program.launches]
-        self._steps = [_step(one, device) for one in (program, *program.then, *joins)]
+        there: dict[int, Memory] = {}
+        self._steps = [_step(one, device, there) for one in (program, *program.then, *joins)]
         self._numbers = {**program.sizes, "parts": program.parts}
         slots = {f"partial{i}": program.slots[i] for i in program.reduced}
         sizes = {name: (s.dtype, s.dim * program.parts) for name, s in slots.items()}
@@ -139,8 +140,10 @@ class Launcher:
             )
 
 
-def _step(program: CudaProgram, device: Device) -> "_Step":
-    own = {name: device.upload(a) for name, a in program.arrays.items()}
+def _step(program: CudaProgram, device: Device, there: dict[int, Memory]) -> "_Step":
+    """``there`` has the copies by the identity of arrays: those of several kernels have one."""
+    there |= {id(a): device.upload(a) for a in program.arrays.values() if id(a) not in there}
+    own = {name: there[id(a)] for name, a in program.arrays.items()}
     return _Step(device.load(program), own, program.parameters, program.launches)
 
 

@@ -56,17 +56,10 @@ def fresh(
 ) -> Any:
     """Compile a copy of the kernel and of the functions it reaches, with their present globals.
 
-    Parameters
-    ----------
-    jit : function
-        ``jit(function, options)`` returns the compiled function; ``options`` are those
-        of a function that the user has compiled, else empty.
-    single : bool
-        Take constants, in the code and reached from it, for ``f4``, as NumPy does beside ``f4``;
-        numba takes them for ``f8`` and would compute everything in ``f8``.
-    module : str
-        What the copies name as their module, which numba imports to load machine code from disk:
-        the kernel's own may be none (code from ``exec``), or be missing in the next process.
+    ``jit(function, options)`` compiles, with the options of what the user had compiled. ``single``:
+    constants count as ``f4``, as NumPy has them beside ``f4``; numba would compute in ``f8``.
+    Copies name ``module`` as theirs, where numba finds machine code: the kernel's own may be
+    missing.
     """
     return _copy(kernel, jit, {}, single, module)
 
@@ -133,7 +126,8 @@ def _describe_function(function: FunctionType, options: dict[str, Any], seen: _M
     cells = [_describe(c.cell_contents, seen, names) for c in function.__closure__ or ()]
     defaults = _describe(function.__defaults__, seen, ())
     settings = repr(sorted(options.items()))
-    own = (function.__code__, settings)
+    # machine code names the module of a compiled function, which it loads
+    own = (function.__code__, settings, function.__module__ if options else "")
     seen.under_way.discard(id(function))
     return ("function", *own, tuple(reached), tuple(cells), defaults)
 

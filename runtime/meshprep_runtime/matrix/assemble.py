@@ -16,8 +16,7 @@ from ..loop import ParLoop
 from ..plan import LoopPlan
 from ..plan.matrices import MatrixPlan
 from ..types.loops import Arg
-from ..types.maps import INDEX_LIMIT, as_indices, read_only, rows_of_entries
-from ..types.place import on_device
+from ..types.maps import INDEX_LIMIT, as_indices, on_device, read_only, rows_of_entries
 from .stores import CsrMatrix, Ellpack, LocalMatrices, Store
 
 

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from ..cpu.schedule import Schedule, by_colour, elements, in_pieces
 from ..errors import MeshprepError, check_integer
 from ..plan import LoopPlan, Variant
-from ..types.maps import read_only
-from ..types.place import on_device
+from ..types.maps import on_device, read_only
 from . import kernels
 from .code import PIECE, MatrixCode, check_blocks, row_pieces, schedule
 from .stores import CsrMatrix, Ellpack, LocalMatrices, Store, check_matrix

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from ..cpu.schedule import Schedule, in_phases
 from ..cuda.device import current
 from ..errors import MeshprepError, check_integer, check_number
-from ..types.maps import read_only, rows_of_entries
-from ..types.place import on_device
+from ..types.maps import on_device, read_only, rows_of_entries
 from . import kernels
 from .code import MatrixCode
 from .products import check_place, check_vector, csr_arrays

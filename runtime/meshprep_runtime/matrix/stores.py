@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, check_integer, import_package
-from ..types.maps import as_indices
-from ..types.place import on_device
+from ..types.maps import as_indices, on_device
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -8,13 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UnknownNameError
-from ..types.maps import distinct
 from ..types.ordering import Ordering
 from .model import LoopPlan, PlanContent
-
-# Tags that are no groups of a solver: numbers of a file, and parts of Gmsh's geometry.
-_NUMBERING, _ENTITY = "label", "entity"
-_NONE_FURTHER = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -198,40 +193,10 @@ class Plan(PlanContent):
         -----
         O(elements of the set) for each tag.
         """
-        inside = np.zeros(self.sizes[set_name], bool)
-        found = False
-        for tag in self._group_tags(set_name):
-            names = self.group_names.get(set_name, {}).get(tag, {})
-            numbers = [n for n, own in names.items() if group in (n, own)]
-            found |= bool(numbers)
-            if group and not isinstance(group, str):
-                numbers = [group]
-            further = self.further_groups.get(set_name, {}).get(tag, _NONE_FURTHER)
-            inside |= np.isin(self.tags[set_name][tag], numbers)
-            inside[further[np.isin(further[:, 1], numbers), 0]] = True
-        if not (found or inside.any()):
-            raise self._no_group(set_name, group)
-        return np.flatnonzero(inside)
+        from .groups import members
 
-    def _group_tags(self, set_name: str) -> list[str]:
-        tags = [tag for tag in self.tags.get(set_name, {}) if tag != _NUMBERING]
-        return [tag for tag in tags if tag != _ENTITY] or tags
-
-    def _numbers(self, set_name: str, tag: str) -> list[int]:
-        """The groups of a tag: those that elements are in, and those that only have names."""
-        further = self.further_groups.get(set_name, {}).get(tag, _NONE_FURTHER)
-        used = distinct(np.append(self.tags[set_name][tag], further[:, 1])).tolist()
-        return sorted({*used, *self.group_names.get(set_name, {}).get(tag, {})} - {0})
-
-    def _no_group(self, set_name: str, group: str | int) -> UnknownNameError:
-        named = self.group_names.get(set_name, {})
-        has = {
-            str(named.get(tag, {}).get(number, number))
-            for tag in self._group_tags(set_name)
-            for number in self._numbers(set_name, tag)
-        }
-        said = ", ".join(sorted(has)) or "none (groups of sets of the mesh file are in that file)"
-        return UnknownNameError(f"set '{set_name}' has no group '{group}': its groups are {said}")
+        none = "none (groups of sets of the mesh file are in that file)"
+        return members(self, set_name, self.sizes[set_name], group, none)
 
     def verify(self) -> list[str]:
         """Prove the plan: permutations, offsets, caps, staging lists, local maps and colours.

@@ -20,23 +20,13 @@ LAG = 2
 
 
 def ranges_for(plan: LoopPlan, cuts: Sequence[int] = ()) -> Ranges:
-    """Ranges of a loop, of whole blocks of its default variant.
+    """Ranges of a loop, of whole blocks of its default variant; none crosses one of the ``cuts``.
 
     Ranges that write a common point run one after the other, in the order of their colours, and
     nearly in that of the set, so that it is read once and not once a colour. The order is the same
-    for one thread and for several, and so are the bits of all sums.
-
-    Parameters
-    ----------
-    plan : LoopPlan
-    cuts : sequence of int
-        Places, ascending, that no range crosses; the ranges before a cut run before those behind
-        it. A part of a mesh has the ends of its core and of its owned elements.
-
-    Notes
-    -----
-    O(n) for n places. Where a range meets many others, as in an order without locality, ranges
-    grow, in the end to one: threads would only wait for each other.
+    for one thread and for several, and so are the bits of all sums. Ranges before a cut, as the end
+    of a part's core, run before those behind it. Where a range meets many others, as in an order
+    without locality, ranges grow, in the end to one: threads would only wait. O(n).
     """
     variant = plan.variants.get(plan.default)
     n = plan.sizes[plan.loop.over]

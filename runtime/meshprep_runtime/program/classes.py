@@ -17,8 +17,7 @@ from ..loop import ParLoop
 from ..plan.model import LoopPlan, Staging, Variant
 from ..plan.parts import ClassColours, LoopPart, SetPart
 from ..types.loops import Loop
-from ..types.maps import SetMap
-from ..types.place import on_device
+from ..types.maps import SetMap, on_device
 
 # Core runs in at most so many pieces, none smaller; messages are looked after in between.
 MOST_PIECES, LEAST_ELEMENTS, LEAST_BLOCKS = 16, 2048, 4

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..errors import MeshprepError, check_choice, check_integer
 from ..kernel.bind import AOS, AUTO, DTYPES, SOA
-from ..types.place import on_device
+from ..types.maps import on_device
 
 # The lists of copies on a rank; partial lists go by the name of their map.
 EXEC, HALO = "exec", "halo"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..errors import PlanError, UnknownNameError, check_number
 from ..kernel.bind import AOS
 from ..plan.file.seal import SIZE as SEAL_SIZE
+from ..plan.groups import members
 from ..plan.model import LoopPlan
 from ..plan.parts import LoopPart, PartPlan, SetPart, parts_table, read_part
 from ..plan.parts.slices import PartsTable
@@ -28,6 +29,7 @@ from .dat import (
     shares_memory,
 )
 from .exchange import Exchange
+from .fields import OwnedRows
 from .mpi import end_all_on_errors, from_root, together, world
 
 
@@ -97,6 +99,43 @@ class DistributedPlan:
     def sizes(self) -> Mapping[str, int]:
         """Number of elements of each set, on all ranks together."""
         return self.part.sizes
+
+    @property
+    def coordinates(self) -> Mapping[str, NDArray[np.float64]]:
+        """By set name, (n, 2 or 3): where owned elements and copies lie, as dats have rows."""
+        return self.part.coordinates
+
+    @property
+    def tags(self) -> Mapping[str, Mapping[str, NDArray[np.int64]]]:
+        """By set and tag name, (n,): the first group of owned elements and copies, 0 for none."""
+        return self.part.tags
+
+    @property
+    def fields(self) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+        """By set and name: values of the mesh on owned elements and copies."""
+        return self.part.fields
+
+    def group(self, set_name: str, group: str | int) -> NDArray[np.int64]:
+        """The elements of a group on this rank, such as the boundary edges of ``"wall"``.
+
+        Parameters
+        ----------
+        set_name : str
+        group : str or int
+            Name or number, as the mesh file has it.
+
+        Returns
+        -------
+        (k,) int64
+            Rows of dats, ascending: owned elements, then copies. Empty where the group is on other
+            ranks alone.
+
+        Raises
+        ------
+        PlanError
+            Where the set has no such group on any rank.
+        """
+        return members(self.part, set_name, self.set_part(set_name).size, group)
 
     @property
     def mesh_hash(self) -> str:
@@ -285,8 +324,8 @@ class DistributedPlan:
         for dat in dats.values():
             self.update(dat)
 
-    def _owned(self, dat: ProgramDat) -> fields.OwnedRows:
-        return fields.OwnedRows(self.numbers(dat.set), self.sizes[dat.set], dat)
+    def _owned(self, dat: ProgramDat) -> OwnedRows:
+        return OwnedRows(self.numbers(dat.set), self.sizes[dat.set], dat)
 
 
 def _with_rows(part: PartPlan, name: str) -> LoopPart:

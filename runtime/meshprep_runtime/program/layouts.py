@@ -12,7 +12,7 @@ from ..plan.matrices import with_places
 from ..plan.model import LoopPlan
 from ..plan.tuned import CPU, GPU, Machine
 from ..tuning.lookup import fastest_soa, processor
-from ..types.place import on_device
+from ..types.maps import on_device
 from .dat import ProgramDat, arrays_of
 from .timings import LoopTimes, useful_bytes
 

@@ -18,8 +18,7 @@ from ..kernel.bind import Slot, check_names
 from ..loop import ParLoop
 from ..plan.parts import LoopPart, PartPlan
 from ..types.loops import Access, Loop
-from ..types.maps import UInt8s, offsets_of
-from ..types.place import on_device
+from ..types.maps import UInt8s, offsets_of, on_device
 from .classes import ClassRanges, DevicePart, DeviceRuns, HostRuns, class_ranges, device_runs
 from .dat import EXEC, HALO, ProgramDat, arrays_of
 from .exchange import ALIGNED, Exchange, Transfer, Wanted
@@ -29,18 +28,10 @@ from .timings import LoopTimes, useful_bytes
 
 
 class Reductions:
-    """The globals that a loop reduces.
+    """The globals among ``slots`` that a loop reduces into ``partial``; exec elements, ``ignored``.
 
     What elements add starts from zero on every rank, so that the value from before counts once.
-    Where all are of one kind, one Allreduce combines them; else one Allgather, and every rank
-    combines in the order of the ranks.
-
-    ``slots`` are those of the loop.
-
-    Attributes
-    ----------
-    partial, ignored : mapping of slot to array
-        What this rank's elements reduce into; where exec elements leave what does not count.
+    Where all are of one kind, one Allreduce combines them; else one Allgather, in rank order.
     """
 
     def __init__(self, comm: Any, slots: Sequence[Slot]) -> None:

@@ -19,7 +19,7 @@ from ..kernel.analysis import name_of
 from ..kernel.bind import Slot
 from ..plan import LoopPlan, Plan
 from ..plan.tuned import Tuned
-from ..types.place import on_device
+from ..types.maps import on_device
 from .lookup import choose, with_entry
 from .machines import Backend, TuningCandidate, grid, on_gpu, this_cpu, trial, with_fewer_threads
 

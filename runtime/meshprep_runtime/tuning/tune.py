@@ -65,33 +65,14 @@ def tune(
     progress: Progress = lambda done, total, what: None,
     **search: Unpack[SearchArguments],
 ) -> Tuned:
-    """Time a loop in every way that may be fastest.
+    """Time a loop in every way that may be fastest; ``values`` are not changed.
 
-    Raises MeshprepError for unknown strategies and layouts, and where no strategy can run the loop.
     A sample repeats a call until it takes two milliseconds; written arrays start anew for each. At
     the end the three fastest take turns once more, so that a slow spell of the machine hits all.
-    Compiling dominates the time of small meshes: once for each strategy and layout.
-
-    Parameters
-    ----------
-    kernel : function or DeviceFunction
-        As for a ParLoop.
-    plan : LoopPlan
-        With the variants to choose from.
-    values : mapping of argument name to array
-        ``(n, dim)`` or ``(n,)``, in the plan's numbering; not changed.
-    backend : Backend or None
-        None for :func:`this_cpu`.
-    strategies : sequence of str or None
-        None for all of the place that can run the loop.
-    layouts : sequence of {"aos", "soa"}
-        Whole layouts to begin with. With both, dats are also tried one by one.
-    runs : int
-        Runs of each candidate; the fastest counts.
-    patience : float
-        A candidate that takes this many times the best so far in its first three runs gets no more.
-    progress : callable
-        ``progress(done, total, what)`` before each candidate.
+    ``strategies``: None for all that can run it. ``layouts``: whole ones to begin with; with both,
+    dats are also tried one by one. The fastest of ``runs`` counts; after three, a candidate that
+    takes ``patience`` times the best gets no more. ``progress(done, total, what)`` before each
+    candidate. Raises MeshprepError for unknown names, and where no strategy can run the loop.
     """
     asked = TuningSearch(**search)
     where = this_cpu() if backend is None else backend

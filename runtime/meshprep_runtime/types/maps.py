@@ -227,3 +227,28 @@ def distinct_without(values: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]
         at = np.minimum(np.searchsorted(known, found), known.size - 1)
         found = found[known[at] != found]
     return found
+
+
+# DLPack's numbers for memory of CUDA, managed memory included.
+DLPACK_CUDA = (2, 13)
+HOST = (np.ndarray, int, float, np.generic)
+
+
+def on_device(value: Any) -> bool:
+    """True for arrays in the memory of a GPU."""
+    if isinstance(value, HOST):
+        return False
+    if _cupy_pointer(value) is not None:
+        return True
+    try:
+        if getattr(value, "__cuda_array_interface__", None) is not None:
+            return True
+    except Exception:  # Libraries refuse to tell in words of their own; the binder asks again.
+        pass
+    ask = getattr(value, "__dlpack_device__", None)
+    return ask is not None and ask()[0] in DLPACK_CUDA
+
+
+def _cupy_pointer(value: Any) -> object:
+    """The address of a CuPy array: its interface takes long to make."""
+    return getattr(getattr(value, "data", None), "ptr", None)

@@ -11,6 +11,7 @@ from matrices import ITERATIONS
 from pages import DOCS, blocks
 
 import meshprep
+from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import device, gpu
@@ -131,6 +132,25 @@ def test_products_and_solvers(cupy):
     exec(next(b for b in blocks(PAGE, "py") if "K = to_gpu(K)" in b), scope)
     np.testing.assert_allclose(scope["y"].get(), scope["K"].to_scipy() @ np.ones(225), atol=1e-12)
     np.testing.assert_allclose(scope["found"].x.get(), wanted, atol=1e-7)
+
+
+def test_a_product_without_a_matrix_is_that_with_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(generate("delaunay2d", cells=300), "wing.msh")
+    scope = {}
+    exec(block("def multiply"), scope)
+    exec(block("def stiffness(a, b, c, K):  ").partition("plan =")[0], scope)
+    matrix = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
+    loops = {"stiffness": {"over": "cells", "args": [scope["args"][0], matrix]}}
+    made = meshprep.prepare(meshprep.read("wing.msh"), loops)
+    K = Assembly(scope["stiffness"], made.plan["stiffness"])(
+        x=np.ascontiguousarray(made.mesh.coordinates[:, :2])
+    )
+    u = np.random.default_rng(0).standard_normal(K.shape[0])
+    # both in the numbering of the input
+    (ours, theirs) = (done.plan.ordering["nodes"] for done in (scope["done"], made))
+    found = ours.restore(scope["product"](ours.apply(u)))
+    np.testing.assert_allclose(found, theirs.restore(K.to_scipy() @ theirs.apply(u)), atol=1e-12)
 
 
 def test_the_table_of_iterations_is_the_one_that_is_tested():

@@ -133,6 +133,16 @@ def test_a_sweep_with_one_colour_is_a_race(device, problem):
         swept.get()
 
 
+def test_what_several_kernels_read_is_copied_once(device, monkeypatch):
+    """The columns, for rows and for those with blocks of their own."""
+    product, uploaded = Product(to_gpu(MIXED)), []
+    upload = device.upload
+    monkeypatch.setattr(device, "upload", lambda a: uploaded.append(a) or upload(a))
+    x = device.array(vector(MIXED.shape[1]))
+    np.testing.assert_array_equal((product @ x).get(), exact(MIXED, x.get()))
+    assert sum(a is MIXED.columns for a in uploaded) == 1
+
+
 def test_a_copy_multiplies_by_the_matrix_of_the_copy(device):
     product = copy.copy(Product(to_gpu(MIXED)))
     check(product, MIXED, device)

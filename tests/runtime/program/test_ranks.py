@@ -16,8 +16,8 @@ from rank_programs import (
 )
 from slow_parts import World
 
-from meshprep.distribute import copies
-from meshprep.distribute.job import batch_figures, split_figures
+from meshprep.distribute import halos
+from meshprep.distribute.increments import batch_figures, split_figures
 from meshprep.distribute.steps import SplitOptions, split_by_owners
 from meshprep.distribute.subject import SplitSubject
 from meshprep.loops.options import Options
@@ -120,7 +120,7 @@ MORE = {
 @pytest.mark.parametrize("partial", [0, 10])
 def test_a_call_sends_what_the_figures_of_a_split_say(increments, partial, monkeypatch):
     """Every dat has changed since; a message begins with eight bytes more."""
-    monkeypatch.setattr(copies, "PARTIAL", partial)
+    monkeypatch.setattr(halos, "PARTIAL", partial)
     loops = {**LOOPS, **MORE}
     kernels = {loop.name: k for k, loop in loops.items() if (k, increments) != (mark, "reverse")}
     builder, values, _ = split_mesh(3, [loops[k] for k in kernels.values()], increments)

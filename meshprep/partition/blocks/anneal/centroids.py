@@ -52,20 +52,8 @@ def block_metrics(
 ) -> Float64s:
     """The squared width of the elements of each block as a metric, (n_blocks, 6).
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-        With -1 for a point that is named again.
-    position : (n_points, d) float64
-    coordinates : (n, d) float64
-        The first three dimensions count.
-    example : (clusters,) int32
-        One element of each cluster.
-    block : (clusters,) int32
-    thinnest : float
-        As of :func:`bisection.bisect`.
-
-    O(clusters * (arity + 1) d^2).
+    ``table`` has -1 for a point named again; three dimensions of ``coordinates`` count; ``example``
+    is an element of each cluster, ``thinnest`` as of :func:`bisect`. O(clusters * arity * d^2).
     """
     d = min(3, coordinates.shape[1])
     moments = np.zeros((n_blocks, 6))

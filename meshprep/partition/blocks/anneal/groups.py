@@ -179,24 +179,9 @@ def anneal_groups(
     schedule: AnnealingSchedule,
     pressure: Float64s,
 ) -> int:
-    """Anneal a share of the groups, one after the other; changes ``block`` in place.
+    """Anneal some ``groups`` of a grouping in turn; changes ``block`` and ``pressure`` in place.
 
-    Parameters
-    ----------
-    point_weight : (n_points,) int32
-    metric : (n_blocks, 6) float64
-        As of :class:`centroids.Centroids`.
-    block : (clusters,) int32
-    groups : (k,) int64
-        A share of ``grouping``.
-    pressure : (n_blocks,) float64
-        As of :class:`counts.Counts`; changed in place.
-
-    Returns
-    -------
-    int
-        By how much the weighted loads fell, points with thousands of clusters left out.
-
+    Returns by how much the weighted loads fell, points with thousands of clusters left out.
     O(points of the clusters) for each sweep; 4 bytes a point.
     """
     number, quantile = np.full(point_weight.size, -1, np.int32), acceptance_thresholds()

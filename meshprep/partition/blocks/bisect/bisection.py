@@ -48,31 +48,12 @@ def bisect(
 ) -> Int32s:
     """The part of each element, from cuts into ``n_blocks`` parts of equal size up to one or two.
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-        With -1 for a point that is named again.
-    position : (n_points, d) float64
-        Where the points are (:func:`point_positions`).
-    coordinates : (n, d) float64
-        Where the elements are.
-    directions : (d, d) float64
-        Rows are the directions to cut across, in a frame where elements are as wide as tall.
-    n_blocks : int
-        From 1 to n, or anything where n is 0.
-    thinnest : float
-        Elements thinner than this, relative to their widest direction, count as this thin.
-    weight : (n,) int32
-        What each counts, at least 1; 1 where it is left out. Sizes then differ by a few weights.
-    share : (n_blocks,) int64
-        Sizes in proportion, at least 1, below 2^31 together; equal where they are left out.
-
-    Returns
-    -------
-    (n,) int32
-        Parts are numbered along the tree: neighbouring numbers are neighbouring parts.
-
-    O(n d log n_blocks) expected; the same result for any number of threads.
+    ``table`` has -1 for a point named again, ``position`` is where the points are. ``directions``
+    are rows to cut across, in a frame where elements are as wide as tall; those thinner than
+    ``thinnest``, relative to their width, count as this thin. ``weight`` and ``share`` are at least
+    1, and equal where left out; sizes then differ by a few weights. Parts are numbered along the
+    tree: neighbouring numbers are neighbouring parts. O(n d log n_blocks) expected; any number of
+    threads gives the same.
     """
     part = np.zeros(coordinates.shape[0], dtype=np.int32)
     if n_blocks > 1 and part.size:

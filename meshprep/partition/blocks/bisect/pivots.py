@@ -23,17 +23,10 @@ TIE = 0.1
 
 
 def pivot_coordinates(graph: Csr) -> Float64s:
-    """Principal components of the distances from :data:`PIVOTS` vertices of each component.
+    """Principal components (n, 3) of the distances from :data:`PIVOTS` vertices of each component.
 
-    Each pivot is a vertex farthest from those before it. Components are set apart along the
-    first axis, so that they are cut from each other before they are cut.
-
-    Returns
-    -------
-    (n, 3) float64
-        In steps from vertex to vertex.
-
-    O((pivots + smoothing) * edges).
+    Each pivot is a vertex farthest from those before it. Components are set apart along the first
+    axis, so that they are cut from each other first. O((pivots + smoothing) * edges).
     """
     distance, shift = _distances(graph.offset, graph.index, PIVOTS)
     where = _project(distance, _principal(distance))

@@ -197,21 +197,7 @@ def packed(size: Int64s, alone: Bools, n_blocks: int, cap: int) -> tuple[Int32s,
     Components of at most ``cap`` elements, ``alone`` in that they share no point with others, fill
     blocks by best fit, the largest first. As many of the fullest blocks stay as leave room for all
     other components, which stand before them in their order and are cut into blocks of equal size,
-    no fuller than the mean of all.
-
-    Parameters
-    ----------
-    size : (components,) int64
-        Elements of each, at least 1; together at most ``n_blocks * cap``.
-    alone : (components,) bool
-
-    Returns
-    -------
-    rank : (components,) int32
-    share : (n_blocks,) int64
-        Elements of each block of the row; 1 each where nothing is packed.
-
-    O(components * cap).
+    no fuller than the mean of all; shares are 1 where nothing is packed. O(components * cap).
     """
     items = np.flatnonzero(alone & (size <= cap))
     items = items[np.argsort(-size[items], kind="stable")]

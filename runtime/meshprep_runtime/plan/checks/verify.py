@@ -22,17 +22,8 @@ def verify(plan: PlanContent) -> list[str]:
     are not empty and at most the block size; staging lists hold exactly the points that a block
     touches, ascending; exclusive flags; local maps reproduce the maps; no two elements of one
     thread colour in a block, and no two blocks of one colour, write one point; ranges that write
-    one wait for each other; counts and sizes agree; matrices have the rows, columns and places that
-    their maps ask for; tiles of chains own every element once, and compute all that these need.
-
-    Returns
-    -------
-    list of str
-        Empty when the plan is right. A property broken in many places gives one line, with the
-        first place and the number of the others.
-
-    By gathers, scatters and counting, independent of the code that makes plans. O(a) for ``a``
-    accesses.
+    one wait for each other; counts and sizes agree; then every section. A property broken in many
+    places gives one line. By gathers and counting, independent of what makes plans. O(accesses).
     """
     findings = [line for name, o in plan.ordering.items() for line in _ordering(name, o)]
     for loop_plan in plan.loops.values():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...errors import PlanError
 from ...types.loops import Loop
-from ...types.maps import SetMap
+from ...types.maps import SetMap, read_only
 from ..file.schema import BLOCK_ARRAYS, RANGE_ARRAYS, RANGES, get_blocks, get_ranges, staging_arrays
 from ..file.tree import Tree, loop_of
 from ..model import LoopPlan, Variant
@@ -20,6 +20,8 @@ Arrays = dict[str, NDArray[Any]]
 # Of a variant.
 WORDS = ("block_size", "target", "partitioner")
 COUNTS = ("owned_start", "core", "owned", "exec", "halo")
+# What has a row for each local element, and the rows of further groups: ``KIND/SET/NAME``.
+VALUES, FURTHER = ("coordinates", "tags", "fields"), "further_groups"
 MESSAGES = ("send_exec", "send_halo", "receive_exec", "receive_halo")
 
 
@@ -30,6 +32,10 @@ def describe_parts(part: PartPlan) -> dict[str, Any]:
         "maps": {m.name: [m.from_set, m.to_set, m.arity] for m in part.maps.values()},
         "loops": {name: _describe_loop(one) for name, one in part.loops.items()},
         "partial": list(part.partial),
+        "group_names": {
+            name: {tag: {str(k): own for k, own in named.items()} for tag, named in tags.items()}
+            for name, tags in part.group_names.items()
+        },
     }
 
 
@@ -65,6 +71,10 @@ def arrays_of(part: PartPlan) -> Arrays:
         for variant in loop.plan.variants.values():
             found |= _variant(f"loops/{name}/{variant.name}", variant, loop)
         found |= range_arrays(f"loops/{name}", loop.plan)
+    found |= {f"coordinates/{name}": where for name, where in part.coordinates.items()}
+    for kind in ("tags", "fields", FURTHER):
+        for name, arrays in getattr(part, kind).items():
+            found |= {f"{kind}/{name}/{label}": array for label, array in arrays.items()}
     return found
 
 
@@ -112,7 +122,35 @@ def part_of(description: Mapping[str, Any], arrays: Arrays, part: int, parts: in
         )
         for name in description["partial"]
     }
-    return PartPlan(part, parts, description["sets"], sets, maps, loops, partial)
+    return PartPlan(
+        part,
+        parts,
+        description["sets"],
+        sets,
+        maps,
+        loops,
+        partial,
+        {name: array for at, array in arrays.items() for name in _names(at, "coordinates")},
+        **{kind: _by_set(arrays, kind) for kind in ("tags", "fields", FURTHER)},
+        group_names={
+            name: {tag: {int(k): own for k, own in named.items()} for tag, named in tags.items()}
+            for name, tags in description.get("group_names", {}).items()
+        },
+    )
+
+
+def _names(at: str, kind: str) -> list[str]:
+    """The names after the kind of an array, none where it is of another."""
+    first, *names = at.split("/")
+    return names if first == kind else []
+
+
+def _by_set(arrays: Arrays, kind: str) -> dict[str, Arrays]:
+    found: dict[str, Arrays] = {}
+    for at, array in arrays.items():
+        if names := _names(at, kind):
+            found.setdefault(names[0], {})[names[-1]] = read_only(array)
+    return found
 
 
 def _set(tree: Tree, at: str) -> SetPart:

@@ -16,7 +16,7 @@ from ...types.maps import SetMap, offsets_of, ranges
 from ..file.schema import RANGES
 from ..file.tree import Tree, loop_of
 from ..model import LoopPlan, Ranges, Staging, Variant
-from .arrays import COUNTS, WORDS, Arrays, arrays_of, describe_parts
+from .arrays import COUNTS, FURTHER, VALUES, WORDS, Arrays, arrays_of, describe_parts
 from .model import PartPlan
 
 Numbers = NDArray[np.int64]
@@ -149,6 +149,39 @@ class PartBatch:
         copies, original = (self.array(f"{at}/{n}", "<i8") for n in ("copies", "original"))
         start, core, owned, n_exec, n_halo = counts.T
         return SetBatch(start, core, owned, n_exec, n_halo, copies, original)
+
+    @cached_property
+    def values(self) -> dict[str, str]:
+        """The set of each array that has a row for every local element."""
+        return self._sets_of_kinds(*VALUES)
+
+    @cached_property
+    def further(self) -> dict[str, str]:
+        """The set of each array of further groups."""
+        return self._sets_of_kinds(FURTHER)
+
+    def _sets_of_kinds(self, *kinds: str) -> dict[str, str]:
+        words = {at: at.split("/") for at in sorted(self.arrays)}
+        return {at: names[1] for at, names in words.items() if names[0] in kinds}
+
+    def pairs(self, at: str) -> tuple[Numbers, Numbers]:
+        """Further groups: the element among those of all parts, and the group."""
+        element, group = self.array(at, "<i8", ndim=2).T
+        return element + spread(self.sets[self.further[at]].begin, self.rows[at]), group
+
+    def records(self, name: str, at: Numbers) -> NDArray[np.uint8]:
+        """(n, bytes): the values of some elements of a set, and how many further groups they have.
+
+        ``at`` are their places among those of all parts.
+        """
+        size = int(self.sets[name].size.sum())
+        arrays = [self.arrays[one] for one, on in self.values.items() if on == name]
+        further = [self.pairs(one)[0] for one, on in self.further.items() if on == name]
+        arrays += [np.bincount(element, minlength=size) for element in further]
+        rows = [
+            np.ascontiguousarray(a).view(np.uint8).reshape(size, -1)[at] for a in arrays if size
+        ]
+        return np.concatenate([np.empty((at.size, 0), np.uint8), *rows], axis=1)
 
     def messages(self, at: str) -> MessageBatch:
         """Messages by their place, found once."""
@@ -286,6 +319,14 @@ class PartBatch:
             return flat.reshape(arity, -1)
         ends = arity * np.cumsum(n[:-1])
         return np.hstack([one.reshape(arity, -1) for one in np.split(flat, ends)])
+
+
+def split_pairs(batch: PartBatch, at: str) -> tuple[Numbers, Numbers]:
+    """Further groups in numbers of the split mesh: (m, 2) rows of owned elements, and of copies."""
+    one, (element, group) = batch.sets[batch.further[at]], batch.pairs(at)
+    begin, owned = (spread(v, batch.rows[at]) for v in (one.begin, one.owned))
+    rows = np.column_stack([one.number[element], group])
+    return rows[element - begin < owned], rows[element - begin >= owned]
 
 
 def batch_of(part: PartPlan) -> PartBatch:

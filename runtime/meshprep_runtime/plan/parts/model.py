@@ -8,6 +8,7 @@ to other parts and are only read.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +103,17 @@ class PartPlan:
     loops: Mapping[str, LoopPart]  # by loop name
     # By map name: maps whose loops exchange only what they reach.
     partial: Mapping[str, MapPart] = field(default_factory=dict)
+    # By set name, with a row for each local element: places (n, 2 or 3); by tag name, the first
+    # group (n,), 0 for none; by name, the mesh's dats (n, ...).
+    coordinates: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
+    fields: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+    # By set and tag name, (m, 2): a local element and a further group of it; rows ascend.
+    further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
+    # By set and tag name: every group of the whole mesh, with its name, None for none.
+    group_names: Mapping[str, Mapping[str, Mapping[int, str | None]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         name_entries(self, sizes="set", sets="set", maps="map", loops="loop", partial="map")
+        name_entries(self, coordinates="set with coordinates", tags="set with groups")
+        name_entries(self, fields="set with fields")

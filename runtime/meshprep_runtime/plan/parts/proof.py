@@ -21,6 +21,7 @@ from .batch import (
     batch_of,
     begins,
     leading,
+    split_pairs,
     spread,
     trailing,
 )
@@ -55,8 +56,10 @@ class PartsProof:
         self._written: dict[str, set[int]] = {}
         # of each map: elements that reach a copy, by which column, and the number of the point
         self._crossing: dict[str, list[_Stream]] = {}
-        self._sent: dict[str, list[_Stream]] = {}
-        self._received: dict[str, list[_Stream]] = {}
+        self._sent: dict[str, list[_Rows]] = {}
+        self._received: dict[str, list[_Rows]] = {}
+        # of each array of further groups: (m, 2) elements and groups, of owners and of copies
+        self._pairs: dict[str, tuple[list[Numbers], list[Numbers]]] = {}
 
     def _share_of(self, n: int) -> range:
         first, last = (n * p // self._parts for p in (self._proved.start, self._proved.stop))
@@ -74,12 +77,19 @@ class PartsProof:
         for name in batch.description["maps"]:
             self._map(name, batch, mine)
         for name in batch.description["partial"]:
-            to = batch.sets[batch.description["maps"][name][1]]
+            to = batch.description["maps"][name][1]
+            of = to, batch.sets[to], batch.sets[to].owned
             sent, received = (batch.messages(f"partial/{name}/{way}") for way in _WAYS)
-            self._messages(self._sent, f"partial {name}", sent, batch, (to, to.owned))
-            self._messages(self._received, f"partial {name}", received, batch, (to, to.owned))
+            self._messages(self._sent, f"partial {name}", sent, batch, of)
+            self._messages(self._received, f"partial {name}", received, batch, of)
             if mine:
                 self._reached(name, received, batch)
+        for at in batch.further:
+            kept = self._pairs.setdefault(at, ([], []))
+            owned, copied = split_pairs(batch, at)
+            kept[1].append(copied)
+            if mine:
+                kept[0].append(owned)
         if mine:
             for text in loop_findings(batch) if of_loops is None else of_loops:
                 self._wrong(text)
@@ -102,6 +112,7 @@ class PartsProof:
             checks = [partial(self._rows_agree, name) for name in self.maps]
             checks += [partial(self._all_executed, name) for name in self.maps]
             checks += [partial(self._sent_is_received, what) for what in self._sent]
+            checks += [partial(self._groups_agree, at) for at in self._pairs]
             for text in chain.from_iterable(together(*checks)):
                 self._wrong(text)
         return self.findings
@@ -122,8 +133,8 @@ class PartsProof:
             send = batch.messages(f"sets/{name}/send_{kind}")
             receive = batch.messages(f"sets/{name}/receive_{kind}")
             what = f"{kind} rows of '{name}'"
-            self._messages(self._sent, what, send, batch, (one, first))
-            self._messages(self._received, what, receive, batch, (one, first))
+            self._messages(self._sent, what, send, batch, (name, one, first))
+            self._messages(self._received, what, receive, batch, (name, one, first))
         copied = leading(one.copies, one.exec, one.n_copies)
         part = np.repeat(np.arange(parts.start, parts.stop), one.exec)
         chosen = self._of_proved(name, batch)
@@ -215,21 +226,25 @@ class PartsProof:
 
     def _messages(
         self,
-        kept: "dict[str, list[_Stream]]",
+        kept: "dict[str, list[_Rows]]",
         what: str,
         messages: MessageBatch,
         batch: PartBatch,
-        of: tuple[SetBatch, Numbers],
+        of: tuple[str, SetBatch, Numbers],
     ) -> None:
-        """Keep what parts that are proved here send, or what is received from them."""
-        (one, first), streams = of, kept.setdefault(what, [(_NONE, _NONE, _NONE)])
+        """Keep what parts that are proved here send, or what is received from them.
+
+        With the name of the set, also its values.
+        """
+        (name, one, first), streams = of, kept.setdefault(what, [])
         if not messages.length.size:
             return
         other = np.repeat(messages.other, messages.length).astype(np.int64)
         here = np.repeat(messages.part + batch.parts.start, messages.length)
         at = messages.rows(first) + spread(one.begin, messages.row_count)
         chosen = self._is_proved(here if kept is self._sent else other)
-        streams.append((here[chosen], other[chosen], one.number[at[chosen]]))
+        at = at[chosen]
+        streams.append((here[chosen], other[chosen], one.number[at], batch.records(name, at)))
 
     def _reached(self, name: str, receive: MessageBatch, batch: PartBatch) -> None:
         start, to, _ = batch.description["maps"][name]
@@ -293,13 +308,30 @@ class PartsProof:
 
     def _sent_is_received(self, what: str) -> list[str]:
         """What one part sends another is what that receives, element by element."""
-        sender, to, sent = _joined(self._sent[what])
-        receiver, source, received = _joined(self._received[what])
+        none = (_NONE, _NONE, _NONE, np.empty((0, 0), np.uint8))
+        sender, to, sent, own = _joined(self._sent[what] or [none])
+        receiver, source, received, copied = _joined(self._received[what] or [none])
         order = np.argsort(source * self._parts + receiver, kind="stable")
         ends = np.array_equal(sender, source[order]) and np.array_equal(to, receiver[order])
-        if ends and np.array_equal(sent, received[order]):
-            return []
-        return [f"{what}: what parts send is not what others receive"]
+        if not (ends and np.array_equal(sent, received[order])):
+            return [f"{what}: what parts send is not what others receive"]
+        unlike = (own != copied[order]).any(axis=1)
+        if unlike.any():
+            at = int(np.argmax(unlike))
+            text = f"element {sent[at]} has other values or groups in part {to[at]} than in"
+            return [f"{what}: {text} part {sender[at]}, which owns it"]
+        return []
+
+    def _groups_agree(self, at: str) -> list[str]:
+        """Copies have no other further groups than owners: how many, their values say."""
+        known, copied = (np.concatenate([_NO_PAIRS, *rows]) for rows in self._pairs[at])
+        start = self._start[at.split("/")[1]]
+        low, high = start[self._proved.start], start[self._proved.stop]
+        copied = copied[(copied[:, 0] >= low) & (copied[:, 0] < high)]
+        both = np.unique(np.concatenate([known, copied]), axis=0)
+        return (
+            [] if len(both) == len(known) else [f"{at}: a copy has groups that its owner has not"]
+        )
 
 
 def _of_copies(one: SetBatch, n: int) -> Iterator[str]:
@@ -333,13 +365,14 @@ def _meet(one: Numbers, other: Numbers) -> bool:
 
 
 _Stream = tuple[Numbers, Numbers, Numbers]
-_NONE = np.empty(0, np.int64)
+# part, other part, number, record
+_Rows = tuple[Numbers, Numbers, Numbers, NDArray[np.uint8]]
+_NONE, _NO_PAIRS = np.empty(0, np.int64), np.empty((0, 2), np.int64)
 _WAYS = ("send", "receive")
 
 
-def _joined(streams: list[_Stream]) -> _Stream:
-    here, other, number = (np.concatenate(column) for column in zip(*streams, strict=True))
-    return here, other, number
+def _joined(streams: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+    return tuple(np.concatenate(column) for column in zip(*streams, strict=True))
 
 
 def proved(

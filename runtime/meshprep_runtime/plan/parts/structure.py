@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from ...errors import PlanError
 from ..checks.structure import check_loop, check_variant
 from ..file.schema import RANGES
-from .arrays import COUNTS
+from .arrays import COUNTS, FURTHER
 from .batch import Numbers, PartBatch, batch_of, begins
 from .model import PartPlan
 
@@ -54,6 +54,33 @@ def _check(batch: PartBatch) -> None:
         at, where = f"partial/{name}", f"partial exchange of '{name}'"
         _check_messages(f"{where}, sent", f"{at}/send", batch, (0 * to.owned, to.owned))
         _check_messages(f"{where}, received", f"{at}/receive", batch, (to.owned, to.size))
+    _check_values(batch)
+
+
+def _check_values(batch: PartBatch) -> None:
+    """Coordinates, groups and fields have their types, and a row for each local element."""
+    known = batch.description["sets"]
+    for at, name in (batch.values | batch.further).items():
+        _require(name in known and at.count("/") == 2 - at.startswith("coordinates/"), at)
+    for at, name in batch.values.items():
+        array, kind = batch.arrays[at], at.split("/")[0]
+        _require(_all(batch.rows[at] == batch.sets[name].size), f"{at}: number of rows")
+        fits = array.dtype.kind in "biuf"
+        if kind == "coordinates":
+            fits = array.dtype.str == "<f8" and array.shape[1:] in ((2,), (3,))
+        elif kind == "tags":
+            fits = array.dtype.str == "<i8" and array.ndim == 1
+        _require(fits, f"{at}: the type {array.dtype.str}, or the columns {array.shape[1:]}")
+    for at, name in batch.further.items():
+        rows, size = batch.array(at, "<i8", ndim=2), batch.sets[name].size
+        fits = rows.shape[1] == 2 and _inside(rows[:, 0], 0 * size, size, batch.rows[at])
+        _require(fits and at.replace(FURTHER, "tags", 1) in batch.values, f"{at}: its elements")
+        element, group = batch.pairs(at)
+        ascend = (np.diff(element) > 0) | ((np.diff(element) == 0) & (np.diff(group) > 0))
+        _require(_all(ascend), f"{at}: rows do not ascend")
+    for name, tags in batch.description.get("group_names", {}).items():
+        there = all(f"tags/{name}/{tag}" in batch.values for tag in tags)
+        _require(there, f"set '{name}': names of groups that there are not")
 
 
 def _check_set(name: str, batch: PartBatch) -> None:

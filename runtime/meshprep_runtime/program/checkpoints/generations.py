@@ -159,13 +159,8 @@ class Generations:
     def read(self) -> Checkpoint | None:
         """The newest checkpoint that is whole on all ranks; None where rank 0 has none.
 
-        A newer one, which not all ranks have, is removed.
-
-        Raises
-        ------
-        DistributedError
-            On all ranks: when there are checkpoints and none is whole everywhere, and when they are
-            of another mesh, number of ranks, or version.
+        A newer one, which not all ranks have, is removed. Raises DistributedError on all ranks
+        where none is whole everywhere, and for another mesh, number of ranks, or version.
         """
         found, problem = together(self.comm, self._found)
         every = self.comm.allgather((list(found), problem))

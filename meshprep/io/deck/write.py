@@ -1,0 +1,168 @@
+"""Writing decks of Abaqus and CalculiX, and what they cannot hold."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...mesh import IndexList, Mesh
+from ..capabilities import Capabilities, Values
+from ..meshio_adapter.numbers import without_counts
+from ..reduce import reduce
+from .keywords import MIDDLE, NAME, USUAL
+from .read import DECK, REFERENCES, TYPE, Place
+
+CAPABILITIES = Capabilities(
+    tuple(USUAL),
+    node_values=Values(kinds="", numbers=True),
+    cell_values=Values(kinds="", numbers=True),
+    tag=TYPE,
+    other_tags=False,
+    group_names=True,
+    lists=("point_set", "cell_set", REFERENCES),
+    plane=True,
+    extras=(DECK,),
+)
+_ROWS_AT_ONCE = 65536
+_PLAIN = ("*HEADING\nwritten by meshprep\n", Place("nodes"), Place("elements"))
+
+
+def losses(mesh: Mesh, **_options: object) -> list[str]:
+    """What a deck cannot hold: values, and groups other than types and sets."""
+    kept, lost = reduce(mesh, CAPABILITIES)
+    return lost + [f"the list '{i.name}' of '{i.set}'" for i in _bad_lists(kept)]
+
+
+def reduced(mesh: Mesh) -> Mesh:
+    """The mesh as a deck keeps it."""
+    kept = without_counts(reduce(mesh, CAPABILITIES)[0])
+    bad = {id(i) for i in _bad_lists(kept)}
+    lists = [i for i in kept.lists if id(i) not in bad]
+    # sets that the deck has a place for come first, in its order
+    placed = [p.key for p in _items(kept) if isinstance(p, Place) and p.what == "set"]
+    rank = {key: i for i, key in enumerate(placed)}
+    lists.sort(key=lambda i: rank.get(i.attrs.get("place", ""), len(rank)))
+    return replace(kept, lists=tuple(lists))
+
+
+def _bad_lists(mesh: Mesh) -> Iterator[IndexList]:
+    """Lists with names that do not fit, that two lists of a set have, or that have two forms."""
+    items = {p.key for p in _items(mesh) if isinstance(p, Place)}
+    free = [i for i in mesh.lists if i.attrs.get("place") not in (*items, "node", "element")]
+    of_nodes = [i.set == "nodes" for i in mesh.lists]
+    times = Counter((i.name.upper(), i.set) for i in mesh.lists)
+    forms: dict[tuple[str, bool], set[str]] = {}
+    for i, nodes in zip(mesh.lists, of_nodes, strict=True):
+        forms.setdefault((i.name.upper(), nodes), set()).add(i.name)
+    for i in free:
+        fits = re.fullmatch(r"[\x21-\x2b\x2d-\x3c\x3e-\x7e]+", i.name)
+        alone = times[i.name.upper(), i.set] == 1
+        one_form = len(forms[i.name.upper(), i.set == "nodes"]) == 1
+        if not (fits and alone and one_form and i.index.size):
+            yield i
+
+
+def _items(mesh: Mesh) -> Sequence[str | Place]:
+    found: Sequence[str | Place] = mesh.extras.get(DECK, _PLAIN)
+    return found
+
+
+def write(mesh: Mesh, path: Path) -> None:
+    """Write a deck: the mesh in the places that it had, all else as it was."""
+    kept = reduced(mesh)
+    node, elements = _numbers(kept)
+    items = _items(kept)
+    placed = {p.key for p in items if isinstance(p, Place)}
+    with path.open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        for item in items:
+            if isinstance(item, str):
+                file.write(item)
+            elif item.what == "nodes":
+                _write_nodes(file, kept, node)
+            elif item.what == "elements":
+                _write_elements(file, kept, node, elements)
+                for name in dict.fromkeys((i.name, i.set == "nodes") for i in kept.lists):
+                    free = [i for i in kept.lists if (i.name, i.set == "nodes") == name]
+                    free = [i for i in free if i.attrs.get("place") not in (*placed, *elements)]
+                    free = [i for i in free if i.attrs.get("kind") != REFERENCES]
+                    kind = "NSET" if name[1] else "ELSET"
+                    if free:
+                        file.write(f"*{kind}, {kind}={name[0]}\n")
+                        file.write(_lines(_listed(free, node, elements)))
+            elif item.what == "set":
+                found = [i for i in kept.lists if i.attrs.get("place") == item.key]
+                file.write(item.header + "\n" + _lines(_listed(found, node, elements)))
+            else:
+                file.write(str(_reference(kept, item, node, elements)))
+
+
+def _numbers(mesh: Mesh) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+    """The number of each node, and of each element by set: from 1 where none are given."""
+    out, first = {}, 1
+    for name in ("nodes", *(s.name for s in mesh.cell_sets)):
+        label, n = mesh.dat("label", name), mesh.size(name)
+        out[name] = np.arange(first, first + n) if label is None else label.values.astype(np.int64)
+        first = 1 if name == "nodes" else first + n
+    return out.pop("nodes"), out
+
+
+def _listed(
+    lists: Sequence[IndexList], node: NDArray[np.int64], elements: dict[str, NDArray[np.int64]]
+) -> list[int]:
+    numbers = [(node if i.set == "nodes" else elements[i.set])[i.index] for i in lists]
+    return [n for one in numbers for n in one.tolist()]
+
+
+def _reference(
+    mesh: Mesh, item: Place, node: NDArray[np.int64], elements: dict[str, NDArray[np.int64]]
+) -> int:
+    """The number that a place in the deck has now."""
+    for i in mesh.lists:
+        if i.attrs.get("kind") == REFERENCES and i.attrs["place"] == item.what:
+            at = np.searchsorted(i.attrs["at"], item.number)
+            if at < i.index.size and i.attrs["at"][at] == item.number:
+                return int((node if i.set == "nodes" else elements[i.set])[i.index[at]])
+    raise AssertionError("every number in the deck is in a list")
+
+
+def _write_nodes(file: TextIO, mesh: Mesh, node: NDArray[np.int64]) -> None:
+    points = mesh.coordinates
+    assert points is not None
+    file.write("*NODE\n")
+    line = ", ".join(["%d"] + ["%r"] * points.shape[1]) + "\n"
+    for a in range(0, len(points), _ROWS_AT_ONCE):
+        part = slice(a, a + _ROWS_AT_ONCE)
+        rows = zip(node[part].tolist(), points[part].tolist(), strict=True)
+        file.write("".join([line % (i, *place) for i, place in rows]))
+
+
+def _write_elements(
+    file: TextIO, mesh: Mesh, node: NDArray[np.int64], elements: dict[str, NDArray[np.int64]]
+) -> None:
+    """A block for each run of elements of one type."""
+    points = mesh.coordinates
+    plane = 0 if points is not None and points.shape[1] < 3 else 1
+    for s in mesh.cell_sets:
+        tag, cell_type = mesh.tag(TYPE, s.name), str(s.cell_type)
+        kinds = np.zeros(s.size, np.int64) if tag is None else tag.first_ids()
+        table = node[mesh.cell_map(s.name).table]
+        table = table[:, MIDDLE] if cell_type == "line3" else table
+        rows = np.column_stack([elements[s.name], table])
+        ends = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), s.size]
+        for a, b in pairwise(ends):
+            kind = int(kinds[a]) if s.size else 0
+            name = NAME[kind] if kind else USUAL[cell_type][plane]
+            file.write(f"*ELEMENT, TYPE={name}\n")
+            file.writelines(_lines(row) for row in rows[a:b].tolist())
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    """At most sixteen numbers a line; a comma says that they go on."""
+    text = [", ".join(map(str, numbers[i : i + 16])) for i in range(0, len(numbers), 16)]
+    return ",\n".join(text) + "\n" if text else ""
