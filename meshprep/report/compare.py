@@ -36,7 +36,7 @@ from .verdict import HERE, conclusion
 
 __all__ = ["Column", "Comparison", "compare"]
 
-LEGEND, LEGEND_COLUMNS = "* the best of the row", "* the best of the column"
+LEGEND = "* the best of its row or column"
 UNLIKE = "the plans are of different meshes, so that none is the best"
 
 # Plans beside each other beyond which a table has a line a plan instead of a column.
@@ -189,8 +189,7 @@ class Comparison:
         found += [line.removeprefix(", ") for line in loops]
         groups = list(self.by_loop())
         found += [f"loop {g[0].loop}: {UNLIKE}" for g in groups if not comparable(g)]
-        many = any(len(group) > MOST_COLUMNS for group in groups)
-        return [*found, *([LEGEND_COLUMNS if many else LEGEND] if starred else [])]
+        return [*found, *[LEGEND] * starred]
 
     def by_loop(self) -> Iterator[list[Column]]:
         """The columns of each loop."""

@@ -123,7 +123,7 @@ def test_one_plan_before_and_after(plans):
     assert not {(labels.index("accesses"), j) for j in range(3)} & table.changed
     assert not {cell for cell in table.changed if cell[1] != 2}
     assert (0, 1) not in table.best
-    assert found.lines()[-1] == "* the best of the row"
+    assert found.lines()[-1] == "* the best of its row or column"
 
 
 def test_records_are_the_metrics(plans):
