@@ -84,7 +84,8 @@ def test_every_parameter_is_described(name):
     if name == "meshprep.prepare":
         # each has its line at Options
         taken = taken - set(vars(meshprep.Options())) | {"chosen"}
-    assert described(found.get("Parameters", "")) >= taken
+    told = (described(found.get(f"{kind}Parameters", "")) for kind in ("", "Other "))
+    assert set().union(*told) >= taken
     if inspect.isfunction(thing) and signature.return_annotation not in ("None", None):
         assert "Returns" in found
 

@@ -123,6 +123,9 @@ class ParLoop:
         them, or the default; on a GPU those made for one, of at most 1024 elements.
     maps : mapping of map name to (n, arity) integers, optional
         The solver's own maps, to be sure that the plan drives the same mesh.
+
+    Other Parameters
+    ----------------
     fastmath : bool
         Let the compiler reorder sums and assume that no value is inf or nan; on a GPU also
         approximate quotients, roots and functions of ``f4``.
