@@ -154,6 +154,8 @@ class Comparison:
         left = {loop for plan in self.plans for loop in plan.loops}
         n_left = len(left) - len(table.rows) if len(self.plans) == 1 else 0
         more = f"{n_left} more loops, every figure" if n_left > 0 else "every figure"
+        more += ", matrices" * any(plan.matrices for plan in self.plans)
+        more += ", chains" * any(plan.chains for plan in self.plans)
         bands = [o for plan in self.plans for o in plan.metrics.orders if o.target == "cpu"]
         told = "".join(
             f"bandwidth of {o.set} {o.before.bandwidth:,} -> {(o.final or o.after).bandwidth:,}; "
