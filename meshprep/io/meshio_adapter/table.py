@@ -7,7 +7,16 @@ or a loss with a name.
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..registry import FIELD_DATA, MED_FIELDS, MED_MESH, STEP, TIME, VTU_ARRAYS, Capabilities, Values
+from ..registry import (
+    FIELD_DATA,
+    MED_FIELDS,
+    MED_MESH,
+    STEP,
+    TIME,
+    VTU_ARRAYS,
+    Capabilities,
+    Values,
+)
 from .exodus import CELL_TYPES as EXODUS_TYPES
 from .exodus import NAME as EXODUS_NAME
 
