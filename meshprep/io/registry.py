@@ -86,6 +86,8 @@ def find(
 
 # The key of :attr:`meshprep.mesh.Mesh.extras` with the time of all values, by its text.
 TIME = "time step"
+# The attribute of values at a time step after the first, its number from 1.
+STEP = "step"
 # What MED files say of their fields: by name, the step and attributes of the field and of the step.
 MED_FIELDS = "med:fields"
 # Values of the whole mesh, by name.

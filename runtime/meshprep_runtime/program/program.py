@@ -67,6 +67,16 @@ class Program:
         self.active: Chain | DryRun | None = None
         self.runners: dict[str, Runner] = {}
 
+    def __repr__(self) -> str:
+        return f"Program(loops {', '.join(self.runners) or 'none'} of {self.plan!r})"
+
+    def _repr_html_(self) -> str:
+        from ..types.shown import html_table
+
+        times = {name: runner.times for name, runner in self.runners.items()}
+        rows = ((n, t.calls, f"{t.core + t.boundary + t.exec:.3g}") for n, t in times.items())
+        return html_table("Program", ("loop", "calls", "seconds of computing"), rows)
+
     def dat(
         self,
         set_name: str,
