@@ -177,11 +177,13 @@ def order(
     progress: Progress = lambda done, total, name: None,
     derived: tuple[Mesh, list[LoopSpec]] | None = None,
     fixed: Mapping[str, Ordering] | None = None,
+    planned: bool = True,
 ) -> Ordered:
     """The first half of :func:`prepare`: topology and locality.
 
     ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops,
-    ``fixed`` the orders of sets that the new mesh's file has in no other one.
+    ``fixed`` the orders of sets that the new mesh's file has in no other one. Where no plan is made
+    then, the figures of the input's order are not found.
     """
     stages = _Clock(progress)
     with stages.stage("topology"):
@@ -197,7 +199,7 @@ def order(
         sizes = [own.block_elements for _, own in chosen]
         leads, before = at_once(
             lambda: order_for_locality(numbering, chosen),
-            lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)),
+            lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)) if planned else {},
         )
         numbering.fix(fixed or {}, [spec.loop.over for spec in specs])
         for name in () if keep_order else triangular:

@@ -14,7 +14,6 @@ from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.types.loops import among
 
 from ..metrics.cost import Assumptions, Measured
-from ..metrics.printable import check_printable
 from .best import Best, best_plan
 from .chains import chain_record, chain_tables
 from .columns import (
@@ -30,6 +29,7 @@ from .columns import (
     seconds_table,
     side_by_side,
 )
+from .describe import check_printable
 from .matrices import matrix_record, matrix_tables, store_records
 from .table import Table, figure
 from .verdict import HERE, conclusion

@@ -17,8 +17,7 @@ from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
 from .chains.records import ReducedGlobal, start_values
 from .chains.tiling import TileOptions
-from .checkpoints.checkpoints import Checkpoints
-from .checkpoints.places import CheckpointPlace, DryRun
+from .checkpoints.checkpoints import CheckpointPlace, Checkpoints, DryRun
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
 from .layouts import LoopLayouts, WholeLoop, settle
