@@ -15,17 +15,11 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.plan.parts import ClassColours, PartPlan
 from meshprep_runtime.plan.parts.arrays import Arrays, part_of, range_arrays
-from meshprep_runtime.plan.parts.batch import (
-    Numbers,
-    PartBatch,
-    alternating,
-    begins,
-    spread,
-)
+from meshprep_runtime.plan.parts.batch import Numbers, PartBatch, alternating, begins, spread
 from meshprep_runtime.plan.parts.slices import in_runs
 from meshprep_runtime.plan.ranges import ranges_for
 from meshprep_runtime.types.loops import Loop
-from meshprep_runtime.types.maps import SetMap, ranges
+from meshprep_runtime.types.maps import Int32s, SetMap, ranges
 
 from ..colour import colour_threads
 from ..colour.block_colours import colour_blocks
@@ -250,7 +244,7 @@ class PartBuilder:
 
     def _block_ends(
         self, loop: str, size: int, place: int, core: int, owned: int, n: int
-    ) -> NDArray[np.int64]:
+    ) -> Int64s:
         ends = self.ordered.blocks[place].get(loop)
         if ends is None:
             runs = _equal_block_ends(0, core, size), _equal_block_ends(core, owned, size)
@@ -308,9 +302,9 @@ def _put_ranges(out: _PartArrays, batch: PartBatch) -> None:
 def _put_colours(
     out: _PartArrays,
     place: str,
-    table: NDArray[np.int32],
+    table: Int32s,
     n_points: int,
-    ends: list[NDArray[np.int64]],
+    ends: list[Int64s],
     known: PartBatch,
     loop: Loop,
 ) -> None:
@@ -328,7 +322,7 @@ def _put_colours(
     out.put(f"{place}/classes", both.reshape(-1), np.full(len(ends), 2))
 
 
-def _equal_block_ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
+def _equal_block_ends(begin: int, end: int, size: int) -> Int64s:
     """Ends of blocks of ``size`` consecutive elements."""
     if begin == end:
         return np.empty(0, np.int64)
@@ -336,8 +330,8 @@ def _equal_block_ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
 
 
 def _class_colours(
-    table: NDArray[np.int32], n_points: int, offset: NDArray[np.int64], classes: tuple[int, int]
-) -> tuple[NDArray[np.int32], NDArray[np.int64], ClassColours]:
+    table: Int32s, n_points: int, offset: Int64s, classes: tuple[int, int]
+) -> tuple[Int32s, Int64s, ClassColours]:
     """Block order and its offsets by colour; every class has colours of its own."""
     block_ends, n_blocks = offset.tolist(), offset.size - 1
     first = [0, *(bisect_left(block_ends, end) for end in classes), n_blocks]
@@ -358,12 +352,8 @@ def _class_colours(
 
 @kernel
 def _local_rows(
-    table: NDArray[np.int32],
-    rows: NDArray[np.int32],
-    number: NDArray[np.integer],
-    copies: NDArray[np.int64],
-    counts: Int64s,
-) -> NDArray[np.int32]:
+    table: Int32s, rows: Int32s, number: NDArray[np.integer], copies: Int64s, counts: Int64s
+) -> Int32s:
     """Rows in local numbers: owned points by their place, copies by a search in both their runs.
 
     ``counts`` has a row for each part: its rows here, its first point, how many points it owns and

@@ -107,9 +107,7 @@ class SplitJobResult:
 
 
 def run(
-    job: SplitJob,
-    progress: Progress = lambda done, total, name: None,
-    ranks: Ranks = ALONE,
+    job: SplitJob, progress: Progress = lambda done, total, name: None, ranks: Ranks = ALONE
 ) -> SplitJobResult:
     """Read, split, write: the file appears whole or not at all.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import SetMap
+from meshprep_runtime.types.maps import Float64s, Int32s, Int64s, SetMap
 from meshprep_runtime.types.ordering import Ordering
 
 from ..mesh import Mesh
@@ -74,7 +74,7 @@ class Numbering:
         self.mesh.size(name)
         return self.mesh.sets[name].parts or (name,)
 
-    def in_runs(self, name: str, new_to_old: NDArray[np.int32]) -> NDArray[np.int32]:
+    def in_runs(self, name: str, new_to_old: Int32s) -> Int32s:
         """An order of a set with its runs one after the other; stable inside each."""
         sizes = self._runs.get(name)
         return keep_parts(
@@ -125,19 +125,19 @@ class Numbering:
     def all(self) -> dict[str, Ordering]:
         return {name: self.ordering(name) for name in self.mesh.sets}
 
-    def tags(self, file: Mesh) -> dict[str, dict[str, NDArray[np.int64]]]:
+    def tags(self, file: Mesh) -> dict[str, dict[str, Int64s]]:
         """Groups of sets that a file does not have, and the numbers that it gave its elements."""
         derived = [t for t in self.mesh.tags if t.set not in file.sets]
         found = [(t.set, t.name, t.first_ids()) for t in derived]
         found += [(d.set, d.name, d.values.astype(np.int64)) for d in file.dats if d.is_numbering]
-        tags: dict[str, dict[str, NDArray[np.int64]]] = {}
+        tags: dict[str, dict[str, Int64s]] = {}
         for of, name, values in found:
             tags.setdefault(of, {})[name] = self.ordering(of).apply(values)
         return tags
 
-    def further_groups(self, file: Mesh) -> dict[str, dict[str, NDArray[np.int64]]]:
+    def further_groups(self, file: Mesh) -> dict[str, dict[str, Int64s]]:
         """What :meth:`tags` leaves out of elements in several groups."""
-        found: dict[str, dict[str, NDArray[np.int64]]] = {}
+        found: dict[str, dict[str, Int64s]] = {}
         for t in (t for t in self.mesh.tags if t.set not in file.sets):
             rows = t.further_ids()
             if rows.size:
@@ -154,7 +154,7 @@ class Numbering:
                 found.setdefault(t.set, {})[t.name] = lines
         return found
 
-    def coordinates(self) -> dict[str, NDArray[np.float64]]:
+    def coordinates(self) -> dict[str, Float64s]:
         """Where the nodes are in the new numbering, as doubles; empty where nobody knows."""
         where = self.mesh.coordinates
         return {} if where is None else {"nodes": self.ordering("nodes").apply(where.astype("f8"))}
@@ -163,9 +163,7 @@ class Numbering:
         """The orderings of the sets that must not move any more."""
         return {name: self._order[name] for name in self._order if name in self._settled}
 
-    def move(
-        self, name: str, new_to_old: NDArray[np.int32], only: Iterable[str] | None = None
-    ) -> None:
+    def move(self, name: str, new_to_old: Int32s, only: Iterable[str] | None = None) -> None:
         """Reorder the parts of a set that may move, or ``only`` these, relative to their order now.
 
         The parts of a union set stay one after the other: the caller passes an order that keeps

@@ -233,12 +233,7 @@ class _JobProgress:
 
 
 def _save(
-    made: Draft,
-    new: Mesh,
-    job: Job,
-    mesh: Mesh,
-    staged: Path,
-    writing: Callable[[], None],
+    made: Draft, new: Mesh, job: Job, mesh: Mesh, staged: Path, writing: Callable[[], None]
 ) -> Plan:
     """Prove and write the plan of a mesh that is ``new`` in its order."""
     proved, digest = at_once(lambda: prove(made), new.content_hash)
@@ -250,11 +245,7 @@ def _save(
 
 
 def _write_mesh(
-    new: Mesh,
-    ordering: Mapping[str, Ordering],
-    job: Job,
-    mesh: Mesh,
-    staged: Mapping[Path, Path],
+    new: Mesh, ordering: Mapping[str, Ordering], job: Job, mesh: Mesh, staged: Mapping[Path, Path]
 ) -> tuple[list[str], list[str]]:
     """Write the mesh in its new order where it is asked for; what was left out, and dropped."""
     output = job.output

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.chains.tiles import ChainPlan, tiled_bytes, untiled_bytes
-from meshprep_runtime.types.maps import rows_of_entries
+from meshprep_runtime.types.maps import Int32s, rows_of_entries
 
 from .table import Table, table_of
 
@@ -39,7 +38,7 @@ def chain_tables(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
     return [table_of("chains in tiles (bytes are predicted)", records)] if records else []
 
 
-def layers(chain: ChainPlan, tile: int, n: int) -> tuple[NDArray[np.int32], int]:
+def layers(chain: ChainPlan, tile: int, n: int) -> tuple[Int32s, int]:
     """The layers of a tile among the ``n`` elements of the last loop's set, and their number.
 
     0 is outside the tile, 1 what it owns; 2 and more are those that it runs besides, or only
@@ -59,7 +58,7 @@ def layers(chain: ChainPlan, tile: int, n: int) -> tuple[NDArray[np.int32], int]
     return layer, 2 + found.size
 
 
-def _runs(chain: ChainPlan, tile: int) -> Iterator[NDArray[np.int32]]:
+def _runs(chain: ChainPlan, tile: int) -> Iterator[Int32s]:
     """What a tile runs in each loop over the last loop's set."""
     tiles = chain.tiles
     over = tiles.loops[-1].over
@@ -69,7 +68,7 @@ def _runs(chain: ChainPlan, tile: int) -> Iterator[NDArray[np.int32]]:
             yield of_set.elements[of_set.offset[tile] + tiles.runs[k].of_tile(tile)]
 
 
-def owner(chain: ChainPlan, n: int) -> NDArray[np.int32]:
+def owner(chain: ChainPlan, n: int) -> Int32s:
     """The tile of each of the ``n`` elements of the last loop's set; -1 where none owns it."""
     lists = chain.tiles.sets[chain.tiles.loops[-1].over]
     tile = rows_of_entries(lists.offset)

@@ -184,11 +184,7 @@ def sweep(
 
 
 def _plans(
-    mesh: Mesh,
-    loops: Loops,
-    chosen: Sequence[SweepPoint],
-    options: Options,
-    progress: Progress,
+    mesh: Mesh, loops: Loops, chosen: Sequence[SweepPoint], options: Options, progress: Progress
 ) -> Iterator[tuple[SweepPoint, Plan | MeshprepError]]:
     """The plan of every point, or why there is none."""
     total = 1 + len(chosen)

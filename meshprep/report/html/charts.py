@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from meshprep_runtime.plan.metrics import Histogram
+from meshprep_runtime.types.maps import UInt8s
 
 from ..draw import encode_png
 from ..render import pixels as px
@@ -176,9 +176,7 @@ SPY_COLOUR = (30, 136, 170)
 SPY_OPACITY = (0, 110, 160, 210, 255)
 
 
-def dots_body(
-    dots: NDArray[np.uint8], across: tuple[str, int], down: tuple[str, int], alt: str
-) -> Markup:
+def dots_body(dots: UInt8s, across: tuple[str, int], down: tuple[str, int], alt: str) -> Markup:
     """The picture of :func:`~..draw.raster.spy`; ``across`` and ``down`` are names and numbers."""
     height, width = dots.shape
     palette = np.array([[*SPY_COLOUR, opacity] for opacity in SPY_OPACITY], np.uint8)
@@ -189,7 +187,7 @@ def dots_body(
     return picture(encode_png(dots, palette), (width, height), _axis(*across), y, alt)
 
 
-def counted_in(dots: NDArray[np.uint8]) -> str:
+def counted_in(dots: UInt8s) -> str:
     """What a pixel stands for, for a caption."""
     height, width = dots.shape
     return f"{width} x {height} pixels, stronger where one stands for more entries"

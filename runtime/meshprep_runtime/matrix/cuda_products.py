@@ -25,15 +25,7 @@ from . import cuda_text
 from .code import check_blocks, long_rows
 from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
 from .kernels import TOTAL
-from .stores import (
-    CsrMatrix,
-    Ellpack,
-    LocalMatrices,
-    MatrixStore,
-    Store,
-    check_matrix,
-    check_store,
-)
+from .stores import CsrMatrix, Ellpack, LocalMatrices, MatrixStore, Store, check_matrix, check_store
 
 # A row with more nonzeros a thread is summed by blocks of its own, of LONG_ROW nonzeros each. A
 # thread takes 0.1 us for each of its nonzeros on an H100, the two further launches some 3 us.

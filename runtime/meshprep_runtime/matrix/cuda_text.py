@@ -175,10 +175,7 @@ def sweep_rows(kind: str, coop: int) -> Lines:
 
 def zero() -> Lines:
     """Before elements add to y, and before sweeps."""
-    return [
-        "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
-        "if (i < rows) s1[i] = 0;",
-    ]
+    return ["const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;", "if (i < rows) s1[i] = 0;"]
 
 
 def local_elements(kind: str, n: int) -> Lines:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ..cpu.schedule import Schedule, by_colour, elements, in_pieces
 from ..errors import MeshprepError, check_integer
 from ..plan import LoopPlan, Variant
-from ..types.maps import on_device, read_only
+from ..types.maps import Bools, on_device, read_only
 from . import kernels
 from .code import PIECE, MatrixCode, check_blocks, row_pieces, schedule
 from .stores import CsrMatrix, Ellpack, LocalMatrices, Store, check_matrix
@@ -178,9 +178,7 @@ def csr_arrays(matrix: CsrMatrix) -> dict[str, NDArray[Any]]:
     return {name: read_only(array) for name, array in found.items()}
 
 
-def csr_code(
-    matrix: CsrMatrix, piece: int = PIECE, only: NDArray[np.bool_] | None = None
-) -> MatrixCode:
+def csr_code(matrix: CsrMatrix, piece: int = PIECE, only: Bools | None = None) -> MatrixCode:
     """The product with a matrix in compressed rows, or with some of its rows alone."""
     pieces = row_pieces(matrix.row_ptr, piece, only)
     parts = np.zeros(int((pieces[:, 0] == kernels.PART).sum()), matrix.values.dtype)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import PlanError
 from ...types.loops import Loop
-from ...types.maps import SetMap
+from ...types.maps import Int64s, SetMap
 from ...types.ordering import Ordering
 from ..metrics import Metrics
 from ..model import LoopPlan, PlanContent, Ranges, Staging, Variant
@@ -177,9 +177,7 @@ def _get_ordering(tree: Tree, name: str) -> Ordering:
     return Ordering(*(tree.array(f"{path}/{k}", "<i4") for k in ("new_to_old", "old_to_new")))
 
 
-def _get_tags(
-    tree: Tree, name: str, where: str = "/tags", ndim: int = 1
-) -> Mapping[str, NDArray[np.int64]]:
+def _get_tags(tree: Tree, name: str, where: str = "/tags", ndim: int = 1) -> Mapping[str, Int64s]:
     path = f"{where}/{name}"
     return {tag: tree.array(f"{path}/{tag}", "<i8", ndim=ndim) for tag in tree.leaves(path)}
 
