@@ -20,11 +20,13 @@ _SETS = {"cellSet": "cells", "faceSet": "faces", "pointSet": "points"}
 _ON = {"vol": "cells", "surface": "faces", "point": "points"}
 _COMPONENTS = {"scalar": 1, "vector": 3, "sphericalTensor": 1, "symmTensor": 6, "tensor": 9}
 _FIELD = re.compile(r"(vol|surface|point)(Scalar|Vector|\w*Tensor)Field(::Internal)?")
-_VALUES = re.compile(rb"\b(?:internalField|value)\s+(?:nonuniform\s+List<(\w+)>|uniform\s+([^;]*))")
-_LISTED = re.compile(rb"\binternalField\s+nonuniform\b")
+_VALUES = re.compile(rb"\binternalField\s+(?:nonuniform\s+List<(\w+)>|uniform\s+([^;]*))")
+# Of fields without patches.
+_INNER = re.compile(_VALUES.pattern.replace(b"internalField", b"value"))
+_LISTED = re.compile(rb"\bnonuniform\s+List<")
 _ORIENTED = re.compile(rb"\boriented\s+(\w+)\s*;")
 _FLUX = re.compile(rb"\bdimensions\s*\[\s*(?:0\s+3|1\s+0)\s+-1[\s0]*\]")
-_ZONE = re.compile(rb"\b(cellLabels|faceLabels|pointLabels|flipMap)\s+List<(?:label|bool)>\s*")
+_ZONE = re.compile(rb"\b(cellLabels|faceLabels|pointLabels|flipMap)\s+(?:List<(?:label|bool)>\s*)?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +197,7 @@ def moved_zones(file: FoamFile, moves: Moves, of: str) -> Pieces:
             if len(values) != labels.size or values.max(initial=0) > 1 or of != "faces":
                 raise file.error("a flipMap does not fit its faces: repair it", found.start())
             pieces += file.list_of(values[:, 0].astype(np.int64) ^ turned[labels], "bool")
+            labels = labels[:0]
         else:
             values, end = file.numbers(found.end(), "label", limit=size)
             labels = as_index(file, values[:, 0], size)
@@ -222,7 +225,9 @@ def moved_field(file: FoamFile, moves: Moves) -> Pieces:
     kind = _FIELD.fullmatch(file.header["class"])
     assert kind is not None
     of = _ON[kind[1]]
-    found = _VALUES.search(file.raw, file.start)
+    found = (_INNER if kind[3] else _VALUES).search(file.raw, file.start)
+    if found is None and _LISTED.search(file.raw, file.start):
+        raise file.error("has no inner values, but lists: write them in full", 0)
     if found is None:
         return [file.part(0)]
     oriented = _ORIENTED.search(file.raw, file.start, found.start())

@@ -332,6 +332,8 @@ def test_which_fields_change_their_sign(text, sign, tmp_path):
         ("List<scalar>", "List<thing>", "0/id: line 16: a list of thing is unknown"),
         ("\n2\n(", "\n3\n(", "0/id: line 16: must hold 2 values, one for each of the cells"),
         ("0.5\n", "0.5x\n", "0/id: line 19: expected a number"),
+        ("internalField", "internalF", "0/id: line 1: has no inner values, but lists"),
+        ("class       volS", "class       volX", "0/id: line 1: fields of class volXcalarField"),
         ("1.5\n)", "1.5\n", "0/id: line .*: expected a number|a list does not end"),
     ],
 )
