@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, Progress
+from meshprep_runtime.loop import show_options
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 from meshprep_runtime.plan.checks.verify import refuse_wrong
 from meshprep_runtime.plan.metrics import (
@@ -82,6 +83,9 @@ class Prepared:
     mesh: Mesh
     plan: Plan
 
+    def _repr_html_(self) -> str:
+        return f"{self.plan._repr_html_()}{self.mesh._repr_html_()}"
+
 
 def prepare(
     mesh: Mesh,
@@ -141,6 +145,9 @@ def prepare(
     plan = cut_and_colour(ordered, options, progress, chains)
     new = renumbered(mesh, plan.ordering)
     return Prepared(new, replace(plan, mesh_hash=new.content_hash()))
+
+
+show_options(prepare, Options)
 
 
 @dataclass(frozen=True, eq=False)
