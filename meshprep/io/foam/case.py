@@ -158,7 +158,7 @@ def _read_mesh(folder: Path, root: Path) -> PolyMesh:
         at = int(np.argmax(same))
         raise MeshprepError(f"{files['owner'].name}: face {at} has cell {owner[at]} on both sides")
     found, ends["points"] = files["points"].numbers(files["points"].start, "scalar", 3)
-    xyz = np.ascontiguousarray(found, np.float64)
+    xyz = np.require(found, np.float64, ["A", "C"])
     if points.max(initial=0) >= len(xyz):
         raise MeshprepError(
             f"{files['faces'].name}: a face has point {points.max()} of {len(xyz)}: {_DAMAGED}"

@@ -243,7 +243,8 @@ def as_index(file: FoamFile, values: NDArray[Any], limit: int, *, least: int = 0
         raise MeshprepError(
             f"{file.name}: value {at + 1} is {values[at]}, outside {least}..{limit - 1}: {_MORE}"
         )
-    return values.astype(np.int32)
+    # the bytes of a file lie anywhere, and kernels are compiled anew for that
+    return np.require(values, np.int32, ["A", "C"])
 
 
 def text_of(values: NDArray[Any]) -> memoryview:
