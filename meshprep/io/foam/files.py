@@ -207,15 +207,10 @@ class FoamFile:
             file.writelines([gzip.compress(b"".join(pieces), 4, mtime=0)] if packed else pieces)
 
 
-def find_file(path: Path) -> Path | None:
-    """The file or its packed form, None where there is neither."""
-    return next((p for p in (path, path.with_name(path.name + GZ)) if p.is_file()), None)
-
-
 def open_file(path: Path, root: Path | None = None) -> FoamFile:
     """A file with its header; errors name it from ``root`` on, if there is one."""
     name = str(path) if root is None else path.relative_to(root).as_posix()
-    found = find_file(path)
+    found = next((p for p in (path, path.with_name(path.name + GZ)) if p.is_file()), None)
     if found is None:
         raise MeshprepError(f"{name} is missing: the mesh is not complete")
     try:

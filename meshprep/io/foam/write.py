@@ -141,6 +141,12 @@ def _checked(mesh: Mesh) -> FoamCase:
     return case
 
 
+def again(mesh: Mesh) -> dict[str, str]:
+    """The region to read of the written case."""
+    case = case_of(mesh)
+    return {"region": case.region} if case is not None and case.region else {}
+
+
 def reduced(mesh: Mesh) -> Mesh:
     """The mesh as reading the written case gives it."""
     made = _in_order(mesh)

@@ -1,5 +1,6 @@
 """Cases that are read, renumbered and written, looked at with the tests' own reader."""
 
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,8 @@ from foam_files import (
 
 import meshprep
 from meshprep import Ordering, io
-from meshprep_runtime import MeshprepError
+from meshprep_cli.main import main
+from meshprep_runtime import MeshprepError, Plan
 
 
 def renumbered(case, target, seed):
@@ -259,6 +261,59 @@ def test_processor_folders_are_one_mesh_and_stay_apart(tmp_path):
     mixed = mesh.renumber({"cells": Ordering.from_new_to_old(np.arange(16, dtype=np.int32)[::-1])})
     with pytest.raises(MeshprepError, match="processor folder"):
         io.write(mixed, tmp_path / "other", format="openfoam", drop=True)
+
+
+def test_a_cell_map_from_the_command(tmp_path, capsys):
+    write_mesh(boxes(5, 4, 3), tmp_path / "case", Style())
+    write_mesh(boxes(2, 1, 1), tmp_path / "parts/processor0", Style())
+    write_mesh(boxes(2, 1, 1), tmp_path / "parts/processor1", Style())
+    assert main(["reorder", str(tmp_path / "case"), "--cell-map", "-q"]) == 0
+    plan = Plan.load(tmp_path / "case.plan.h5")
+    found = values_after(tmp_path / "case/constant/cellMap", "")
+    assert found.tolist() == plan.ordering["cells"].new_to_old.tolist()
+    assert not (tmp_path / "case-reordered").exists()
+    capsys.readouterr()
+    for words, told in (
+        (["case", "--cell-map", "-o", str(tmp_path / "x")], "leave --output out"),
+        (["parts", "--cell-map"], "name one of the processor folders"),
+        (["case.plan.h5", "--cell-map"], "a cell map is for OpenFOAM"),
+    ):
+        assert main(["reorder", str(tmp_path / words[0]), *words[1:], "-q", "--force"]) != 0
+        assert told in capsys.readouterr().err
+
+
+def test_a_region_moves_alone(tmp_path):
+    told = write_everything(poly := boxes(3, 2, 2), tmp_path / "plain", Style())
+    case, new, back = (tmp_path / name for name in ("case", "new", "back"))
+    shutil.copytree(tmp_path / "plain/constant", case / "constant/air")
+    shutil.copytree(tmp_path / "plain/0", case / "0/air")
+    write_everything(poly, case, Style())
+    renumbered(case / "constant/air/polyMesh", new, 3)
+    shutil.copytree(new / "constant/air", back / "constant")
+    shutil.copytree(new / "0/air", back / "0")
+    check_moved(poly, None, back, *told)
+    for name in ("0/id", "constant/polyMesh/owner", "constant/polyMesh/cellZones"):
+        assert (new / name).read_bytes() == (case / name).read_bytes()
+
+
+def test_points_that_moved_and_what_is_hidden(tmp_path):
+    told = write_everything(poly := boxes(3, 2, 2), tmp_path / "case", Style())
+    later = tmp_path / "case/2.5/polyMesh"
+    later.mkdir(parents=True)
+    shutil.copy(tmp_path / "case/constant/polyMesh/points", later)
+    put(tmp_path / "case/0/id", b"an older one", Style(gz=True))
+    assert (tmp_path / "case/0/id").exists()
+    mesh = io.read(tmp_path / "case")
+    with pytest.raises(MeshprepError, match=r"cannot carry 0/id\.gz \(in the old"):
+        io.write(mesh, tmp_path / "new", format="openfoam")
+    (tmp_path / "case/0/id.gz").unlink()
+    renumbered(tmp_path / "case", tmp_path / "new", 4)
+    check_moved(poly, None, tmp_path / "new", *told)
+    new = [tmp_path / "new" / place / "polyMesh/points" for place in ("constant", "2.5")]
+    assert new[0].read_bytes() == new[1].read_bytes()
+    put(later / "faces", b"", Style())
+    with pytest.raises(MeshprepError, match=r"cannot carry 2\.5/polyMesh/faces"):
+        io.write(mesh, tmp_path / "other", format="openfoam")
 
 
 def test_what_would_be_wrong_in_another_order_is_a_loss(tmp_path):
