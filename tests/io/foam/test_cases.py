@@ -267,6 +267,7 @@ def test_a_cell_map_from_the_command(tmp_path, capsys):
     write_mesh(boxes(5, 4, 3), tmp_path / "case", Style())
     write_mesh(boxes(2, 1, 1), tmp_path / "parts/processor0", Style())
     write_mesh(boxes(2, 1, 1), tmp_path / "parts/processor1", Style())
+    (tmp_path / "parts/constant").mkdir()
     assert main(["reorder", str(tmp_path / "case"), "--cell-map", "-q"]) == 0
     plan = Plan.load(tmp_path / "case.plan.h5")
     found = values_after(tmp_path / "case/constant/cellMap", "")
