@@ -26,6 +26,7 @@ _ENTRY = re.compile(rb"(\w+)\s+(\"[^\"]*\"|[^;\s]+)\s*;")
 _BETWEEN = re.compile(rb"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _COUNT = re.compile(rb"([0-9]{1,18})(?=[\s({/])\s*")
 _EMPTY = re.compile(rb"(?:\(\s*\))?")
+_EVEN = re.compile(rb"\{[^{}]*\}")
 _BARE = bytes.maketrans(b"()", b"  ")
 _OPEN, _CLOSE, _MINUS, _PLUS, _BREAK, _BLANK = 40, 41, 45, 43, 10, 32
 _MORE = "the file is truncated or damaged, write it again"
@@ -156,9 +157,11 @@ class FoamFile:
         ``new_to_old`` stay. Of ``turned`` rows the numbers change their sign.
         """
         n, at = self.count(pos)
-        if n == 0:
-            end = _EMPTY.match(self.raw, at).end()  # type: ignore[union-attr]
-            return [self.part(pos, end)], end
+        # nothing, or the same value for all
+        if found := _EVEN.match(self.raw, at) if n else _EMPTY.match(self.raw, at):
+            if turned is not None and re.search(rb"[1-9]", found[0]):
+                raise self.error("values that are all the same cannot be turned: write each", pos)
+            return [self.part(pos, found.end())], found.end()
         if self.binary:
             return self._moved_bytes(n, at, width, new_to_old, turned)
         data = np.frombuffer(self.raw, np.uint8)

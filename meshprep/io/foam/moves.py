@@ -149,25 +149,8 @@ def moved_labels(file: FoamFile, moves: Moves, of: str) -> Pieces:
         raise file.error(f"must hold {moves.size(of)} numbers, one for each of the {of}", begin)
     signs = moves.turned if of == "faces" else None
     width = file.kind("label").itemsize
-    rows, end = _rows(file, begin, width, moves.order(of), signs)
+    rows, end = file.moved_rows(begin, width, moves.order(of), signs)
     return [file.part(0, begin), *rows, file.part(end)]
-
-
-def _rows(
-    file: FoamFile, begin: int, width: int, order: Int32s, turned: Bools | None
-) -> tuple[Pieces, int]:
-    """Rows in the new order; what is the same in all of them stays as it is written."""
-    at = file.count(begin)[1]
-    if file.raw[at : at + 1] == b"{":
-        end = file.raw.find(b"}", at) + 1
-        if not end or (turned is not None and _not_zero(bytes(file.raw[at:end]))):
-            raise file.error("values that are all the same cannot be turned: write each", begin)
-        return [file.part(begin, end)], end
-    return file.moved_rows(begin, width, order, turned)
-
-
-def _not_zero(text: bytes) -> bool:
-    return re.search(rb"[1-9]", text) is not None
 
 
 def moved_set(file: FoamFile, moves: Moves) -> Pieces:
@@ -206,24 +189,19 @@ def moved_zones(file: FoamFile, moves: Moves, of: str) -> Pieces:
     return [*pieces, file.part(pos if pieces else 0)]
 
 
-def is_field(file: FoamFile) -> bool:
-    """Whether a file has values on cells, faces or points; raises MeshprepError for others."""
-    kind = file.header.get("class", "")
-    # fields of finite areas are on faces of patches, which stay
-    other = not kind.startswith(("area", "edge")) and _LISTED.search(file.raw, file.start)
-    if _FIELD.fullmatch(kind) is None and other:
-        raise file.error(f"fields of class {kind} are unknown: take the file away", 0)
-    return _FIELD.fullmatch(kind) is not None
-
-
-def moved_field(file: FoamFile, moves: Moves) -> Pieces:
+def moved_field(file: FoamFile, moves: Moves) -> Pieces | None:
     """A field with its inner values in the new order; those of patches stay.
 
     Fluxes change their sign where a face turns: fields that say ``oriented``, and of older versions
-    surface scalars of m^3/s or kg/s.
+    surface scalars of m^3/s or kg/s. None where the file is no field on cells, faces or points.
     """
-    kind = _FIELD.fullmatch(file.header["class"])
-    assert kind is not None
+    name = file.header.get("class", "")
+    kind = _FIELD.fullmatch(name)
+    if kind is None:
+        # fields of finite areas are on faces of patches, which stay
+        if not name.startswith(("area", "edge")) and _LISTED.search(file.raw, file.start):
+            raise file.error(f"fields of class {name} are unknown: take the file away", 0)
+        return None
     of = _ON[kind[1]]
     found = (_INNER if kind[3] else _VALUES).search(file.raw, file.start)
     if found is None and _LISTED.search(file.raw, file.start):
@@ -236,7 +214,7 @@ def moved_field(file: FoamFile, moves: Moves) -> Pieces:
     )
     turns = of == "faces" and (oriented[1] == b"oriented" if oriented else bool(flux))
     if found[1] is None:
-        if turns and moves.turned.any() and _not_zero(found[2]):
+        if turns and moves.turned.any() and re.search(rb"[1-9]", found[2]):
             raise file.error("a flux that is uniform cannot be turned: write each", found.start())
         return [file.part(0)]
     name = found[1].decode()
@@ -247,5 +225,5 @@ def moved_field(file: FoamFile, moves: Moves) -> Pieces:
         raise file.error(f"must hold {order.size} values, one for each of the {of}", found.start())
     width = _COMPONENTS[name] * file.kind("scalar").itemsize
     begin = file.behind_blank(found.end())
-    rows, end = _rows(file, begin, width, order, moves.turned if turns else None)
+    rows, end = file.moved_rows(begin, width, order, moves.turned if turns else None)
     return [file.part(0, begin), *rows, file.part(end)]

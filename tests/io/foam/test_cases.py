@@ -194,6 +194,23 @@ def poly_renamed(poly):
     return every[1:]
 
 
+def test_values_that_are_all_the_same(tmp_path):
+    case = tmp_path / "case"
+    write_mesh(boxes(2, 1, 1), case, Style())
+    write_field(case, "phi", FIELD, [0.0], Style(), oriented=True)
+    path, levels = case / "0/phi", case / "constant/polyMesh/cellLevel"
+    path.write_text(path.read_text().replace("\n1\n(\n0.0\n)", "1{0}"))
+    put(levels, header("labelList", "cellLevel", Style()) + b"2{7}\n", Style())
+    renumbered(case, tmp_path / "new", 1)
+    assert (tmp_path / "new/0/phi").read_bytes() == path.read_bytes()
+    assert (tmp_path / "new/constant/polyMesh/cellLevel").read_bytes() == levels.read_bytes()
+    for old, new in (("1{0}", "1{2}"), ("nonuniform List<scalar> 1{2}", "uniform 2")):
+        path.write_text(path.read_text().replace(old, new))
+        mesh = io.read(case).renumber({"cells": Ordering.from_new_to_old(np.array([1, 0]))})
+        with pytest.raises(MeshprepError, match="cannot be turned: write each"):
+            io.write(mesh, tmp_path / "other", format="openfoam")
+
+
 def write_parts(root):
     """Two processor folders of a box that was cut across x, and what decomposePar adds."""
     whole = boxes(4, 2, 2)
