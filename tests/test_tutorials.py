@@ -1,5 +1,6 @@
 """The tutorials, followed word by word in an empty folder: their files, their commands, no more."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -7,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import steps
+from pages import DOCS, steps
 
 ROOT = Path(__file__).parents[1]
 # What each page says at its end, and what it needs besides Python.
@@ -43,3 +44,16 @@ def test_a_tutorial_as_it_stands(page, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert said in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", sorted(DOCS.glob("notebooks/*.ipynb")), ids=lambda p: p.stem)
+def test_a_notebook_runs_from_top_to_bottom(notebook, capsys):
+    """With a smaller mesh; the site shows it as it runs when the pages are built."""
+    scope = {}
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            assert not cell["outputs"]
+            exec("".join(cell["source"]).replace("200_000", "2_000"), scope)
+    assert "largest" in capsys.readouterr().out
+    assert abs(scope["now"].sum() - scope["start"].sum()) < 1e-8

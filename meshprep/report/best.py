@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from meshprep_runtime.plan import Plan
 
@@ -18,7 +17,6 @@ class Best:
     """The plan to take, and why."""
 
     name: str
-    criterion: str  # the figure that decides
     reason: str
 
 
@@ -35,25 +33,27 @@ def best_plan(plans: Mapping[str, Plan]) -> Best | None:
     if len(targets) != 1:
         return None
     (target,) = targets
-    size = min(
-        map(_size, plans.values()), key=lambda s: max(s / TARGETS[target], TARGETS[target] / s)
-    )
+    usual = TARGETS[target]
+    size = min(map(_size, plans.values()), key=lambda s: max(s / usual, usual / s))
     alike = {name: plan for name, plan in plans.items() if _size(plan) == size}
-    found = {one: {n: one.of(p) for n, p in alike.items()} for one in _CRITERIA[target]}
-    chosen, figures = next((one, f) for one, f in found.items() if None not in f.values())
+    known = (
+        (least, less, {name: of(plan) for name, plan in alike.items()})
+        for least, less, of in _CRITERIA[target]
+    )
+    least, less, figures = next(one for one in known if None not in one[2].values())
     rank = {name: (float(value or 0), _loads(alike[name])) for name, value in figures.items()}
     best = min(rank, key=lambda name: rank[name])
     own = next((name for name, plan in alike.items() if _is_own(plan, target)), None)
     if own is not None and (1 - GAIN) * rank[own][0] <= rank[best][0]:
-        none = f"no other with blocks of {size:,} {chosen.less.format(round(100 * GAIN))}"
+        none = f"no other with blocks of {size:,} {less.format(round(100 * GAIN))}"
         best, why = own, f"as reorder chooses itself: {none}"
     else:
         share = 100 * (1 - rank[best][0] / rank[own][0]) if own else 0
         gain = f", {share:.0f} % beside {own}" if own else ""
-        why = f"which {chosen.least} of those with blocks of {size:,}{gain}"
+        why = f"which {least} of those with blocks of {size:,}{gain}"
     if len(alike) < len(plans):
         why += "; only 'meshprep tune' tells sizes apart"
-    return Best(best, chosen.name, why)
+    return Best(best, why)
 
 
 def _size(plan: Plan) -> int:
@@ -76,28 +76,12 @@ def _loads(plan: Plan) -> int:
     return sum(sides.after.loads for sides in plan.metrics.sides())
 
 
-class _Criterion(NamedTuple):
-    name: str  # of the figure
-    least: str  # what the best does
-    less: str  # what no other does
-    of: Callable[[Plan], int | None]
-
-
-_BY_LOADS = _Criterion("loads", "loads the least", "loads {} % less", _loads)
-# By target, what decides first.
-_CRITERIA = {
-    "gpu": (
-        _Criterion(
-            "sectors moved", "moves the fewest sectors", "moves {} % fewer sectors", _sectors
-        ),
-        _BY_LOADS,
-    ),
-    "cpu": (
-        _Criterion(
-            "bandwidth times profile", "has the least band", "has a {} % narrower band", _spread
-        ),
-        _BY_LOADS,
-    ),
+_Criterion = tuple[str, str, Callable[[Plan], int | None]]
+_BY_LOADS: _Criterion = ("loads the least", "loads {} % less", _loads)
+# By target, what decides first: what the best does, what no other does, and the figure.
+_CRITERIA: dict[str, tuple[_Criterion, ...]] = {
+    "gpu": (("moves the fewest sectors", "moves {} % fewer sectors", _sectors), _BY_LOADS),
+    "cpu": (("has the narrowest band", "has a {} % narrower band", _spread), _BY_LOADS),
 }
 
 

@@ -280,7 +280,7 @@ def brief_table(columns: Sequence[Column], most: int) -> Table:
     for column in columns:
         lines.setdefault(column.loop if alone else column.plan, []).append(column)
     named = list(lines.items())[: most if alone else None]
-    heads, cells, best = ["loop" if alone else "after"], [[name] for name, _ in named], set()
+    heads, cells, best = ["loop" if alone else "plan"], [[name] for name, _ in named], set()
     alike = not alone and len({tuple(map(_subject, line)) for line in lines.values()}) < 2
     for one in (*SUMS, *(() if alone else (STAGED, TO_CUT))):
         after = [one.of([c.after for c in line]) for _, line in named]
@@ -297,7 +297,7 @@ def brief_table(columns: Sequence[Column], most: int) -> Table:
             for row, (_, line) in zip(cells, named, strict=True):
                 row.append(figure(bound_of(line)))
     bound = bound_of(named[0][1]) if alike else None
-    title = f"all loops together; reuse is {bound:.2f} at most" if bound else ""
+    title = f"after; all loops together, reuse {bound:.2f} at most" if bound else ""
     return Table(title, tuple(heads), [tuple(row) for row in cells], frozenset(best))
 
 

@@ -60,7 +60,7 @@ def test_it_writes_what_is_fastest_into_the_plan(cli, shows, plan):
     assert "written into wing.plan.h5" in out
     hint = re.search(r'report \S+ --measured "(edges->cells=[\d.]+:[\d.]+)"', out)
     report = cli("report", plan, "--measured", hint[1], "-q")
-    assert (report[0], ", as measured" in report[1]) == (0, True)
+    assert (report[0], " as measured: " in report[1]) == (0, True)
     assert {t.variant for t in tuned.trials} == {"", "s32", "s64", "s128"}
     assert cli("check", plan, "-q")[0] == 0
     values = json.loads(shows("tune", plan, "--kernel", kernel, "--json", *words))

@@ -92,7 +92,7 @@ def test_the_lines_of_the_page(done, tmp_path, monkeypatch):
         pytest.importorskip(name)
     monkeypatch.chdir(tmp_path)
     scope = {"meshprep": meshprep, "done": done}
-    (lines,) = [b for b in blocks("solvers/python.md", "py") if "pyvista" in b]
+    (lines,) = blocks("solvers/python.md", "python3")
     exec(lines, scope)
     assert scope["grid"].n_cells == done.mesh.size("cells") + done.mesh.size("line")
     assert set(scope["figures"]["loop"]) == {"edges->cells"}

@@ -148,7 +148,7 @@ def _pictures(shown: ShownVariant, scene: Scene) -> Iterator[Figure]:
     views = draw_views(scene, PIXELS, part)
     text = f"Runs of {size:,} in the order of the input"
     painted = by_group(views[0], values.input_block, _number(values.input_block))
-    yield _mesh_figure(shown, views[0], painted, "input", "Before", text)
+    yield _mesh_figure(shown, views[0], painted, "input", "Before", text, first=True)
     for view in views:
         painted = by_group(view, values.block, n_blocks)
         about = f"Blocks of the plan on {VIEWS[view.name]}. {_about(shown, view)}"
@@ -174,7 +174,7 @@ def _mesh_figure(
     title: str,
     caption: str,
     *,
-    first: bool | None = None,
+    first: bool = False,
 ) -> Figure:
     height, width = view.element.shape
     alt, png = f"{title}. {caption}", painted.png()
@@ -186,8 +186,7 @@ def _mesh_figure(
         body = charts.picture(png, (width, height), x, y, alt)
     else:
         body = charts.bare_picture(png, (width, height), alt)
-    open_ = what == "input" if first is None else first
-    return Figure(shown.id(f"{view.name}-{what}"), title, caption, body, first=open_)
+    return Figure(shown.id(f"{view.name}-{what}"), title, caption, body, first=first)
 
 
 def _about(shown: ShownVariant, view: Picture) -> str:
