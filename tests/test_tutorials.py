@@ -16,6 +16,8 @@ PAGES = {
     "finite-elements": ("largest error", ()),
     "ranks": ("4 ranks: heat", ("mpiexec",)),
     "unchanged": ("cells", ()),
+    "../solvers/c": ("cell 0 gets -", ("gcc", "g++", "pkg-config")),
+    "../solvers/fortran": ("edges on top", ("gcc", "gfortran", "pkg-config")),
 }
 
 

@@ -32,7 +32,7 @@ from ..io.op2.write import describe
 from ..io.outputs import check_targets
 from ..io.sliced import scan
 from ..io.source import MeshSource
-from ..kernels.parallel import at_once
+from ..kernels.parallel import at_once, give_back
 from ..loops.options import Options
 from ..loops.requests import LoopRequest, default_request
 from ..pipeline.steps import plan_request_maps
@@ -334,7 +334,11 @@ def _whole_subject(job: SplitJob) -> SplitSubject:
     declared = job.declared or None
     mesh = io.read(job.source, format=job.input_format, dimension=job.dimension, sets=declared)
     full, specs = plan_request_maps(mesh, job.requests or (default_request(mesh),))
-    return subject_of_mesh(mesh, full, specs, fields=job.fields)
+    subject = subject_of_mesh(mesh, full, specs, fields=job.fields)
+    del mesh, full
+    # what was read is as large as the subject
+    give_back()
+    return subject
 
 
 # Bytes that are written at once.

@@ -194,15 +194,15 @@ def tag_of_ids(name: str, of: str, first: NDArray[np.int64], further: NDArray[np
 
 
 def _places(full: Mesh, subject: SplitSubject) -> dict[str, Any]:
-    """Centroids of all sets; those of the leading set are computed when first asked for.
+    """Centroids of all sets; those of others than the leading one are computed when asked for.
 
     Those of faces alone would be as large as all maps together.
     """
     leading, found = subject.leading_set, dict[str, Any]()
-    for name in sorted(subject.sizes, key=lambda name: name != leading):
+    for name in sorted(subject.sizes, key=lambda name: (name != leading, name != "nodes")):
         m = subject.maps.get(map_of_means(full, name) or "")
-        if name != leading and m is not None and m.to_set == leading and leading in found:
-            found[name] = Means(m.table, found[leading])
+        if name != leading and m is not None and isinstance(found.get(m.to_set), np.ndarray):
+            found[name] = Means(m.table, found[m.to_set])
         elif (where := centroids(full, name)) is not None:
             found[name] = where
     return found

@@ -49,10 +49,13 @@ def centroids(mesh: Mesh, name: str, axes: int | None = None) -> Float64s | None
 
 def map_of_means(mesh: Mesh, name: str) -> str | None:
     """The map whose rows reach what :func:`centroids` takes the mean of; None by other rules."""
-    known = mesh.dat(CENTROID, name) is not None or name in PLACED
-    corners = mesh.coordinates is not None and f"{name}->nodes" in mesh.maps
-    if known or corners or mesh.sets[name].parts:
+    if mesh.dat(CENTROID, name) is not None or name in PLACED or mesh.sets[name].parts:
         return None
+    corners = mesh.maps.get(f"{name}->nodes") if mesh.coordinates is not None else None
+    if corners is not None:
+        cell_type = mesh.sets[name].cell_type
+        every = cell_type is None or shape_of(cell_type).n_corners == corners.arity
+        return corners.name if every else None
     through = _map_to_places(mesh, name)
     return None if through is None else through.name
 

@@ -18,15 +18,15 @@ from meshprep_runtime.types.maps import Float64s, offsets_of, read_only, rows_of
 
 from ...io.original_ids import read_vector
 from ...kernels import Int32s, Int64s, kernel
-from ...kernels.parallel import each, pieces
+from ...kernels.parallel import each, give_back, pieces
 from ...mesh.incidence import Csr
 from ...partition.blocks.bisect.bisection import bisect
 from ...partition.blocks.bisect.geometry import Geometry, Sizes, rotated
 from ...partition.blocks.grids.start import choose_start
 from ...partition.blocks.partitioner import geometry_of
 from ...partition.blocks.search import Search
+from ...partition.blocks_of import check_coordinates
 from ...partition.connectivity import distinct_rows
-from ...partition.problem import check_coordinates
 from ...reorder import METHODS, LocalityProblem, gps
 from ..subject import SplitSubject
 
@@ -59,6 +59,8 @@ def part_of_element(
     where there are more than elements. Raises MeshprepError for what does not fit. O(n (arity + log
     parts)) beside sweeps over borders; any number of threads gives the same.
     """
+    # of what made the graph and the table
+    give_back()
     n = graph.n_rows
     if table is not None and (table.ndim != 2 or len(table) != n or table.dtype != np.int32):
         raise MeshprepError(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.inputs import check_input
+from meshprep_runtime.plan.file.atomic import check_input
 from meshprep_runtime.types.maps import as_indices
 
 from ...mesh import IndexList, Mesh, Tag

@@ -14,7 +14,7 @@ from pathlib import Path
 import h5py
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.inputs import check_input
+from meshprep_runtime.plan.file.atomic import check_input
 
 from ...mesh.cells import check_node_count, node_count
 from .table import MEDIT_IGNORED, NASTRAN_READ

@@ -13,15 +13,7 @@ from meshprep_runtime.types.maps import as_indices, distinct
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
-from ..capabilities import (
-    FIELD_DATA,
-    MED_FIELDS,
-    MED_MESH,
-    STEP,
-    TIME,
-    VTU_ARRAYS,
-    group_of_array,
-)
+from ..registry import FIELD_DATA, MED_FIELDS, MED_MESH, STEP, TIME, VTU_ARRAYS, group_of_array
 from .numbers import drop_counts
 
 # Arrays of these names would be taken for something else: they have a prefix more in memory.

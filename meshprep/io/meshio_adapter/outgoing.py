@@ -9,7 +9,7 @@ from meshprep_runtime.types.maps import offsets_of
 
 from ...mesh import Dat, IndexList, Mesh
 from ...mesh.cells import shape_of
-from ..capabilities import (
+from ..registry import (
     FIELD_DATA,
     MED_FIELDS,
     MED_MESH,

@@ -7,7 +7,7 @@ or a loss with a name.
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..capabilities import (
+from ..registry import (
     FIELD_DATA,
     MED_FIELDS,
     MED_MESH,

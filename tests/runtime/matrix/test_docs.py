@@ -17,11 +17,12 @@ from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import device, gpu
 from meshprep_runtime.matrix import Assembly, BatchSums
 
-PAGE = "solvers/matrices.md"
+PAGE, PRODUCTS, FORMS = (f"solvers/{name}.md" for name in ("matrices", "products", "scikit-fem"))
 
 
-def block(words):
-    return next(b for b in blocks(PAGE, "python") if words in b)
+def block(words, language="python"):
+    pages = (blocks(page, language) for page in (PAGE, PRODUCTS, FORMS))
+    return next(b for page in pages for b in page if words in b)
 
 
 @pytest.fixture
@@ -49,8 +50,7 @@ def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch, c
     made, matrix = scope["K"].to_scipy(), scope["plan"].matrices["K"]
     exec(block("program.matrix"), scope)
     assert abs(scope["K"].to_scipy() - made).max() < 1e-12
-    there = next(b for b in blocks(PAGE, "py") if "assemble(x=cupy" in b)
-    exec(there, scope)
+    exec(block("assemble(x=cupy", "py"), scope)
     assert abs(scope["K"].to_scipy() - made).max() < 1e-12
     basis = skfem.Basis(meshprep.to_skfem(mesh), skfem.ElementTriP1())
     # dof to node of the input: corners of cells, in both
@@ -98,7 +98,7 @@ def test_tables_of_curved_cells_lead_to_their_places_and_dofs():
     m = skfem.MeshTri2.init_circle(2)
     basis = skfem.Basis(m, skfem.ElementTriP2())
     scope = {"meshprep": meshprep, "m": m, "basis": basis}
-    exec(next(b for b in blocks("solvers/matrices.md", "py") if "element_dofs" in b), scope)
+    exec(block("element_dofs", "py"), scope)
     args = [
         {"dat": "x", "map": "cells->points", "dim": 2},
         {"mat": "K", "rows": "cells->dofs", "columns": "cells->dofs", "access": "inc"},
@@ -129,7 +129,7 @@ def test_products_and_solvers(cupy):
     exec(block("import ProductTuner"), scope)
     assert len(scope["tuner"].trials) == 1
     wanted = scope["found"].x
-    exec(next(b for b in blocks(PAGE, "py") if "K = to_gpu(K)" in b), scope)
+    exec(block("K = to_gpu(K)", "py"), scope)
     np.testing.assert_allclose(scope["y"].get(), scope["K"].to_scipy() @ np.ones(225), atol=1e-12)
     np.testing.assert_allclose(scope["found"].x.get(), wanted, atol=1e-7)
 
@@ -154,7 +154,7 @@ def test_a_product_without_a_matrix_is_that_with_it(tmp_path, monkeypatch):
 
 
 def test_the_table_of_iterations_is_the_one_that_is_tested():
-    text = (DOCS / PAGE).read_text(encoding="utf-8")
+    text = (DOCS / PRODUCTS).read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d) \| (\d+) x \d+ \| (.*) \|$", text, re.MULTILINE)
     assert len(rows) == 4
     for degree, n, rest in rows:
