@@ -67,7 +67,7 @@ class Node:
         Raises MeshprepError that names the node.
         """
         data = self.data
-        if data is None or data.dtype.kind not in "iu" or size not in (None, data.size):
+        if data is None or data.dtype.kind not in "iu" or data.size != (size or data.size or 1):
             count = "" if size is None else f"{size} "
             raise MeshprepError(
                 f"'{self.name}' ({self.label}) must hold {count}whole numbers: the file is damaged"
