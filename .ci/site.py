@@ -2,12 +2,23 @@
 
 import re
 
+from mkdocs.structure.files import File, Files
+
 # The files themselves stand in the clone; their names stay in the text.
 OUTSIDE = re.compile(r"\[([^]]+)\]\((?:\.\./)+(?:examples|include)/[^)]*\)")
 
 # mkdocstrings shows what the source says: roles as they stand, and how the default is declared.
 ROLE = re.compile(r":(?:func|class|meth|mod):(?=<code>)")
 DEFAULT = re.compile(r"<code><[^>]*>_option</\w+>\(([^,]*),.*?</code>")
+
+
+def on_files(files: Files, config: object) -> Files:
+    """Add the page of all commands, which is made from these."""
+    from meshprep_cli.commands import commands
+    from meshprep_cli.reference import page
+
+    files.append(File.generated(config, "commands.md", content=page(commands())))
+    return files
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:

@@ -20,17 +20,16 @@ from typing import Any
 import numpy as np
 from bench_gpu import copy_bandwidth
 from common import table
-from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
+from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu, taken
 from numpy.typing import NDArray
 
 from meshprep.mesh.cells import SHAPES
 from meshprep.topology.dofs import local_points
-from meshprep_runtime import Access, Arg, Loop, LoopPlan, MissingPackageError
+from meshprep_runtime import Access, Arg, Loop, LoopPlan
 from meshprep_runtime.cuda import CudaProgram, DeviceFunction, program
 from meshprep_runtime.cuda.arrays import DeviceBinder
 from meshprep_runtime.cuda.device import Device, use
 from meshprep_runtime.cuda.executor import Launcher
-from meshprep_runtime.cuda.nvrtc import by_registers, compiled, resident_at_most
 from meshprep_runtime.cuda.programs import Launch
 from meshprep_runtime.cuda.source.parameters import Parameter
 from meshprep_runtime.matrix.cuda_text import whole
@@ -176,18 +175,6 @@ def rows(device: Device, n: int, copy: float, arch: str) -> Iterator[dict[str, A
                 "us": 1e6 * seconds,
                 "share of copy": share,
             }
-
-
-def taken(made: CudaProgram, arch: str) -> dict[str, int | None]:
-    """Registers, bytes spilled and warps of a multiprocessor; None without a compiler."""
-    try:
-        code = compiled(made, arch)
-    except MissingPackageError:
-        return {"registers": None, "spilled": None, "warps": None}
-    blocks = resident_at_most(arch, made.threads, made.shared_bytes)
-    blocks = min(blocks, by_registers(code.registers, made.threads))
-    warps = blocks * -(-made.threads // 32)
-    return {"registers": code.registers, "spilled": code.spilled, "warps": warps}
 
 
 def main(*words: str) -> None:

@@ -1,10 +1,11 @@
 """What a GPU makes of light loops, of sums in a fixed order, and of fewer registers.
 
     python benchmarks/bench_gpu_loops.py [--size N] [--only NAME]
+    python benchmarks/bench_gpu_loops.py --prepare [--arch sm_90]
     python benchmarks/bench_gpu_loops.py --emulate --size 300 [--arch sm_90]
 
-The second runs under g++ and shows no times; with ``--arch`` it compiles for a GPU and shows the
-registers of the third table.
+The second makes plans and machine code beforehand, without a GPU. The third runs under g++ and
+shows no times; with ``--arch`` it compiles for a GPU and shows the registers of the third table.
 
 Three tables. The loops of `make bench-loops`: plain atomics beside blocks that commit by colours
 and by atomics. Sums at the points of a mesh: a loop in a fixed order beside ``index_add_`` of
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from bench_loops import CASES, Case, inc, mesh_of_case, read, values_for
 from common import table
 from gpu_cases import CASES as PAPER
 from gpu_cases import input_maps, values_of
-from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
+from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu, taken
 
 from meshprep import Options, prepare
 from meshprep_runtime import LoopPlan, ParLoop, Plan
@@ -35,19 +37,45 @@ from meshprep_runtime.cuda import COMMITS, CudaProgram, program
 from meshprep_runtime.cuda.arrays import DeviceBinder
 from meshprep_runtime.cuda.device import Device, use
 from meshprep_runtime.cuda.executor import Launcher
-from meshprep_runtime.cuda.nvrtc import by_registers, compiled, resident_at_most
+from meshprep_runtime.cuda.nvrtc import by_registers, compiled
 
+BUILD = Path(__file__).parent.parent / "build" / "bench-gpu-loops"
 SAMPLES = 7
+# What "auto" may take for loops that add.
+AUTO = ("hierarchical", "hierarchical-inc")
 # What integrate_stress takes by itself, and is given.
 USUAL, REGISTERS = 94, 80
 TOLERANCE = {"f4": 1e-4, "f8": 1e-11, "i4": 0.0}
 STAGED = ("hierarchical", "staged-gather")
 
 
-def plan_of(case: Case, size: int) -> Plan:
-    """The loop of a case in blocks for a GPU."""
-    mesh = mesh_of_case(case.mesh, size)
-    return prepare(mesh, {"loop": {"over": case.over, "args": case.args}}, Options()).plan
+def plan_of(name: str, size: int) -> Plan:
+    """The loop of a case in blocks for a GPU, from its file once it is there."""
+    case = LOOPS[name]
+    if max(a["dim"] for a in case.args) > 8:
+        size //= 10
+    path = BUILD / f"{name.replace(' ', '-')}-{size}.plan.h5"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        loops = {"loop": {"over": case.over, "args": case.args}}
+        prepare(mesh_of_case(case.mesh, size), loops, Options()).plan.save(path)
+    return Plan.load(path)
+
+
+def ways(plan: LoopPlan) -> list[tuple[str, str]]:
+    """Strategies and commits; a loop that adds through no map has one."""
+    more = [("auto", commit) for commit in COMMITS] if plan.loop.conflict_columns else []
+    return [("global-atomics", COMMITS[0]), *more]
+
+
+def prepare_all(size: int, arch: str) -> None:
+    """Plans, the loops of the CPU and machine code, so that a run spends its time on the GPU."""
+    for name, case in LOOPS.items():
+        plan = plan_of(name, size)["loop"]
+        ParLoop(case.kernel, plan, strategy="sequential")(**values_for(plan))
+        for strategy, commit in ways(plan):
+            for word in AUTO if strategy == "auto" else (strategy,):
+                compiled(program(case.kernel, plan, word, commit=commit), arch)
 
 
 def seconds_of(device: Device, work: Callable[[], Any]) -> float:
@@ -66,19 +94,16 @@ def check_arrays(plan: LoopPlan, found: dict[str, Any], wanted: dict[str, Any], 
 
 
 def loop_rows(device: Device, size: int, only: str) -> Iterator[dict[str, Any]]:
-    """A row for each loop and way; a loop that adds through no map has one."""
+    """A row for each loop and way."""
     for name, case in CASES.items():
         if only not in name:
             continue
-        plan = plan_of(case, size if max(a["dim"] for a in case.args) <= 8 else size // 10)["loop"]
-        ways: list[tuple[str, str]] = [("global-atomics", COMMITS[0])]
-        if plan.loop.conflict_columns:
-            ways += [("auto", commit) for commit in COMMITS]
+        plan = plan_of(name, size)["loop"]
         host = values_for(plan)
         given = {key: values.copy() for key, values in host.items()}
         ParLoop(case.kernel, plan, strategy="sequential")(**host)
         first = None
-        for strategy, commit in ways:
+        for strategy, commit in ways(plan):
             loop = ParLoop(case.kernel, plan, strategy=strategy, commit=commit, graph=True)
             arrays = {key: device.array(values) for key, values in given.items()}
             loop(**arrays)
@@ -115,25 +140,27 @@ SUMS = {
 }
 
 
+LOOPS = CASES | SUMS
+
+
 def sum_rows(device: Device, size: int) -> Iterator[dict[str, Any]]:
     """Our loop by colours, in blocks and by atomics; peers on the plan's numbers and the mesh's."""
     for name, case in SUMS.items():
-        full = plan_of(case, size)
+        full = plan_of(name, size)
         plan, key = full["loop"], str(case.args[1]["map"])
         values = values_for(plan)["v"]
         n = plan.sizes[plan.maps[key].to_set]
         wanted = np.bincount(plan.maps[key].table.ravel(), values.ravel(), n)
         row = {"sums": name, "values": values.size}
-        for strategy, commit in (("auto", "colours"), ("auto", "atomics"), ("global-atomics", "")):
-            loop = ParLoop(
-                case.kernel, plan, strategy=strategy, commit=commit or COMMITS[0], graph=True
-            )
+        for strategy, commit in ways(plan):
+            loop = ParLoop(case.kernel, plan, strategy=strategy, commit=commit, graph=True)
             given = {"v": device.array(values), "s": device.array(np.zeros(n))}
             loop(**given)
             check_off(given["s"].get().ravel(), wanted, TOLERANCE["f8"], name)
             seconds = seconds_of(device, partial(loop, **given))
-            way = f"{loop.on_gpu.strategy} {commit}".strip()
-            yield {**row, "way": way, "same bits": commit == "colours", "us": 1e6 * seconds}
+            same = strategy == "auto" and commit == "colours"
+            way = f"{loop.on_gpu.strategy}{f' {commit}' if strategy == 'auto' else ''}"
+            yield {**row, "way": way, "same bits": same, "us": 1e6 * seconds}
         moved = full.ordering[case.over].restore(values)
         there = input_maps(full)[key]
         for order, index, given_values in (
@@ -268,20 +295,11 @@ def _bounded_row(
     given = DeviceBinder(made.loop, made.slots)(arrays, device)
     launcher(given)
     check_arrays(plan, arrays, wanted, f"integrate_stress, bounded {bounded}")
-    code = compiled(made, arch) if arch else None
     return {
         "registers at most": REGISTERS if bounded else None,
-        "registers": code and code.registers,
-        "spilled": code and code.spilled,
-        "warps": code and _warps(made, code.registers, arch),
+        **taken(made, arch),
         "us": 1e6 * seconds_of(device, partial(launcher, given)),
     }
-
-
-def _warps(made: CudaProgram, registers: int, arch: str) -> int:
-    """Warps that a multiprocessor holds, by registers and shared memory."""
-    most = resident_at_most(arch, made.threads, made.shared_bytes)
-    return min(by_registers(registers, made.threads), most) * -(-made.threads // 32)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -290,8 +308,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=2_000_000, help="elements of a loop")
     parser.add_argument("--only", default="", help="loops with this in their names")
     parser.add_argument("--emulate", action="store_true", help="under g++, without times")
-    parser.add_argument("--arch", default="", help="compile for it, with --emulate")
+    parser.add_argument("--prepare", action="store_true", help="plans and machine code only")
+    parser.add_argument("--arch", default="", help="compile for it, with --emulate or --prepare")
     given = parser.parse_args(arguments)
+    # Machine code lies beside the plans, so that both can be taken to the GPU together.
+    os.environ.setdefault("MESHPREP_CACHE_DIR", str(BUILD / "cache"))
+    if given.prepare:
+        prepare_all(given.size, given.arch or "sm_90")
+        return
     device = device_or_exit(given.emulate)
     with use(device):
         loops = list(loop_rows(device, given.size, given.only))

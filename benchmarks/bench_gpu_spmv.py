@@ -1,5 +1,8 @@
 """Products of sparse matrices on a GPU beside cuSPARSE's: CSR by the fixed rule and by search.
 
+The second table has the matrices of quads of degree 1 to 4 in every store: rows, ELLPACK, and the
+matrices of the elements, whole and half.
+
     python benchmarks/bench_gpu_spmv.py [scale]
 
 Times are the device's own; launches, cuSPARSE's too, are replayed as a graph, and of its two
@@ -16,6 +19,7 @@ import cusparse
 import numpy as np
 from bench_gpu import copy_bandwidth
 from bench_spmv import csr, matrices
+from common import table
 from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
 from scipy import sparse
 
@@ -24,8 +28,11 @@ from meshprep_runtime.cuda import CudaProgram
 from meshprep_runtime.cuda.arrays import DeviceBinder
 from meshprep_runtime.cuda.device import Device, import_cupy
 from meshprep_runtime.cuda.executor import Launcher
-from meshprep_runtime.matrix.cuda_products import csr_program
+from meshprep_runtime.matrix import CsrMatrix, Ellpack
+from meshprep_runtime.matrix.cuda_products import csr_program, ellpack_program, local_program
 from meshprep_runtime.matrix.cuda_text import CsrThreads
+from meshprep_runtime.types.maps import rows_of_entries
+from poisson import CELLS_TO_DOFS, integrate, prepared_square, square
 
 # Threads a row, with a row a group and blocks of 128 threads.
 COOPS = (1, 2, 4, 8, 16, 32)
@@ -37,14 +44,46 @@ def main(scale: float = 1.0) -> None:
     device = device_or_exit()
     copy = copy_bandwidth(device)
     rows = [_row(device, copy, name, made) for name, made in matrices(scale).items()]
-    report_gpu("-spmv", device, rows)
+    stores = [_store_row(device, degree, round(500 * scale**0.5)) for degree in (1, 2, 3, 4)]
+    report_gpu("-spmv", device, rows, stores=stores)
+    table(stores)
+
+
+def _store_row(device: Device, degree: int, side: int) -> dict[str, Any]:
+    """Quads of one degree, ``side`` dofs along a side, in every store [R14 Table 3.1]."""
+    prepared, ordered = prepared_square(square(side // degree, degree), 256, "gpu")
+    problem, plan = integrate(ordered), prepared.plan[CELLS_TO_DOFS]
+    rows, local = problem.csr(), problem.local()
+    made = rows.to_scipy()
+    x = np.random.default_rng(1).standard_normal(made.shape[1])
+    padded = _ellpack(rows)
+    programs = {
+        "rows": (csr_program(rows), rows.values),
+        "ellpack": (ellpack_program(padded), padded.values.reshape(-1)),
+        "elements": (local_program(local, plan), None),
+        "half of them": (local_program(local.half(), plan), None),
+    }
+    found = {
+        f"{name} us": 1e6 * _seconds_of(device, program, x, values, made @ x)
+        for name, (program, values) in programs.items()
+    }
+    return {"degree": degree, "dofs": x.size, **found, "cuSPARSE us": 1e6 * _peer(device, made, x)}
+
+
+def _ellpack(rows: CsrMatrix) -> Ellpack:
+    length, row = np.diff(rows.row_ptr), rows_of_entries(rows.row_ptr)
+    within = np.arange(rows.columns.size) - rows.row_ptr[row]
+    columns = np.full((length.max(), length.size), -1, np.int32)
+    values = np.zeros(columns.shape)
+    columns[within, row], values[within, row] = rows.columns, rows.values
+    return Ellpack(columns, values, rows.shape[1])
 
 
 def _row(device: Device, copy: float, name: str, made: sparse.csr_array) -> dict[str, Any]:
     x = np.random.default_rng(1).standard_normal(made.shape[1])
     found = dict(_products(device, made, x))
     best = min((way for way in found if way != "rule"), key=found.__getitem__)
-    peer = _cusparse(device, made, x)
+    peer = _peer(device, made, x)
     least = csr_bytes(made.shape[0], made.nnz, made.dtype.itemsize).least
     return {
         "matrix": name,
@@ -68,10 +107,15 @@ def _products(device: Device, made: sparse.csr_array, x: np.ndarray) -> Iterator
 
 
 def _seconds_of(
-    device: Device, program: CudaProgram, x: np.ndarray, values: np.ndarray, wanted: np.ndarray
+    device: Device,
+    program: CudaProgram,
+    x: np.ndarray,
+    values: np.ndarray | None,
+    wanted: np.ndarray,
 ) -> float:
     launcher = Launcher(program, device, graph=True)
-    given = {"x": x, "y": np.full(wanted.size, 7.0), "values": values}
+    given = {"x": x, "y": np.full(wanted.size, 7.0)}
+    given |= {} if values is None else {"values": values}
     arrays = {name: device.array(array) for name, array in given.items()}
     given = DeviceBinder(program.loop, program.slots)(arrays, device)
     launcher(given)
@@ -79,7 +123,7 @@ def _seconds_of(
     return min(device_seconds(device, partial(launcher, given), SAMPLES))
 
 
-def _cusparse(device: Device, made: sparse.csr_array, x: np.ndarray) -> float:
+def _peer(device: Device, made: sparse.csr_array, x: np.ndarray) -> float:
     """The better of its two algorithms for rows, each recorded as a graph."""
     cupy = import_cupy()
     rows = (made.data, made.indices.astype(np.int32), made.indptr.astype(np.int32))

@@ -22,12 +22,13 @@ from meshprep.io.graphs.common import graph_mesh
 from meshprep.metrics.product_traffic import csr_bytes
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime.cuda.nvrtc import compile_program
-from meshprep_runtime.matrix import CsrMatrix, Ellpack, LocalMatrices
+from meshprep_runtime.matrix import CsrMatrix, Ellpack
 from meshprep_runtime.matrix.cuda_products import (
     LONG_ROW,
     csr_program,
     ellpack_program,
     local_program,
+    sweep_program,
 )
 from meshprep_runtime.matrix.cuda_text import CsrThreads
 from meshprep_runtime.matrix.products import Product
@@ -166,13 +167,15 @@ def registers() -> list[dict[str, Any]]:
     }
     parts, sums = csr_program(CsrMatrix(long.indptr, long.indices, long.data, LONG_ROW + 1)).then
     programs |= {"CSR, parts of long rows": parts, "CSR, sums of parts": sums}
+    colour, inverse = np.arange(rows.shape[0]), 1 / rows.diagonal()
+    programs["coloured sweep"] = sweep_program(csr(rows), colour, inverse, backward=False)
     one = np.zeros((1, 1))
     programs["ELLPACK"] = ellpack_program(Ellpack(one.astype(np.int32), one))
     for degree in (1, 2, 3, 4):
         prepared, ordered = poisson.prepared_square(poisson.square(8, degree), 128, "gpu")
         local = poisson.integrate(ordered).local()
         plan = prepared.plan[poisson.CELLS_TO_DOFS]
-        for name, store in (("local", local), ("half", _half(local))):
+        for name, store in (("local", local), ("half", local.half())):
             programs[f"{name} matrices, degree {degree}"] = local_program(store, plan).then[0]
     found = []
     for name, program in programs.items():
@@ -183,14 +186,6 @@ def registers() -> list[dict[str, Any]]:
             | {f"spilled, {arch}": one.spilled for arch, one in code.items()}
         )
     return found
-
-
-def _half(local: LocalMatrices) -> LocalMatrices:
-    """The entries on and above the diagonals."""
-    n = local.dofs.shape[1]
-    i, j = np.triu_indices(n)
-    half = local.values.reshape(-1, n, n)[:, i, j].copy()
-    return LocalMatrices(half, local.dofs, True, local.n_rows)
 
 
 def _against_scipy(name: str, made: sparse.csr_array) -> dict[str, Any]:
@@ -224,7 +219,7 @@ def _against_csr(degree: int, scale: float) -> dict[str, Any]:
     stores = {
         "csr": Product(problem.csr()),
         "local": Product(local, plan),
-        "half": Product(_half(local), plan),
+        "half": Product(local.half(), plan),
     }
     x, y = np.ones(local.n_rows), np.empty(local.n_rows)
     works = {name: partial(product, x, out=y) for name, product in stores.items()}

@@ -9,8 +9,10 @@ import numpy as np
 from common import report
 
 from meshprep_cuda_check.emulated import EmulatedDevice
-from meshprep_runtime import MeshprepError
+from meshprep_runtime import MeshprepError, MissingPackageError
+from meshprep_runtime.cuda import CudaProgram
 from meshprep_runtime.cuda.device import Device, current, import_cupy
+from meshprep_runtime.cuda.nvrtc import by_registers, compiled, resident_at_most
 
 SAMPLE_SECONDS = 0.002
 
@@ -41,6 +43,22 @@ def check_off(found: np.ndarray, wanted: np.ndarray, tolerance: float, what: str
     off = float(np.abs(found - wanted).max() / np.abs(wanted).max())
     if not off <= tolerance:
         raise MeshprepError(f"{what} is off by {off:.1e}")
+
+
+def taken(made: CudaProgram, arch: str) -> dict[str, int | None]:
+    """Registers, bytes spilled, and warps of a multiprocessor by registers and shared memory.
+
+    None where no ``arch`` is given, or nothing compiles here.
+    """
+    try:
+        code = compiled(made, arch) if arch else None
+    except MissingPackageError:
+        code = None
+    if code is None:
+        return dict.fromkeys(("registers", "spilled", "warps"))
+    blocks = resident_at_most(arch, made.threads, made.shared_bytes)
+    warps = min(blocks, by_registers(code.registers, made.threads)) * -(-made.threads // 32)
+    return {"registers": code.registers, "spilled": code.spilled, "warps": warps}
 
 
 def report_gpu(name: str, device: Device, rows: Sequence[dict[str, Any]], **more: Any) -> None:

@@ -1,6 +1,6 @@
 """Poisson's equation on a square of perturbed quads, by conjugate gradients.
 
-    python examples/poisson.py --degree 2 --cells 64
+    python examples/poisson.py --degree 2 --cells 64 [--device gpu]
 
 Lagrange elements of degree 1 to 4; the boundary's dofs have no row. Prints, for each
 preconditioner, iterations, seconds and the error of the solution. The vertices are perturbed since
@@ -9,15 +9,17 @@ the right side is an eigenvector on a uniform grid, where conjugate gradients en
 
 import argparse
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import Options, Prepared, prepare
-from meshprep_runtime.matrix import CsrMatrix, LocalMatrices
+from meshprep_runtime.cuda.device import Device, current
+from meshprep_runtime.matrix import CsrMatrix, LocalMatrices, to_gpu
 from meshprep_runtime.matrix.products import Product
-from meshprep_runtime.matrix.solve import ColouredSsor, Jacobi, cg
+from meshprep_runtime.matrix.solve import CgSolution, ColouredSsor, Jacobi, cg
 
 CELLS_TO_DOFS = "cells->dofs"
 
@@ -165,30 +167,40 @@ def prepared_square(
     return made, Square(square.degree, square.vertices[cell], table, row)
 
 
+def solutions(square: Square, device: Device | None = None) -> Iterator[tuple[str, CgSolution]]:
+    """What each product and preconditioner finds, in the plan's numbering; on a device, there."""
+    size, target = (1024, "cpu") if device is None else (256, "gpu")
+    prepared, ordered = prepared_square(square, size, target)
+    problem = integrate(ordered)
+    matrix, local, load = problem.csr(), problem.local(), problem.load()
+    if device is not None:
+        matrix, local, load = to_gpu(matrix), to_gpu(local), device.array(load)
+    by_rows, by_cells = Product(matrix), Product(local, prepared.plan[CELLS_TO_DOFS])
+    ssor, jacobi = ColouredSsor(matrix), Jacobi(matrix)
+    print(f"{load.size} rows, {matrix.values.size} nonzeros, {ssor.colours} colours")
+    for product, name, precondition in (
+        (by_rows, "CSR, none", None),
+        (by_rows, "CSR, Jacobi", jacobi),
+        (by_rows, "CSR, coloured SSOR", ssor),
+        (by_cells, "local matrices, Jacobi", jacobi),
+    ):
+        start = time.perf_counter()
+        found = cg(product, load, precondition)
+        seconds = time.perf_counter() - start
+        error = problem.error(found.x if device is None else found.x.get())
+        print(f"{name:24} {found.iterations:5} iterations {seconds:8.3f} s  error {error:.2e}")
+        yield name, found
+
+
 def main() -> None:
     """Solve and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--degree", type=int, default=2, choices=(1, 2, 3, 4))
     parser.add_argument("--cells", type=int, default=64, help="along a side")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     given = parser.parse_args()
-    plan, ordered = prepared_square(square(given.cells, given.degree))
-    problem = integrate(ordered)
-    matrix, load = problem.csr(), problem.load()
-    ssor = ColouredSsor(matrix)
-    print(f"{load.size} rows, {matrix.values.size} nonzeros, {ssor.colours} colours")
-    by_rows = Product(matrix)
-    by_cells = Product(problem.local(), plan.plan[CELLS_TO_DOFS])
-    for product, name, precondition in (
-        (by_rows, "CSR, none", None),
-        (by_rows, "CSR, Jacobi", Jacobi(matrix)),
-        (by_rows, "CSR, coloured SSOR", ssor),
-        (by_cells, "local matrices, Jacobi", Jacobi(matrix)),
-    ):
-        start = time.perf_counter()
-        found = cg(product, load, precondition)
-        seconds = time.perf_counter() - start
-        error = problem.error(found.x)
-        print(f"{name:24} {found.iterations:5} iterations {seconds:8.3f} s  error {error:.2e}")
+    device = current() if given.device == "gpu" else None
+    list(solutions(square(given.cells, given.degree), device))
 
 
 if __name__ == "__main__":

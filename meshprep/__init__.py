@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from .pipeline.arrays import OrderedArrays, order
     from .pipeline.skfem_forms import FormAssembly
     from .pipeline.steps import Prepared, prepare
+    from .report.compare import compare
+    from .report.files import write_report
     from .topology import derive
 
 # By module.
@@ -50,6 +52,8 @@ _NAMES = {
     "meshprep.pipeline.arrays": "OrderedArrays order",
     "meshprep.pipeline.skfem_forms": "FormAssembly",
     "meshprep.pipeline.steps": "Prepared prepare",
+    "meshprep.report.compare": "compare",
+    "meshprep.report.files": "write_report",
     "meshprep.topology": "derive",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -74,6 +78,7 @@ __all__ = [
     "Prepared",
     "SetMap",
     "Tag",
+    "compare",
     "derive",
     "from_meshio",
     "from_networkx",
@@ -86,6 +91,7 @@ __all__ = [
     "to_networkx",
     "to_skfem",
     "write",
+    "write_report",
 ]
 
 

@@ -81,7 +81,11 @@ def test_every_parameter_is_described(name):
     found = sections(inspect.getdoc(thing) or "")
     signature = inspect.signature(thing)
     taken = set().union(*(names(one, thing) for one in signature.parameters.values()))
-    assert described(found.get("Parameters", "")) >= taken
+    if name == "meshprep.prepare":
+        # each has its line at Options
+        taken = taken - set(vars(meshprep.Options())) | {"chosen"}
+    told = (described(found.get(f"{kind}Parameters", "")) for kind in ("", "Other "))
+    assert set().union(*told) >= taken
     if inspect.isfunction(thing) and signature.return_annotation not in ("None", None):
         assert "Returns" in found
 

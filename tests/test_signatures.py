@@ -24,6 +24,7 @@ from meshprep.kernels import KERNELS
 from meshprep.loops.requests import simple_request
 from meshprep.loops.options import Options
 from meshprep.pipeline.steps import plan_request_maps
+from meshprep.pipeline.arrays import order
 from meshprep.pipeline.check_file import check
 from meshprep.pipeline.workflow import Job, run
 
@@ -61,6 +62,9 @@ def cut(mesh, *loops):
 cut(plane, "edges->cells", "cells->nodes")
 cut(space, "faces->cells")
 cut(space, "cells->nodes")
+read = io.read(plane)
+for target in ("cpu", "gpu"):
+    order(read.map("cells->nodes").table.copy(), read.coordinates, target=target)
 used = [k for k in KERNELS if k.overloads]
 print(len(used))
 for kernel in used:

@@ -214,6 +214,12 @@ def test_what_decides_about_plans_is_rounded_alike_everywhere():
             "import meshprep_cli.main, meshprep.pipeline.workflow, meshprep.report",
             "meshprep.report.html meshprep.report.draw meshprep.report.sweep",
         ),
+        ("import meshprep", "numpy numba h5py scipy meshprep_runtime.plan"),
+        # all that help, completion and --version need
+        (
+            "import meshprep_cli.main, meshprep_cli.commands",
+            "numpy numba h5py scipy rich jinja2 importlib.metadata",
+        ),
         # by every process that compiles ahead
         ("import meshprep.pipeline.small_runs", "scipy.spatial scipy.interpolate"),
     ],

@@ -152,10 +152,10 @@ class Command(typer.core.TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, what belongs to no group, then the groups in their order."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
-        for param in sorted(self.get_params(ctx), key=lambda p: _group(p) is not None):
+        for param in sorted(self.get_params(ctx), key=lambda p: group_of(p) is not None):
             record = param.get_help_record(ctx)
             is_option = param.param_type_name == "option"
-            title = (_group(param) or "Options") if is_option else "Arguments"
+            title = (group_of(param) or "Options") if is_option else "Arguments"
             if record is not None:
                 sections.setdefault(title, []).append(record)
         for title, records in sections.items():
@@ -177,8 +177,8 @@ def described(name: str, annotation: Any, group: str | None = None) -> Any:
     return annotation
 
 
-def _group(param: Any) -> str | None:
-    # --help itself has none
+def group_of(param: Any) -> str | None:
+    """The heading of an option; --help itself has none."""
     group: str | None = getattr(param, "rich_help_panel", None)
     return group
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.file.atomic import together
-from meshprep_runtime.plan.inputs import check_input, reason
+from meshprep_runtime.plan.file.atomic import check_input, reason, together
 
 from ..mesh import Dat, Mesh, Tag
 from ..mesh.cells import shape_of

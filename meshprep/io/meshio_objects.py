@@ -6,7 +6,7 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError
 
 from ..mesh import Mesh
-from .capabilities import FIELD_DATA, Capabilities, Values
+from .registry import FIELD_DATA, Capabilities, Values
 
 
 def from_meshio(source: Any, dimension: int | None = None) -> Mesh:

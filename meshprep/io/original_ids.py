@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.inputs import check_input, reason
+from meshprep_runtime.plan.file.atomic import check_input, reason
 from meshprep_runtime.types.ordering import Ordering
 
 from .. import io

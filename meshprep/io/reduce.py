@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError
 from ..mesh import Dat, ElementSet, IndexList, Mesh, Tag
 from ..mesh.cells import shape_of
 from ..topology.tags import without_sense
-from .capabilities import Capabilities, Values, array_of_group
+from .registry import Capabilities, Values, array_of_group
 
 PREFERRED_TAGS = (
     *("physical", "medit:ref", "su2:tag", "exodus:block", "nastran:ref", "cell_tags"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.inputs import check_input, reason
+from meshprep_runtime.plan.file.atomic import check_input, reason
 from meshprep_runtime.types.loops import Access, Arg, Loop, cut_by_shell, loop_from_dict, with_arrow
 
 from ..mesh import Mesh

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import SetMap
 from meshprep_runtime.types.ordering import Ordering
+from meshprep_runtime.types.shown import html_table
 
 from ..kernels.parallel import take
 from .incidence import renumber_table
@@ -135,6 +136,10 @@ class Mesh:
         }
         parts = (f"{kind} {', '.join(names)}" for kind, names in held.items() if names)
         return f"Mesh({'; '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        kinds = ((s.name, s.size, s.cell_type or " + ".join(s.parts)) for s in self.sets.values())
+        return html_table(f"Mesh: maps {', '.join(self.maps)}", ("set", "elements", "cells"), kinds)
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -1,8 +1,7 @@
 """Partitioners: they cut a set into blocks; one signature, one registry."""
 
-from .blocks_of import Blocks, blocks_of, loads
+from .blocks_of import BlockProblem, Blocks, blocks_of, loads
 from .options import Option
-from .problem import BlockProblem
 from .registry import PARTITIONERS, partition
 
 __all__ = ["PARTITIONERS", "BlockProblem", "Blocks", "Option", "blocks_of", "loads", "partition"]

@@ -19,11 +19,10 @@ from meshprep_runtime.types.maps import INDEX_LIMIT, read_only
 
 from ..mesh.incidence import Csr, element_graph
 from .blocks import improved
-from .blocks_of import Blocks, blocks_of
+from .blocks_of import BlockProblem, Blocks, blocks_of
 from .connectivity import distinct_rows
 from .neighbourhood import facet_graph
 from .options import Option
-from .problem import BlockProblem
 from .repair import repair
 
 OPTIONS: Mapping[str, Option] = {

@@ -9,8 +9,7 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError
 
 from ..loops.options import REMOVED
-from .blocks_of import Blocks
-from .problem import BlockProblem
+from .blocks_of import BlockProblem, Blocks
 
 YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 

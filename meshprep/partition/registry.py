@@ -13,9 +13,8 @@ from meshprep_runtime.types.maps import read_only, run_offset
 
 from ..kernels import Int32s, Int64s, helper, kernel
 from . import blocks, metis, structured
-from .blocks_of import Blocks
+from .blocks_of import BlockProblem, Blocks
 from .options import Option, Partitioner, effective
-from .problem import BlockProblem
 
 CONTIGUOUS_OPTIONS: Mapping[str, Option] = {
     "staged_bytes": Option(

@@ -20,9 +20,8 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import Float64s, Int32s, Int64s, distinct, offsets_of
 
-from .blocks_of import Blocks, blocks_of
+from .blocks_of import BlockProblem, Blocks, blocks_of
 from .options import Option
-from .problem import BlockProblem
 from .repair import repair
 
 SHAPES = ("line", "rectangle", "brick")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meshprep_runtime.errors import MeshprepError, check_choice
-from meshprep_runtime.types.maps import INDEX_LIMIT
+from meshprep_runtime.types.maps import INDEX_LIMIT, read_only
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s
@@ -130,7 +130,7 @@ def order(
         placed = method == "auto" or METHODS[method].needs_coordinates
         middle = where[table].mean(axis=1) if placed and where is not None else None
         rows = _lead(LocalityProblem(_pairs(sides), len(table), middle, target), method)
-        moved = ordering_of(touch_order(n_points, [(table, rows.new_to_old)]))
+        moved = ordering_of(touch_order(n_points, [(read_only(table), rows.new_to_old)]))
         new = renumber_table(table, rows.new_to_old, moved.old_to_new)
         # -1 finds the last entry
         numbers = np.append(rows.old_to_new, np.int32(-1))

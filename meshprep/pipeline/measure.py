@@ -95,24 +95,22 @@ def measure(plan: Plan, seconds: float | None = None) -> dict[str, Measured]:
     """
     if seconds is None:
         seconds = min(max(SECONDS, EACH * len(plan.loops)), MOST)
-    end, found = clock() + seconds, {}
-    for left, name in zip(range(len(plan.loops), 0, -1), plan.loops, strict=True):
-        until = clock() + (end - clock()) / left
-        made = _measured(plan, plan[name], until)
-        if made is not None:
-            found[name] = made
-    return found
+    share = seconds / max(len(plan.loops), 1)
+    made = {name: _measured(plan, loop_plan, share) for name, loop_plan in plan.loops.items()}
+    return {name: found for name, found in made.items() if found is not None}
 
 
-def _measured(plan: Plan, loop_plan: LoopPlan, until: float) -> Measured | None:
+def _measured(plan: Plan, loop_plan: LoopPlan, seconds: float) -> Measured | None:
     n = loop_plan.sizes[loop_plan.loop.over]
     if not n or not loop_plan.loop.maps:
         return None
     stand_in = _StandIn(plan, loop_plan)
     first = range(min(n, FIRST))
-    # compiles
+    # compiles, or reads what was compiled
     stand_in.run(stand_in.ready(range(1))[0], range(1))
     begun = clock()
+    # a machine with other work may take twice as long
+    until, latest = begun + seconds, begun + 2 * seconds
     for table in stand_in.ready(first):
         stand_in.run(table, first)
     each = (clock() - begun) / len(first)
@@ -123,15 +121,15 @@ def _measured(plan: Plan, loop_plan: LoopPlan, until: float) -> Measured | None:
     begins = dict.fromkeys(call * size % (n - size + 1) for call in range(CALLS))
     pieces = [range(begin, begin + size) for begin in begins]
     tables = [stand_in.ready(piece) for piece in pieces]
-    seconds, repeat = [], max(1, int(LEAST / (size * each)))
+    taken, repeat = [], max(1, int(LEAST / (size * each)))
     for call in range(CALLS):
         begun, at = clock(), call % len(pieces)
-        seconds.append([_seconds(stand_in, own, pieces[at], repeat) for own in tables[at]])
-        if 2 * clock() - begun > until:
+        taken.append([_seconds(stand_in, own, pieces[at], repeat) for own in tables[at]])
+        if 2 * clock() - begun > latest:
             break
-    if len(seconds) < CALLS:
+    if len(taken) < CALLS:
         return None
-    both = np.array(seconds).reshape(-1, TAKEN, 2).min(axis=1) * (n / size)
+    both = np.array(taken).reshape(-1, TAKEN, 2).min(axis=1) * (n / size)
     return Measured(*(Timing.of(own) for own in both.T.tolist()))
 
 

@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, Progress
+from meshprep_runtime.loop import show_options
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 from meshprep_runtime.plan.checks.verify import refuse_wrong
 from meshprep_runtime.plan.metrics import (
@@ -82,6 +83,9 @@ class Prepared:
     mesh: Mesh
     plan: Plan
 
+    def _repr_html_(self) -> str:
+        return f"{self.plan._repr_html_()}{self.mesh._repr_html_()}"
+
 
 def prepare(
     mesh: Mesh,
@@ -143,6 +147,9 @@ def prepare(
     return Prepared(new, replace(plan, mesh_hash=new.content_hash()))
 
 
+show_options(prepare, Options)
+
+
 @dataclass(frozen=True, eq=False)
 class Ordered:
     """A mesh in its locality order, from which plans of several block sizes can be made.
@@ -170,11 +177,13 @@ def order(
     progress: Progress = lambda done, total, name: None,
     derived: tuple[Mesh, list[LoopSpec]] | None = None,
     fixed: Mapping[str, Ordering] | None = None,
+    planned: bool = True,
 ) -> Ordered:
     """The first half of :func:`prepare`: topology and locality.
 
     ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops,
-    ``fixed`` the orders of sets that the new mesh's file has in no other one.
+    ``fixed`` the orders of sets that the new mesh's file has in no other one. Where no plan is made
+    then, the figures of the input's order are not found.
     """
     stages = _Clock(progress)
     with stages.stage("topology"):
@@ -190,7 +199,7 @@ def order(
         sizes = [own.block_elements for _, own in chosen]
         leads, before = at_once(
             lambda: order_for_locality(numbering, chosen),
-            lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)),
+            lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)) if planned else {},
         )
         numbering.fix(fixed or {}, [spec.loop.over for spec in specs])
         for name in () if keep_order else triangular:

@@ -209,6 +209,7 @@ def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered, list[str]]:
         keep_order=job.keeps_order,
         progress=told.stage,
         fixed={} if job.output is None else _fixed(mesh, _target(job)),
+        planned=job.plan is not None,
     )
     return mesh, made, warmed.notes
 

@@ -5,12 +5,11 @@ best where it gains.
 """
 
 from .choose import METHOD_NAMES, OrderCandidate, locality_order
-from .figures import Envelope, Figures, envelope, figures
+from .figures import FOLLOW, Envelope, Figures, LocalityProblem, envelope, figures
 from .gps import gps
 from .grouping import group_points
 from .lexicographic import from_set_order, order_by_ends
 from .methods import METHODS
-from .problem import FOLLOW, LocalityProblem
 from .propagate import followers, keep_parts, propagate, touch_order
 
 __all__ = [

@@ -11,9 +11,8 @@ from meshprep_runtime.types.ordering import Ordering
 from ..kernels import Int32s, clock
 from ..kernels.parallel import at_once
 from ..mesh.orderings import ordering_of
-from .figures import Figures, figures, following
+from .figures import Figures, LocalityProblem, figures, following
 from .methods import METHODS
-from .problem import LocalityProblem
 
 AUTO = "auto"
 METHOD_NAMES = (AUTO, *METHODS)

@@ -8,7 +8,7 @@ from meshprep_runtime.types.maps import UInt64s
 
 from ..kernels import Float64s, Int32s, helper, kernel
 from ..kernels.parallel import each, pieces
-from .problem import LocalityProblem
+from .figures import LocalityProblem
 from .radix import stable_argsort
 
 # Cells an axis, as a power of two: one key fits in 64 bits, and a double in a cell number.

@@ -9,9 +9,9 @@ from ..kernels import Int32s, helper, inlined, kernel
 from ..kernels.arrays import breadth_first, numbers, sort
 from .by_component import by_component
 from .curve import along_curve, finite_coordinates
+from .figures import LocalityProblem, Method
 from .gps import gps
 from .levels import lowest_degree, number
-from .problem import LocalityProblem, Method
 from .sloan import sloan
 
 

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from ..kernels import Int32s, helper, inlined, kernel
 from .by_component import by_component
+from .figures import LocalityProblem
 from .levels import pseudo_diameter
-from .problem import LocalityProblem
 
 # What a level of distance from the far end is worth, and what a vertex that enters the front costs.
 DISTANCE, GROWTH = 1, 2

@@ -45,12 +45,11 @@ def best_plan(plans: Mapping[str, Plan]) -> Best | None:
     best = min(rank, key=lambda name: rank[name])
     own = next((name for name, plan in alike.items() if _is_own(plan, target)), None)
     if own is not None and (1 - GAIN) * rank[own][0] <= rank[best][0]:
-        best, why = (
-            own,
-            f"as reorder chooses itself: no other with blocks of {size:,} {chosen.less}",
-        )
+        none = f"no other with blocks of {size:,} {chosen.less.format(round(100 * GAIN))}"
+        best, why = own, f"as reorder chooses itself: {none}"
     else:
-        gain = "" if own is None else f", {1 - rank[best][0] / rank[own][0]:.0%} beside {own}"
+        share = 100 * (1 - rank[best][0] / rank[own][0]) if own else 0
+        gain = f", {share:.0f} % beside {own}" if own else ""
         why = f"which {chosen.least} of those with blocks of {size:,}{gain}"
     if len(alike) < len(plans):
         why += "; only 'meshprep tune' tells sizes apart"
@@ -84,15 +83,19 @@ class _Criterion(NamedTuple):
     of: Callable[[Plan], int | None]
 
 
-_BY_LOADS = _Criterion("loads", "loads the least", "loads 15 % less", _loads)
+_BY_LOADS = _Criterion("loads", "loads the least", "loads {} % less", _loads)
 # By target, what decides first.
 _CRITERIA = {
     "gpu": (
-        _Criterion("sectors moved", "moves the fewest sectors", "moves 15 % fewer", _sectors),
+        _Criterion(
+            "sectors moved", "moves the fewest sectors", "moves {} % fewer sectors", _sectors
+        ),
         _BY_LOADS,
     ),
     "cpu": (
-        _Criterion("bandwidth times profile", "has the least band", "has 15 % less band", _spread),
+        _Criterion(
+            "bandwidth times profile", "has the least band", "has a {} % narrower band", _spread
+        ),
         _BY_LOADS,
     ),
 }

@@ -11,7 +11,7 @@ from meshprep_runtime.plan.metrics import VariantMetrics
 
 from ..metrics.cost import Assumptions, Measured, occupancy_share
 from .table import Table, figure
-from .verdict import against_metis, sectors, tuned, verdict
+from .verdict import sectors, tuned, verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,6 @@ class Column:
     after: ShownMetrics
     # The reuse factor if every point were loaded once; None where nobody knows the points.
     bound: float | None = None
-    peer: str = ""  # what METIS needs for the same, where a plan by METIS is compared, too
     # Tells plans of one partitioner apart: by options or the order of points where these differ,
     # else by the file.
     way: str = ""
@@ -130,9 +129,8 @@ class Column:
 
     @property
     def verdict(self) -> str:
-        """Whether the plan helped, what METIS would need, and what was tuned."""
-        helped = verdict(self.before, self.after)
-        return "; ".join(part for part in (helped, self.peer, self.tuned) if part)
+        """Whether the plan helped, and what was tuned."""
+        return "; ".join(filter(None, (verdict(self.before, self.after), self.tuned)))
 
 
 def columns_of(
@@ -149,7 +147,7 @@ def columns_of(
     ]
     bounds = {_subject(c): c.bound for c in found if c.bound is not None}
     return [
-        replace(c, peer=_peer(c, found, plans), way=way, bound=bounds.get(_subject(c)))
+        replace(c, way=way, bound=bounds.get(_subject(c)))
         for c, way in zip(found, ways, strict=True)
     ]
 
@@ -221,25 +219,6 @@ def _ways(columns: Sequence[Column], plans: Mapping[str, Plan]) -> list[str]:
 def options_text(options: Mapping[str, Any] | None) -> str:
     """Options of a partitioner, as a person would type them."""
     return " ".join(f"{name}={value}" for name, value in (options or {}).items())
-
-
-def _peer(column: Column, among: Sequence[Column], plans: Mapping[str, Plan]) -> str:
-    """What METIS needs for the same loop and block size, of the same order if there is one.
-
-    Nothing where no plan by it is there.
-    """
-    if column.after.partitioner == "metis" or column.after.reuse is None:
-        return ""
-    alike = (column.loop, "metis", column.after.block_size, column.after.accesses)
-    others = [
-        other
-        for other in among
-        if alike
-        == (other.loop, other.after.partitioner, other.after.block_size, other.after.accesses)
-    ]
-    method = _method(plans[column.plan])
-    others.sort(key=lambda other: _method(plans[other.plan]) != method)
-    return against_metis(column.after, others[0].after) if others else ""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.types.loops import among
 
 from ..metrics.cost import Assumptions, Measured
-from ..metrics.printable import check_printable
 from .best import Best, best_plan
 from .chains import chain_record, chain_tables
 from .columns import (
@@ -30,13 +29,14 @@ from .columns import (
     seconds_table,
     side_by_side,
 )
+from .describe import check_printable
 from .matrices import matrix_record, matrix_tables, store_records
 from .table import Table, figure
 from .verdict import HERE, conclusion
 
 __all__ = ["Column", "Comparison", "compare"]
 
-LEGEND, LEGEND_COLUMNS = "* the best of the row", "* the best of the column"
+LEGEND = "* the best of its row or column"
 UNLIKE = "the plans are of different meshes, so that none is the best"
 
 # Plans beside each other beyond which a table has a line a plan instead of a column.
@@ -154,6 +154,8 @@ class Comparison:
         left = {loop for plan in self.plans for loop in plan.loops}
         n_left = len(left) - len(table.rows) if len(self.plans) == 1 else 0
         more = f"{n_left} more loops, every figure" if n_left > 0 else "every figure"
+        more += ", matrices" * any(plan.matrices for plan in self.plans)
+        more += ", chains" * any(plan.chains for plan in self.plans)
         bands = [o for plan in self.plans for o in plan.metrics.orders if o.target == "cpu"]
         told = "".join(
             f"bandwidth of {o.set} {o.before.bandwidth:,} -> {(o.final or o.after).bandwidth:,}; "
@@ -189,8 +191,7 @@ class Comparison:
         found += [line.removeprefix(", ") for line in loops]
         groups = list(self.by_loop())
         found += [f"loop {g[0].loop}: {UNLIKE}" for g in groups if not comparable(g)]
-        many = any(len(group) > MOST_COLUMNS for group in groups)
-        return [*found, *([LEGEND_COLUMNS if many else LEGEND] if starred else [])]
+        return [*found, *[LEGEND] * starred]
 
     def by_loop(self) -> Iterator[list[Column]]:
         """The columns of each loop."""
@@ -205,32 +206,51 @@ class Comparison:
 
 
 def compare(
-    paths: Sequence[Path | str], assumptions: Assumptions | None = None, *, measure: bool = False
+    plans: Plan | Path | str | Sequence[Plan | Path | str],
+    assumptions: Assumptions | None = None,
+    *,
+    measure: bool = False,
 ) -> Comparison:
-    """Load plans for comparison; names are cut to what tells them apart.
+    """Plans side by side, with the one to take.
 
-    Raises MeshprepError where no plan is named, and where times were measured of a loop that no
-    plan has. Raises PlanError for a file that is no plan, or a damaged one, or whose figures are
-    not those of a plan.
+    Parameters
+    ----------
+    plans : Plan, path, or a sequence of these
+        Files are named by what tells them apart, plans in memory by numbers.
+    assumptions : Assumptions, optional
+        Device and registers of the occupancy, and times of calls that were measured.
+    measure : bool
+        Take these times here instead: 0.3 s a plan.
 
-    ``assumptions`` are device, registers, and times of calls that were measured. ``measure`` takes
-    these here instead: 0.3 s a plan.
+    Returns
+    -------
+    Comparison
+        Notebooks show it as tables; ``brief()``, ``figures()``, ``best()`` and ``to_csv()``.
+
+    Raises
+    ------
+    MeshprepError
+        Where no plan is named, and where times were measured of a loop that no plan has.
+    PlanError
+        For a file that is no plan, or a damaged one, or whose figures are not those of a plan.
     """
-    if not paths:
+    given = [plans] if isinstance(plans, Plan | Path | str) else list(plans)
+    if not given:
         raise MeshprepError("name at least one plan to report on")
-    plans = tuple(Plan.load(path) for path in paths)
-    for path, plan in zip(paths, plans, strict=True):
-        check_printable(plan, str(path))
-    short = [Path(path).name for path in paths]
-    names = short if len(set(short)) == len(short) else [str(path) for path in paths]
+    loaded = tuple(one if isinstance(one, Plan) else Plan.load(one) for one in given)
+    names = [f"plan {i}" if isinstance(p, Plan) else str(p) for i, p in enumerate(given, 1)]
+    for path, plan in zip(names, loaded, strict=True):
+        check_printable(plan, path)
+    short = [Path(name).name for name in names]
+    names = short if len(set(short)) == len(short) else names
     assumptions = assumptions or Assumptions()
-    loops = dict.fromkeys(loop for plan in plans for loop in plan.loops)
+    loops = dict.fromkeys(loop for plan in loaded for loop in plan.loops)
     assumptions = replace(
         assumptions, measured={among(name, loops): t for name, t in assumptions.measured.items()}
     )
     for name in assumptions.measured:
         check_choice("loop", name, loops)
-    found = Comparison(tuple(names), plans, assumptions)
+    found = Comparison(tuple(names), loaded, assumptions)
     return found.timed() if measure and not assumptions.measured else found
 
 

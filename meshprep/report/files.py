@@ -18,11 +18,11 @@ from ..mesh.cells import shape_of
 from ..topology import derive
 from ..topology.layout import layout_of
 from ..topology.names import ENTITY_DIM, are_between_cells, entity_of, part_names
-from .compare import Comparison
+from .compare import Comparison, compare
 from .draw import draw_views
 from .draw.paint import Painted, by_group
 from .html import html_report, sections_of, svg_files
-from .meshes import BlockValues, NamedMesh, block_values, mesh_of, read_meshes, scene_of
+from .meshes import BlockValues, NamedMesh, bare, block_values, mesh_of, read_meshes, scene_of
 
 PICTURE_PIXELS, WHITE = 1600, (255, 255, 255)
 
@@ -60,6 +60,41 @@ class ReportFiles:
         if (self.png or self.vtu) and not self.meshes:
             raise MeshprepError("a plan holds no coordinates: name its mesh with --mesh")
         check_targets(self.outputs, overwrite=self.overwrite, inputs=[*inputs, *self.meshes])
+
+
+def write_report(
+    target: str | Path,
+    plans: Plan | Path | str | Sequence[Plan | Path | str],
+    meshes: Mesh | Sequence[Mesh] = (),
+    *,
+    measure: bool = True,
+    overwrite: bool = False,
+) -> None:
+    """Write the page of one plan or several.
+
+    Parameters
+    ----------
+    target : str or Path
+        ``*.html``; one file that needs no network.
+    plans : Plan, path, or a sequence of these
+    meshes : Mesh or sequence of Mesh
+        Those of the plans, as read or renumbered, for the pictures.
+    measure : bool
+        Time calls of the loops on this machine.
+    overwrite : bool
+        Replaces a file that exists.
+
+    Raises
+    ------
+    MeshprepError
+        For another ending, a mesh of no plan, and a file that exists.
+    """
+    found = [meshes] if isinstance(meshes, Mesh) else meshes
+    named = [NamedMesh(f"mesh {i}", bare(mesh)) for i, mesh in enumerate(found, 1)]
+    files = ReportFiles(html=Path(target), overwrite=overwrite)
+    files.check()
+    comparison = compare(plans, measure=measure)
+    write_files(comparison, files, meshes=_needed(named, comparison.plans))
 
 
 def write_files(

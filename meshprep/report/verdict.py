@@ -105,14 +105,6 @@ def sectors(found: VariantMetrics) -> int | None:
     return min((t.total for t in found.traffic.values()), default=None)
 
 
-def against_metis(own: VariantMetrics, metis: VariantMetrics) -> str:
-    """What METIS takes for the same loop and block size, and what it reaches."""
-    took, ours = (v.partition.seconds if v.partition else None for v in (metis, own))
-    seconds = "" if took is None else f"{_seconds(took)} for "
-    beside = "" if ours is None or took is None else f" ({own.partitioner}: {_seconds(ours)})"
-    return f"METIS needs {seconds}reuse {metis.reuse:.2f}{beside}"
-
-
 def tuned(plan: LoopPlan) -> str:
     """What `meshprep tune` found for a loop, machine by machine; empty where it was not asked."""
     found = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -122,6 +123,9 @@ class ParLoop:
         them, or the default; on a GPU those made for one, of at most 1024 elements.
     maps : mapping of map name to (n, arity) integers, optional
         The solver's own maps, to be sure that the plan drives the same mesh.
+
+    Other Parameters
+    ----------------
     fastmath : bool
         Let the compiler reorder sums and assume that no value is inf or nan; on a GPU also
         approximate quotients, roots and functions of ``f4``.
@@ -378,6 +382,22 @@ class ParLoop:
     def __repr__(self) -> str:
         names = ", ".join(s.name for s in self._slots)
         return f"ParLoop({self.loop.name}({names}) over {self.loop.over}, {self._wanted})"
+
+
+def show_options(function: Callable[..., Any], options: Any) -> None:
+    """Let the signature of a function that takes ``**options`` name each with its default."""
+    own = inspect.signature(function)
+    kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    for one in fields(options):
+        default = one.default if one.default_factory is MISSING else one.default_factory()
+        named = inspect.Parameter(
+            one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=one.type
+        )
+        kept.append(named)
+    function.__signature__ = own.replace(parameters=kept)  # type: ignore[attr-defined]
+
+
+show_options(ParLoop.__init__, CodeOptions)
 
 
 def _check_words(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:

@@ -127,11 +127,12 @@ def test_what_is_settled_first(bench, capsys, monkeypatch):
         gpu_timing.check_off(np.array([1.001]), np.array([1.0]), 1e-11, "'res'")
 
 
-def test_what_a_card_has_not_settled(bench, capsys, monkeypatch):
+def test_what_a_card_has_not_settled(bench, folder, capsys, monkeypatch):
     """Loops, sums and registers, each compared with the CPU; a wrong sum is found."""
     import bench_gpu_loops as loops
 
     monkeypatch.setattr(loops, "SAMPLES", 1)
+    monkeypatch.setattr(loops, "BUILD", folder)
     loops.main(["--emulate", "--size", "200", "--only", "smooth"])
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [row[3:5] for row in rows[1:4]] == [
@@ -144,10 +145,24 @@ def test_what_a_card_has_not_settled(bench, capsys, monkeypatch):
     registers = rows[heads[2] + 1 :]
     assert {row[0] for row in registers} == set(loops.STAGED)
     assert {row[3] for row in registers} == {"-", "80"}
-    plan = loops.plan_of(loops.SUMS["tetrahedra"], 200)["loop"]
+    plan = loops.plan_of("tetrahedra", 200)["loop"]
     n = plan.sizes["nodes"]
     with use(EmulatedDevice()) as there, pytest.raises(MeshprepError, match="way: 's' is off by"):
         loops.check_arrays(plan, {"s": there.array(np.zeros(n))}, {"s": np.ones(n)}, "way")
+
+
+def test_products_by_every_store(bench, monkeypatch):
+    """Each is compared with scipy's; cuSPARSE alone needs a GPU."""
+    import bench_gpu_spmv as spmv
+
+    monkeypatch.setattr(spmv, "SAMPLES", 1)
+    monkeypatch.setattr(spmv, "_peer", lambda *given: 1e-6)
+    with use(EmulatedDevice()) as there:
+        row = spmv._store_row(there, 2, 12)
+    ours = ["rows us", "ellpack us", "elements us", "half of them us"]
+    assert list(row) == ["degree", "dofs", *ours, "cuSPARSE us"]
+    assert row["dofs"] == 11 * 11
+    assert min(row[name] for name in ours) > 0
 
 
 def test_batches_of_element_matrices(bench, capsys, monkeypatch):

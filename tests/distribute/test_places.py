@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from meshprep.distribute.places import Places
+from meshprep.distribute.slices.homes import Places
 from meshprep_runtime.types.maps import distinct
 
 TOP = 2**31 - 1

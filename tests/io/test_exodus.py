@@ -124,15 +124,16 @@ def test_what_is_dropped_is_all_said(tmp_path, capsys):
     io.write(blocked(), tmp_path / "a.e")
     with netCDF4.Dataset(tmp_path / "a.e", "a") as file:
         file.createDimension("num_side_ss1", 1)
-        file.createVariable("elem_ss1", "i4", ("num_side_ss1",))[:] = 1
+        for name in ("elem_ss1", "side_ss1", "dist_fact_ss1"):
+            file.createVariable(name, "i4", ("num_side_ss1",))[:] = 2
         file.createVariable("attrib1", "f8", ("num_el_in_blk1",))[:] = 1.0
     words = ["reorder", str(tmp_path / "a.e"), "--block-size", "2"]
     assert main(words) == 2
-    told = "1 side sets (not read); attributes of elements (not read)"
+    told = "distribution factors of the side set 'side set 1' (not read)"
     assert told in capsys.readouterr().err
     assert main([*words, "--drop"]) == 0
     err = capsys.readouterr().err
-    assert "dropped, as a-reordered.e cannot carry it: 1 side sets (not read)" in err
+    assert "dropped, as a-reordered.e cannot carry it: distribution factors of the side" in err
     assert "dropped, as a-reordered.e cannot carry it: attributes of elements (not read)" in err
     # The two blocks of hexahedra have a cell each, so that no order mixes them.
     new = io.read(tmp_path / "a-reordered.e")
@@ -283,3 +284,65 @@ def test_blocks_and_node_sets_that_are_empty_are_told(tmp_path):
     mesh = io.read(tmp_path / "a.e")
     assert mesh.extras["unread"] == empty
     assert mesh.tag("exodus:block", "cells").first_ids().tolist() == [20]
+
+
+def test_side_sets_and_time_steps_are_kept(tmp_path):
+    """A set through two blocks, in an order of its own; values at three times, and at one."""
+    mesh = blocked()
+    one, other = mesh.cell_sets
+    attrs = {"kind": "side_set", "number": 4}
+    sides = [
+        IndexList(
+            "skin",
+            one.name,
+            np.array([1, 0]),
+            attrs | {"sides": np.array([5, 2]), "at": np.array([0, 2])},
+        ),
+        IndexList(
+            "skin", other.name, np.array([0]), attrs | {"sides": np.array([3]), "at": np.array([1])}
+        ),
+    ]
+    n = len(POINTS)
+    steps = [
+        Dat("T", "nodes", np.arange(n) + 100.0 * i, None, {"step": i} if i else {})
+        for i in range(3)
+    ]
+    steps += [Dat("q", s.name, np.arange(s.size) - 7.5, None, {"step": 2}) for s in mesh.cell_sets]
+    times = {"1: 0": 0.0, "2: 0.5": 0.5, "3: 2": 2.0}
+    mesh = replace(mesh.with_(dats=steps), lists=(*mesh.lists, *sides), extras={"time step": times})
+    assert io.write(mesh, tmp_path / "a.e") == []
+    with netCDF4.Dataset(tmp_path / "a.e") as file:
+        file.set_auto_mask(False)
+        assert (file["elem_ss1"][:].tolist(), file["side_ss1"][:].tolist()) == (
+            [2, 3, 1],
+            [5, 3, 2],
+        )
+        assert (file["ss_prop1"][:].tolist(), words(file["ss_names"])) == ([4], ["skin"])
+        assert file["time_whole"][:].tolist() == [0, 0.5, 2]
+        assert file["vals_nod_var1"][:, 3].tolist() == [3, 103, 203]
+        assert np.isnan(file["vals_elem_var1eb3"][1, 0])
+        assert file["vals_elem_var1eb3"][2, 0] == -7.5
+    order = {"nodes": Ordering.from_new_to_old(np.arange(n)[::-1].copy())}
+    assert io.write(io.read(tmp_path / "a.e").renumber(order), tmp_path / "b.e") == []
+    back = io.read(tmp_path / "b.e")
+    assert [d.values[0] for d in back.dats if d.name == "T"] == [n - 1, n + 99, n + 199]
+    assert dict(back.extras["time step"]) == times
+    assert [
+        (i.set, i.index.tolist(), i.attrs["sides"].tolist()) for i in back.lists if i.name == "skin"
+    ] == [
+        (one.name, [1, 0], [5, 2]),
+        (other.name, [0], [3]),
+    ]
+
+
+@pytest.mark.parametrize("key", ["elem_ss1", "side_ss1"])
+def test_a_side_set_that_names_no_element_is_refused(key, tmp_path):
+    io.write(blocked(), tmp_path / "a.e")
+    add(tmp_path / "a.e", key, [9])
+    if key == "elem_ss1":
+        add(tmp_path / "a.e", "side_ss1", [1])
+        refusal(
+            tmp_path / "a.e", "the side set 'side set 1' does not name a side of one of 3 elements"
+        )
+    else:
+        assert io.read(tmp_path / "a.e").size("nodes") == 13

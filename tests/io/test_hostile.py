@@ -223,6 +223,7 @@ def test_texts_keep_their_digits(tmp_path):
         ("GRID*                  2                             9.", "node 2 stands twice"),
         ("CQUAD4  1       1       1       2       3       4", "element 1 stands twice"),
         ("INCLUDE 'more.bdf'", "takes in other files with INCLUDE"),
+        ("CQUAD4,7,1,1,2,4,3,30.", r"CQUAD4 7 has 30\. behind its nodes, an angle, offset or"),
         ("GRDSET,,5", r"nodes are in other coordinates \(GRDSET\)"),
     ],
 )

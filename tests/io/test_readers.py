@@ -9,8 +9,8 @@ from io_meshes import plain_meshes
 
 import meshprep
 from meshprep import io
-from meshprep.io.capabilities import array_of_group
 from meshprep.io.original_ids import with_original_ids
+from meshprep.io.registry import array_of_group
 from meshprep.mesh import Dat, Mesh, Tag
 from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.cells import shape_of

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import netCDF4
 import numpy as np
 import pytest
 
@@ -52,5 +53,39 @@ def test_markers_and_blocks_have_names():
     assert np.bincount(blocks.first_ids()).tolist() == [0, 336, 336, 672]
 
 
-def test_side_sets_are_not_forgotten():
-    assert io.read(FOLDER / "fs8_wedge.exo").extras["unread"] == ("8 side sets",)
+def test_side_sets_follow(tmp_path):
+    """The sides at the same places, in a file whose nodes and whose cells of a block moved."""
+    mesh = io.read(FOLDER / "fs8_wedge.exo")
+    assert "unread" not in mesh.extras
+    block, r = mesh.tag("exodus:block", "cells").first_ids(), np.random.default_rng(0)
+    rows = np.lexsort((r.random(block.size), block))
+    order = {"cells": rows, "nodes": r.permutation(mesh.size("nodes"))}
+    moved = mesh.renumber({n: Ordering.from_new_to_old(o) for n, o in order.items()})
+    assert io.write(moved, tmp_path / "a.exo") == []
+    before, after = (sides_of(p) for p in (FOLDER / "fs8_wedge.exo", tmp_path / "a.exo"))
+    assert len(before) == 8
+    assert after == before
+
+
+def sides_of(path):
+    """By number of the set, the place of each element and which of its sides."""
+    with netCDF4.Dataset(path) as file:
+        file.set_auto_mask(False)
+        several = "coord" not in file.variables
+        xyz = [file[f"coord{a}"][:] for a in "xyz"] if several else file["coord"][:]
+        keys = sorted(
+            (k for k in file.variables if k.startswith("connect")), key=lambda k: int(k[7:])
+        )
+        cells = [row for k in keys for row in file[k][:].tolist()]
+        places = np.round(np.transpose(xyz), 9).tolist()
+        count = len(file.dimensions["num_side_sets"])
+        ids = file["ss_prop1"][:].tolist() if "ss_prop1" in file.variables else range(1, count + 1)
+        return {
+            int(number): sorted(
+                (sorted(places[n - 1] for n in cells[e - 1]), side)
+                for e, side in zip(
+                    file[f"elem_ss{i}"][:].tolist(), file[f"side_ss{i}"][:].tolist(), strict=True
+                )
+            )
+            for i, number in enumerate(ids, 1)
+        }

@@ -9,12 +9,9 @@ from meshprep.io.generate import generate
 from meshprep.metrics.cost import Cost, Measured, cost_of, occupancy, occupancy_share
 from meshprep.report import Assumptions
 from meshprep.report.compare import Comparison
-from meshprep.report.table import figure
-from meshprep.report.verdict import against_metis
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.metrics import (
     Metrics,
-    PartitionMetrics,
     SectorCounts,
     StagedBytes,
     ThreadColourMetrics,
@@ -82,28 +79,6 @@ def test_savings_of_several_loops_count_together():
     times = {"edges->cells": Measured.given(5.0, 2.0), "cells->nodes": Measured.given(4.0, 3.0)}
     cost = cost_of(_with_seconds(plan, 2.0), times)
     assert (cost.saved, cost.calls, cost.loops) == (pytest.approx(4e-3), 500, 2)
-
-
-def test_metis_beside_ours():
-    ours = replace(SIDE, partition=PartitionMetrics(seconds=2.5))
-    unknown = replace(SIDE, partitioner="metis", reuse=3.55)
-    metis = replace(unknown, partition=PartitionMetrics(seconds=57.04))
-    assert against_metis(ours, metis) == "METIS needs 57.0 s for reuse 3.55 (blocks: 2.5 s)"
-    assert against_metis(ours, unknown) == "METIS needs reuse 3.55"
-
-
-def test_the_metis_plan_of_the_same_loop_and_size_is_named(plan):
-    mesh = generate("delaunay2d", cells=400)
-    peers = [
-        prepare(mesh, ["edges->cells"], Options(block_size=size, partition="metis")).plan
-        for size in (64, 32)
-    ]
-    ours, same, other = Comparison(("a", "b", "c"), (plan, *peers)).columns()
-    took = same.after.partition.seconds
-    assert f"METIS needs {figure(took) if took < 0.1 else f'{took:.1f}'} s" in ours.verdict
-    assert f"reuse {same.after.reuse:.2f}" in ours.peer
-    assert same.peer == other.peer == ""
-    assert Comparison(("a", "c"), (plan, peers[1])).columns()[0].peer == ""
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_a_short_report_of_several_plans_has_a_line_for_each(plans):
     best, sentence, table, more = compare(list(plans.values())).brief()
     assert (
         best == "Best: good<.plan.h5, as reorder chooses itself: no other with blocks of 64 moves "
-        "15 % fewer."
+        "15 % fewer sectors."
     )
     assert sentence.endswith("what a call saves was not measured.")
     assert [row[0] for row in table.rows] == ["good<.plan.h5", "as-is<.plan.h5"]
@@ -123,7 +123,7 @@ def test_one_plan_before_and_after(plans):
     assert not {(labels.index("accesses"), j) for j in range(3)} & table.changed
     assert not {cell for cell in table.changed if cell[1] != 2}
     assert (0, 1) not in table.best
-    assert found.lines()[-1] == "* the best of the row"
+    assert found.lines()[-1] == "* the best of its row or column"
 
 
 def test_records_are_the_metrics(plans):

@@ -14,7 +14,8 @@ import pytest
 from meshprep import LoopRequest, Options, io, prepare
 from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
-from meshprep.mesh.assemble import Block, assemble, with_type_order
+from meshprep.mesh.assemble import Block, assemble
+from meshprep.mesh.original import with_type_order
 from meshprep.report import compare
 from meshprep.report.describe import describe
 from meshprep.report.files import ReportFiles, paraview_mesh, write_files

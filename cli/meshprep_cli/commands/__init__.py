@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from meshprep_runtime.errors import check_choice
+
 from ..groups import Command, with_options
 from . import (
     apply,
@@ -58,12 +60,31 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
+def _complete(shell: str | None) -> None:
+    if shell:
+        from ..reference import SHELLS, completion
+
+        check_choice("--completion", shell, SHELLS)
+        typer.echo(completion(commands(), shell))
+        raise typer.Exit
+
+
 @app.callback()
 def _global(
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
+    completion: Annotated[
+        str | None,
+        typer.Option(
+            "--completion",
+            callback=_complete,
+            is_eager=True,
+            metavar="SHELL",
+            help="Print what completes commands and options in bash, zsh or fish.",
+        ),
+    ] = None,
     trace: Annotated[
         bool, typer.Option("--traceback", help="Show where an error arose; goes anywhere.")
     ] = False,

@@ -25,8 +25,8 @@ from ...partition.blocks.bisect.geometry import Geometry, Sizes, rotated
 from ...partition.blocks.grids.start import choose_start
 from ...partition.blocks.partitioner import geometry_of
 from ...partition.blocks.search import Search
+from ...partition.blocks_of import check_coordinates
 from ...partition.connectivity import distinct_rows
-from ...partition.problem import check_coordinates
 from ...reorder import METHODS, LocalityProblem, gps
 from ..subject import SplitSubject
 

@@ -20,9 +20,8 @@ from ...kernels import Bools, Int32s, Int64s, kernel
 from ...kernels.arithmetic import log
 from ...kernels.parallel import each, pieces
 from ...mesh.incidence import SPREAD
-from ..places import Places
 from ..ranks import Ranks, exchanged, holder
-from ..slices.homes import Homes, blocks, joined
+from ..slices.homes import Homes, Places, blocks, joined
 from ..subject import SplitSubject
 from .moves import DRAWS, FINE, Prices, at_borders, move, parts_at_points, propose, winners
 

@@ -18,9 +18,8 @@ from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
 from ...mesh.incidence import SPREAD
 from ...topology.facets import find_facets
 from ...topology.slots import Part, Slots, corners_of
-from ..places import Places
 from ..ranks import Ranks, exchanged
-from .homes import ROWS, Homes, blocks, joined
+from .homes import ROWS, Homes, Places, blocks, joined
 
 
 @dataclass(frozen=True, eq=False)

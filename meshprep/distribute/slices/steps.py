@@ -17,12 +17,11 @@ from ..build import PartBuilder
 from ..halos import OwnedRuns, SplitNumbers, all_copies, executed_copies, owned_runs
 from ..increments import check_way, increment_cost
 from ..order import order_parts, refuse_lists
-from ..places import Places
 from ..ranks import Ranks, agreed, exchanged, holder, own_parts
 from ..steps import SplitOptions, SplitResult, increments_of, loops_that_write, written_columns
 from ..subject import SplitSubject, written_by
 from .cuts import CUTS, leading_owners
-from .homes import ROWS, Homes, blocks, by_rows, compact, joined
+from .homes import ROWS, Homes, Places, blocks, by_rows, compact, joined
 
 
 def split_slices(

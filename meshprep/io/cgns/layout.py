@@ -12,8 +12,8 @@ from ...mesh import IndexList, Mesh, Tag
 from ...mesh.assemble import GroupTable
 from ...mesh.cells import shape_of
 from ...topology.tags import without_sense
-from ..capabilities import Capabilities, Values
 from ..reduce import choose_tag, reduce, reduced_values
+from ..registry import Capabilities, Values
 from ..su2.read import group_numbers
 from .elements import FACETS, NUMBER, standard_name
 from .groups import BC, NOTES, REGION, SECTION, ZONE, CgnsNotes, pairs, sections_are_groups, table
@@ -134,16 +134,20 @@ def facets_of(mesh: Mesh) -> tuple[str, ...]:
 
 def zones_of(mesh: Mesh) -> list[Node]:
     """The zones of the file that a mesh is from."""
-    notes = mesh.extras.get(NOTES)
-    roots = notes.nodes if isinstance(notes, CgnsNotes) else ()
-    return [z for base in roots if base.label == "CGNSBase_t" for z in base.having("Zone_t")]
+    bases = (n for n in notes_of(mesh).nodes if n.label == "CGNSBase_t")
+    return [z for base in bases for z in base.having("Zone_t")]
+
+
+def notes_of(mesh: Mesh) -> CgnsNotes:
+    """What the file that a mesh is from holds besides it; nothing where it is from another."""
+    found: CgnsNotes = mesh.extras.get(NOTES, CgnsNotes(()))
+    return found
 
 
 def section_of(mesh: Mesh, set_name: str) -> str:
     """The name of the section of a set whose elements have no groups of that kind."""
-    notes, kind = mesh.extras.get(NOTES), str(mesh.sets[set_name].cell_type or set_name)
-    known = notes.sections if isinstance(notes, CgnsNotes) else {}
-    return known.get(kind) or standard_name(kind)
+    kind = str(mesh.sets[set_name].cell_type or set_name)
+    return notes_of(mesh).sections.get(kind) or standard_name(kind)
 
 
 def _of_polyhedra(mesh: Mesh) -> tuple[Mesh, list[str]]:
@@ -219,10 +223,10 @@ def _layout(
         of_node = zones.whole("nodes", mesh.size("nodes"))
         if of_node is None:
             return None
-        runs_of_zones = _runs(of_node)
-        nodes = {int(of_node[r.start]): r for r in runs_of_zones}
-        if len(nodes) < len(runs_of_zones):
+        together = _runs(of_node)
+        if together is None:
             return None
+        nodes = {int(of_node[r.start]): r for r in together}
     chunks = []
     for name in levels:
         n, found, word = mesh.size(name), groups[SECTION], section_of(mesh, name)
@@ -232,12 +236,11 @@ def _layout(
         else:
             section = found.whole(name, n)
         zone = np.zeros(n, np.int64) if not zones.on else zones.whole(name, n)
-        if section is None or zone is None:
+        runs = None if section is None or zone is None else _runs(zone, section)
+        if section is None or zone is None or runs is None:
             return None
-        runs = [(int(zone[r.start]), int(section[r.start]), r) for r in _runs(zone, section)]
-        chunks += [Chunk(z, s, name, rows) for z, s, rows in runs]
-    notes = mesh.extras.get(NOTES)
-    known = [*notes.order] if isinstance(notes, CgnsNotes) else []
+        chunks += [Chunk(int(zone[r.start]), int(section[r.start]), name, r) for r in runs]
+    known: Sequence[str] = notes_of(mesh).order
     names = [groups[SECTION].names[i] for i in dict.fromkeys(c.section for c in chunks)]
     known = [n for n in known if n in names] + [n for n in names if n not in known]
     rank = {groups[SECTION].names.index(n): i for i, n in enumerate(known)}
@@ -245,12 +248,14 @@ def _layout(
     return None if ordered is None else (nodes, ordered)
 
 
-def _runs(*values: NDArray[np.int64]) -> list[slice]:
-    """Where all of these are equal from one to the next."""
-    n = values[0].size
-    changes = np.logical_or.reduce([np.diff(v) != 0 for v in values])
-    ends = [0, *(np.flatnonzero(changes) + 1).tolist(), n] if n else []
-    return [slice(a, b) for a, b in pairwise(ends)]
+def _runs(*values: NDArray[np.int64]) -> list[slice] | None:
+    """Where all of these are equal from one to the next; None where they come back."""
+    ends = np.flatnonzero(np.logical_or.reduce([np.diff(v) != 0 for v in values])) + 1
+    ends = np.concatenate([[0], ends, [values[0].size]])[values[0].size == 0 :]
+    starts = np.stack([v[ends[:-1]] for v in values], axis=1)
+    if len(np.unique(starts, axis=0)) < len(starts):
+        return None
+    return [slice(a, b) for a, b in pairwise(ends.tolist())]
 
 
 def _in_order(
@@ -264,7 +269,7 @@ def _in_order(
         seen.setdefault(c.set, []).append(c)
     for of_set in seen.values():
         starts = [c.rows.start for c in of_set]
-        if starts != sorted(starts) or len({(c.zone, c.section) for c in of_set}) < len(starts):
+        if starts != sorted(starts):
             return None
     top = [s for s in levels if levels[s] == max(levels.values()) and s in seen]
     return out if [s for s in seen if s in top] == top else None

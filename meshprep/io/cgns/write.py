@@ -11,8 +11,8 @@ from meshprep_runtime.types.maps import offsets_of
 
 from ...mesh import Mesh
 from .elements import NFACE, NGON, Lists, section_node, write_section
-from .groups import BC, NOTES, REGION, SECTION, CgnsNotes
-from .layout import CgnsLayout, Chunk, facets_of, laid_out, zones_of
+from .groups import BC, REGION, SECTION
+from .layout import CgnsLayout, Chunk, facets_of, laid_out, notes_of, zones_of
 from .tree import Node, save, text
 
 # Where values without a solution of their own go, and what CGNS calls the place.
@@ -23,8 +23,7 @@ _LARGEST = 2**31 - 1
 def write(mesh: Mesh, path: Path) -> None:
     """Write a CGNS file of version 3.4, which all later readers know, too."""
     layout = laid_out(mesh)
-    notes = layout.mesh.extras.get(NOTES)
-    roots = [_copy(n) for n in notes.nodes] if isinstance(notes, CgnsNotes) else []
+    roots = [_copy(n) for n in notes_of(layout.mesh).nodes]
     base = next((r for r in roots if r.label == "CGNSBase_t" and any(r.having("Zone_t"))), None)
     if base is None:
         base = Node("Base", "CGNSBase_t")
@@ -65,8 +64,7 @@ def _fill(zone: Node, layout: CgnsLayout, place: int) -> None:
         old = zone.find(section.name, "Elements_t")
         old.data, old.children = section.data, section.children + old.children
     for name, found in layout.content[BC][place].items():
-        node = _group(zone.find("ZoneBC", "ZoneBC_t"), name, "BC_t")
-        node.data = text("", "", "UserDefined").data if node.data is None else node.data
+        node = _condition(zone, name)
         _point(node, _numbers(found, chunks, first), _location(layout, found), integer)
     for name, found in layout.content[REGION][place].items():
         node = _group(zone, name, "ZoneSubRegion_t")
@@ -75,8 +73,7 @@ def _fill(zone: Node, layout: CgnsLayout, place: int) -> None:
     for one in mesh.lists:
         inside = one.index[(nodes.start <= one.index) & (one.index < nodes.stop)]
         if inside.size:
-            node = _group(zone.find("ZoneBC", "ZoneBC_t"), one.name, "BC_t")
-            node.data = text("", "", "UserDefined").data if node.data is None else node.data
+            node = _condition(zone, one.name)
             _point(node, inside - nodes.start + 1, "Vertex", integer)
     _values(zone, layout, nodes, cells)
     _take_out_empty(zone)
@@ -166,6 +163,12 @@ def _group(parent: Node, name: str, label: str) -> Node:
     """The node of a group, behind those of its kind that are filled already."""
     node = next((c for c in parent.having(label) if c.name == name), Node(name, label))
     parent.children = [*(c for c in parent.children if c is not node), node]
+    return node
+
+
+def _condition(zone: Node, name: str) -> Node:
+    node = _group(zone.find("ZoneBC", "ZoneBC_t"), name, "BC_t")
+    node.data = text("", "", "UserDefined").data if node.data is None else node.data
     return node
 
 

@@ -6,7 +6,7 @@ so that it follows when nodes and elements are renumbered.
 
 import re
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.inputs import check_input
+from meshprep_runtime.plan.file.atomic import check_input
 from meshprep_runtime.types.maps import as_indices
 
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.assemble import Block, assemble
 from ...mesh.cells import check_node_count, node_count
-from .keywords import CONDITIONS, FIRST, GENERATING, MIDDLE, NUMBER, PLAIN, TYPES, USUAL
+from .keywords import (
+    CONDITIONS,
+    FIRST,
+    GENERATING,
+    MIDDLE,
+    NUMBER,
+    OF_NODE,
+    PLAIN,
+    TYPES,
+    USUAL,
+)
 
 TYPE, DECK, REFERENCES = "abaqus:type", "abaqus:deck", "deck"
 _DEEPEST = 16
@@ -76,6 +86,12 @@ class _Reader:
     checks: list[tuple[str, str]] = field(default_factory=list)
     instances: dict[str, list[str]] = field(default_factory=lambda: {"PART": [], "INSTANCE": []})
     scope: str = ""
+
+    def numbers(self, kind: str) -> NDArray[np.int64]:
+        """The numbers of the nodes, or of the elements, in the order of the deck."""
+        if kind == "NSET":
+            return np.fromiter(self.nodes, np.int64, len(self.nodes))
+        return np.concatenate([rows[:, 0] for _, rows in self.blocks])
 
 
 def read(path: Path) -> Mesh:
@@ -169,22 +185,16 @@ def _read_nodes(reader: _Reader, k: _Keyword) -> None:
             "write x, y and z"
         )
     rows = _table([line for _, line in k.data()], np.float64)
-    if rows is None:
+    if rows is None or not 3 <= rows.shape[1] <= 4:
         rows = _node_rows(k)
     if not rows.size:
         return
-    if not 3 <= rows.shape[1] <= 4:
-        raise MeshprepError(
-            f"{k.where}: node {int(rows[0, 0])} has {rows.shape[1] - 1} coordinates: give 2 or 3"
-        )
     numbers = rows[:, 0].astype(np.int64).tolist()
     for i, number in enumerate(numbers, len(reader.nodes)):
         if reader.nodes.setdefault(number, i) != i:
             raise MeshprepError(f"{k.where}: node {number} stands twice: give one another number")
     if not reader.points:
         reader.items.append(Place("nodes"))
-    elif reader.points[0].shape[1] != rows.shape[1] - 1:
-        raise MeshprepError(f"{k.where}: its nodes have 2 and 3 coordinates")
     reader.points.append(rows[:, 1:])
     _extend(reader, k, "NSET", numbers)
 
@@ -208,16 +218,14 @@ def _node_rows(k: _Keyword) -> NDArray[np.float64]:
     rows: list[list[float]] = []
     for _, line in k.data():
         number, *place = line.rstrip(", ").split(",")
+        if not 1 <= len(place) <= 3:
+            raise MeshprepError(
+                f"{k.where}: node {number.strip()} has {len(place)} coordinates: give 2 or 3"
+            )
         row = [float(int(number)), *(float(x) if x.strip() else 0.0 for x in place)]
-        if rows and len(row) != len(rows[0]):
-            least, most = sorted((len(row) - 1, len(rows[0]) - 1))
-            if most > 3:
-                raise MeshprepError(
-                    f"{k.where}: node {number.strip()} has {len(row) - 1} coordinates: give 2 or 3"
-                )
-            raise MeshprepError(f"{k.where}: its nodes have {least} and {most} coordinates")
         rows.append(row)
-    return np.array(rows)
+    width = max([3, *map(len, rows)])
+    return np.array([row + [0.0] * (width - len(row)) for row in rows])
 
 
 def _read_elements(reader: _Reader, k: _Keyword) -> None:
@@ -308,67 +316,71 @@ def _read_other(reader: _Reader, k: _Keyword) -> None:
     if k.name in ("ASSEMBLY", "END ASSEMBLY"):
         reader.scope = "" if k.name.startswith("END") else "assembly "
     if k.header:
-        _keep(reader, "node", [m.span(2) for m in _OPTION.finditer(k.header)], k.header + "\n")
+        found = [(*m.span(2), "node") for m in _OPTION.finditer(k.header)]
+        _keep(reader, found, k.header + "\n")
     reader.checks += [
         (f"{kind} {value.upper()}", k.where)
         for kind in ("NSET", "ELSET")
         if (value := k.options.get(kind, "")).isdecimal()
     ]
-    what, columns = _columns(k)
-    for line, wanted in zip(k.lines, columns, strict=True):
+    for line, wanted in zip(k.lines, _columns(k), strict=True):
         at, spans = 0, []
         for number, word in enumerate(line.split(",") if wanted else ()):
             match = _NUMBER.fullmatch(word)
             if match and number in wanted:
-                spans.append((at + match.start(2), at + match.end(2)))
+                spans.append((at + match.start(2), at + match.end(2), wanted[number]))
             at += len(word) + 1
-        _keep(reader, what, spans, line + "\n")
+        _keep(reader, spans, line + "\n")
 
 
-def _keep(reader: _Reader, what: str, spans: Sequence[tuple[int, int]], text: str) -> None:
+def _keep(reader: _Reader, spans: Sequence[tuple[int, int, str]], text: str) -> None:
     """Keep a text whose numbers at these places are of nodes or elements."""
     end = 0
-    for a, b in spans:
+    for a, b, what in spans:
         reader.items += [text[end:a], Place(what, len(reader.references[what]))]
         reader.references[what].append(int(text[a:b]))
         end = b
     reader.items.append(text[end:])
 
 
-def _columns(k: _Keyword) -> tuple[str, list[Collection[int]]]:
-    """What the numbers of a keyword are of, and for each line the fields in which these stand.
+def _columns(k: _Keyword) -> list[dict[int, str]]:
+    """For each line of a keyword the fields that are numbers, and what these are of.
 
     Raises MeshprepError where a number may be one, and the keyword is not known.
     """
-    every, lines = range(64), dict(k.data())
-    what = FIRST.get(k.name, "")
+    lines = dict(k.data())
+    first = FIRST.get(k.name, "")
     if k.name == "INITIAL CONDITIONS":
-        what = CONDITIONS.get(k.options.get("TYPE", "").upper(), "")
+        first = CONDITIONS.get(k.options.get("TYPE", "").upper(), "")
     elif k.name == "SURFACE":
-        what = {"ELEMENT": "element", "NODE": "node"}.get(
-            k.options.get("TYPE", "ELEMENT").upper(), ""
-        )
-    if what:
-        return what, [{0} if i in lines else () for i in range(len(k.lines))]
-    if k.name in ("MPC", "MODEL CHANGE"):
+        kind = k.options.get("TYPE", "ELEMENT").upper()
+        first = {"ELEMENT": "element", "NODE": "node"}.get(kind, "")
+    elif k.name == "EQUATION" and "REMOVE" in k.options:
+        first = "node"
+    out: list[dict[int, str]] = [{} for _ in k.lines]
+    if first:
+        for i, line in lines.items():
+            out[i] = {0: first}
+            if first == "element" and re.fullmatch(OF_NODE, ("".join(line.split(",")[1:2]))):
+                out[i][2] = "node"
+    elif k.name in ("MPC", "MODEL CHANGE"):
         what = "node" if k.name == "MPC" else "element"
-        return what, [every if i in lines else () for i in range(len(k.lines))]
-    if k.name == "EQUATION":
-        return "node", _terms(k, lines)
-    plain = k.name in PLAIN and k.options.get("DEFINITION", "").upper() != "NODES"
-    for line in () if plain or not k.name else lines.values():
-        for word in line.split(","):
+        out = [dict.fromkeys(range(64), what) if i in lines else {} for i in range(len(out))]
+    elif k.name == "EQUATION":
+        out = [dict.fromkeys(found, "node") for found in _terms(k, lines)]
+    elif k.name and (k.name not in PLAIN or k.options.get("DEFINITION", "").upper() == "NODES"):
+        for word in (word for line in lines.values() for word in line.split(",")):
             if _NUMBER.fullmatch(word):
                 raise MeshprepError(
                     f"{k.where}: cannot tell whether '{word.strip()}' of *{k.name} is a node or an "
                     "element: name a set there, or take the keyword out"
                 )
-    return "node", [()] * len(k.lines)
+    return out
 
 
-def _terms(k: _Keyword, lines: Mapping[int, str]) -> list[Collection[int]]:
+def _terms(k: _Keyword, lines: Mapping[int, str]) -> list[list[int]]:
     """The fields of equations that are nodes: a count, then node, direction and factor of each."""
-    out: list[Collection[int]] = []
+    out: list[list[int]] = []
     left = done = 0
     for i in range(len(k.lines)):
         words = [w for w in lines.get(i, "").split(",") if w.strip()]
@@ -381,15 +393,19 @@ def _terms(k: _Keyword, lines: Mapping[int, str]) -> list[Collection[int]]:
 
 
 def _mesh(reader: _Reader) -> Mesh:
-    points = np.concatenate(reader.points) if reader.points else np.zeros((0, 3))
-    node_numbers = np.fromiter(reader.nodes, np.int64)
+    # coordinates that are left out at the end are 0
+    dim = max((p.shape[1] for p in reader.points), default=3)
+    points = np.concatenate(
+        [np.pad(p, ((0, 0), (0, dim - p.shape[1]))) for p in reader.points] or [np.zeros((0, 3))]
+    )
+    node_numbers = reader.numbers("NSET")
     plane = points.shape[1] < 3
     blocks, kinds = [], {NUMBER[name]: name for name, _ in reader.blocks}
     numbers = [rows[:, 0] for _, rows in reader.blocks]
     counts = _counts(reader)
     for name, rows in reader.blocks:
         cell_type = TYPES[name]
-        nodes = _places(node_numbers, rows[:, 1:], "node")
+        nodes = _places(node_numbers, rows[:, 1:], "node", f"an element of type {name}")
         nodes = nodes[:, MIDDLE] if cell_type == "line3" else nodes
         kind = 0 if USUAL[cell_type][0 if plane else 1] == name else NUMBER[name]
         tags = {TYPE: np.full(len(rows), kind)}
@@ -398,7 +414,7 @@ def _mesh(reader: _Reader) -> Mesh:
     extras = {DECK: tuple(_joined(reader.items))}
     label = node_numbers
     mesh, ranges = assemble(points, blocks, node_label=label, tag_names=names, extras=extras)
-    every = np.concatenate(numbers)
+    every = reader.numbers("ELSET")
     twice = np.sort(every)
     for number in twice[1:][twice[1:] == twice[:-1]][:1]:
         raise MeshprepError(f"element {number} stands twice: give one another number")
@@ -435,13 +451,15 @@ def _joined(items: Sequence[str | Place]) -> Iterator[str | Place]:
     yield from [text] if text else []
 
 
-def _places(known: NDArray[np.int64], numbers: NDArray[np.int64], what: str) -> NDArray[np.int64]:
-    """Where these numbers stand among those of the file."""
+def _places(
+    known: NDArray[np.int64], numbers: NDArray[np.int64], what: str, who: str
+) -> NDArray[np.int64]:
+    """Where these numbers stand among those of the file; ``who`` names them."""
     order = np.argsort(known, kind="stable")
     at = np.searchsorted(known[order], numbers).clip(max=max(known.size - 1, 0))
     bad = numbers if not known.size else numbers[known[order][at] != numbers]
     for number in bad.ravel()[:1]:
-        raise MeshprepError(f"names {what} {number}, which is not there: add or remove it")
+        raise MeshprepError(f"{who} names {what} {number}, which is not there: add or remove it")
     return order[at]
 
 
@@ -469,7 +487,9 @@ def _lists(
         attrs: dict[str, Any] = {"kind": kind, "place": key}
         name = reader.names.get(key, f"numbers of {key}s in the deck")
         numbers = np.array(members, np.int64)
-        index = _places(nodes if of_nodes else elements, numbers, "node" if of_nodes else "element")
+        who = f"the set '{name}'" if known else "a load, condition or option"
+        what = "node" if of_nodes else "element"
+        index = _places(nodes if of_nodes else elements, numbers, what, who)
         for set_name in ["nodes"] if of_nodes else dict.fromkeys(sets):
             chosen = np.arange(index.size)
             if not of_nodes:
@@ -489,13 +509,10 @@ def _members(reader: _Reader, key: str, above: Sequence[str]) -> list[int]:
         if isinstance(member, int):
             out.append(member)
         elif isinstance(member, range):
-            most = len(reader.nodes) if kind == "NSET" else sum(len(r) for _, r in reader.blocks)
-            if len(member) > most:
-                raise MeshprepError(
-                    f"*{kind} {reader.names[key]} generates {len(member)} numbers, but {most} are "
-                    "there: the deck is damaged"
-                )
-            out += member
+            known = reader.numbers(kind)
+            inside = (known >= member.start) & (known < member.stop)
+            chosen = known[inside & ((known - member.start) % member.step == 0)]
+            out += np.sort(chosen).tolist()
         else:
             scoped = "assembly " if name.startswith("assembly ") else ""
             plain = member.strip('"').upper().rpartition(".")[2]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mesh import IndexList, Mesh
-from ..capabilities import Capabilities, Values
 from ..meshio_adapter.numbers import without_counts
 from ..reduce import reduce
+from ..registry import Capabilities, Values
 from .keywords import MIDDLE, NAME, USUAL
 from .read import DECK, REFERENCES, TYPE, Place
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.file.atomic import together
-from meshprep_runtime.plan.inputs import check_input
+from meshprep_runtime.plan.file.atomic import check_input, together
 
 from ..outputs import check_targets
 from . import hdf5, meshes, numpy_files

@@ -16,18 +16,23 @@ from meshprep_runtime.types.maps import INDEX_LIMIT
 
 from ...kernels import Bools, Int32s, Int64s, UInt8s, helper, kernel
 from ..text.cursor import Cursor
-from ..text.tokens import ASCII, next_int, put_int, skip_blank
+from ..text.tokens import ASCII, put_int, skip_blank
 
-GZ = ".gz"
+GZ, _LONGEST_HEADER = ".gz", 1 << 16
 # What packed files that are damaged raise.
 DAMAGED = (zlib.error, EOFError, gzip.BadGzipFile)
 _HEADER = re.compile(rb"FoamFile\s*\{((?:[^{}\"]|\"[^\"]*\")*)\}")
 _ENTRY = re.compile(rb"(\w+)\s+(\"[^\"]*\"|[^;\s]+)\s*;")
 _BETWEEN = re.compile(rb"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _COUNT = re.compile(rb"([0-9]{1,18})(?=[\s({/])\s*")
+_EMPTY = re.compile(rb"(?:\(\s*\))?")
 _BARE = bytes.maketrans(b"()", b"  ")
 _OPEN, _CLOSE, _MINUS, _PLUS, _BREAK, _BLANK = 40, 41, 45, 43, 10, 32
 _MORE = "the file is truncated or damaged, write it again"
+
+
+# A file one after the other.
+Pieces = list[bytes | memoryview]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,13 +135,13 @@ class FoamFile:
         if self.binary:
             raise self.error("binary faces must be a faceCompactList: use foamFormatConvert", 0)
         n, at = self.count(self.start, len(self.raw))
-        data = np.frombuffer(self.raw.translate(_BARE), np.uint8)
-        points = np.empty(np.count_nonzero(data <= _BLANK) + 1, np.int32)
-        offset = np.zeros(n + 1, np.int64)
-        pos = int(_take_faces(data, at, offset, points))
+        data = np.frombuffer(self.raw, np.uint8)
+        # a number takes two bytes at least; memory that is not filled costs nothing
+        points, offset = np.empty(data.size // 2, np.int32), np.zeros(n + 1, np.int64)
+        pos = int(_take_faces(data, at + 1, offset, points))
         if pos < 0 or self.raw[at : at + 1] != b"(":
             raise self.error(f"expected a face, its size and its points: {_MORE}", abs(pos))
-        return offset, points[: offset[-1]], self.end_of_list(pos, 1 + (n > 0))
+        return offset, points[: offset[-1]], self.end_of_list(pos)
 
     def moved_rows(
         self,
@@ -144,15 +149,16 @@ class FoamFile:
         width: int,
         new_to_old: Int32s,
         turned: Bools | None = None,
-    ) -> tuple[list[bytes], int]:
+    ) -> tuple[Pieces, int]:
         """The list at ``pos`` in another order, as it is to stand in a file, and where it ends.
 
         Rows of text keep their text; those of binary have ``width`` bytes. Rows behind those of
         ``new_to_old`` stay. Of ``turned`` rows the numbers change their sign.
         """
         n, at = self.count(pos)
-        if n < new_to_old.size:
-            raise self.error(f"a list of {n} values for {new_to_old.size} elements: {_MORE}", pos)
+        if n == 0:
+            end = _EMPTY.match(self.raw, at).end()  # type: ignore[union-attr]
+            return [self.part(pos, end)], end
         if self.binary:
             return self._moved_bytes(n, at, width, new_to_old, turned)
         data = np.frombuffer(self.raw, np.uint8)
@@ -166,11 +172,11 @@ class FoamFile:
         # a sign for each number that is turned: it has a byte and a separator
         out = np.empty(data.size + n if turned is None else 2 * data.size, np.uint8)
         size = _put_text_rows(data, begin, end, np.array(new_to_old), signs, out)
-        return [b"%d\n(\n" % n, out[:size].tobytes(), b")"], self.end_of_list(stop)
+        return [b"%d\n(\n" % n, out[:size].data, b")"], self.end_of_list(stop)
 
     def _moved_bytes(
         self, n: int, at: int, width: int, new_to_old: Int32s, turned: Bools | None
-    ) -> tuple[list[bytes], int]:
+    ) -> tuple[Pieces, int]:
         end = at + 1 + n * width
         if self.raw[at : at + 1] + self.raw[end : end + 1] != b"()":
             raise self.error(f"a list of {n} values does not end where it should: {_MORE}", at)
@@ -182,16 +188,23 @@ class FoamFile:
             values[: turned.size][turned] *= -1
         return [b"%d\n(" % n, moved.tobytes(), b")"], end + 1
 
-    def list_of(self, values: NDArray[Any], of: str = "label") -> list[bytes]:
+    def part(self, begin: int, end: int | None = None) -> memoryview:
+        """Some of the bytes."""
+        return memoryview(self.raw)[begin:end]
+
+    def list_of(self, values: NDArray[Any], of: str = "label") -> Pieces:
         """A list of whole numbers as it is to stand in this file."""
         if self.binary:
-            return [b"%d\n(" % len(values), values.astype(self.kind(of)).tobytes(), b")"]
+            rows = np.ascontiguousarray(values, self.kind(of))
+            # brackets of an empty list would not be read
+            return [b"%d\n(" % len(values), rows.tobytes(), b")"] if len(values) else [b"0\n"]
         return [b"%d\n(\n" % len(values), text_of(values), b")"]
 
-    def save(self, target: Path, pieces: list[bytes]) -> None:
+    def save(self, target: Path, pieces: Pieces) -> None:
         """Write the file anew: packed where it was packed."""
-        data = b"".join(pieces)
-        target.write_bytes(gzip.compress(data, 4, mtime=0) if self.path.suffix == GZ else data)
+        packed = self.path.suffix == GZ
+        with target.open("wb") as file:
+            file.writelines([gzip.compress(b"".join(pieces), 4, mtime=0)] if packed else pieces)
 
 
 def find_file(path: Path) -> Path | None:
@@ -212,12 +225,12 @@ def open_file(path: Path, root: Path | None = None) -> FoamFile:
         raw = bytearray(gzip.decompress(raw)) if found.suffix == GZ else raw
     except DAMAGED as error:
         raise MeshprepError(f"{name}: cannot be unpacked ({error}): write it again") from None
-    found_header = _HEADER.search(raw)
-    if found_header is None or found_header.start() != _BETWEEN.match(raw).end():  # type: ignore[union-attr]
+    head = _HEADER.search(raw, 0, _LONGEST_HEADER)
+    if head is None or head.start() != _BETWEEN.match(raw).end():  # type: ignore[union-attr]
         raise MeshprepError(f"{name}: line 1: it has no header FoamFile {{ ... }}: {_MORE}")
-    entries = _ENTRY.findall(found_header[1])
+    entries = _ENTRY.findall(head[1])
     header = {k.decode(): v.strip(b'"').decode("latin-1") for k, v in entries}
-    file = FoamFile(found, name, raw, header, found_header.end())
+    file = FoamFile(found, name, raw, header, head.end())
     if header.get("format") not in ("ascii", "binary"):
         raise file.error(f"format '{header.get('format', '')}' is neither ascii nor binary", 0)
     return file
@@ -233,10 +246,10 @@ def as_index(file: FoamFile, values: NDArray[Any], limit: int, *, least: int = 0
     return values.astype(np.int32)
 
 
-def text_of(values: NDArray[Any]) -> bytes:
+def text_of(values: NDArray[Any]) -> memoryview:
     """Whole numbers, one a line."""
     out = np.empty(21 * values.size, np.uint8)
-    return out[: _put_labels(values.astype(np.int64), out)].tobytes()
+    return out[: _put_labels(values.astype(np.int64), out)].data
 
 
 @kernel
@@ -261,21 +274,38 @@ def put_faces(offset: Int64s, points: Int32s, out: UInt8s) -> int:
     return pos
 
 
+@helper
+def _next_label(data: UInt8s, pos: int) -> tuple[int, int]:
+    """A whole number behind blanks and opening brackets, and the position behind it, or -1."""
+    while pos < data.size and (data[pos] <= _BLANK or data[pos] == _OPEN):
+        pos += 1
+    start, value = pos, 0
+    while pos < data.size and 48 <= data[pos] <= 57 and value < INDEX_LIMIT:
+        value = 10 * value + int(data[pos]) - 48
+        pos += 1
+    return value, -1 if pos == start or value >= INDEX_LIMIT else pos
+
+
 @kernel
 def _take_faces(data: UInt8s, pos: int, offset: Int64s, points: Int32s) -> int:
     """Read faces into offsets and points; returns the position behind, or -1 minus one."""
     filled = 0
     for f in range(offset.size - 1):
-        count, after = next_int(data, pos, ASCII, 4)
-        if after < 0 or count < 0 or count > points.size - filled:
+        count, after = _next_label(data, pos)
+        if after < 0 or count > points.size - filled:
             return -1 - pos
         pos = after
         for _ in range(count):
-            value, after = next_int(data, pos, ASCII, 4)
-            if after < 0 or value < 0 or value >= INDEX_LIMIT:
+            value, after = _next_label(data, pos)
+            if after < 0:
                 return -1 - pos
             points[filled], pos = value, after
             filled += 1
+        while pos < data.size and data[pos] <= _BLANK:
+            pos += 1
+        if pos == data.size or data[pos] != _CLOSE:
+            return -1 - pos
+        pos += 1
         offset[f + 1] = filled
     return pos
 

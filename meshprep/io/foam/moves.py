@@ -1,14 +1,13 @@
 """Where cells, faces and points of a case go, and its files in the new order."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...kernels import Bools, Int32s, Int64s, kernel
 from .case import PolyMesh
-from .files import FoamFile, as_index, put_faces
+from .files import FoamFile, Pieces, as_index, put_faces
 
 # Lists of whole numbers by the name of their file: what they are on.
 LISTS = {
@@ -16,8 +15,6 @@ LISTS = {
     **dict.fromkeys(("pointLevel", "pointProcAddressing"), "points"),
     "faceProcAddressing": "faces",
 }
-# Files of polyMesh without a number of a cell, interior face or point.
-FREE = ("boundary", "boundaryProcAddressing", "level0Edge")
 ZONES = {"cellZones": "cells", "faceZones": "faces", "pointZones": "points"}
 _SETS = {"cellSet": "cells", "faceSet": "faces", "pointSet": "points"}
 _ON = {"vol": "cells", "surface": "faces", "point": "points"}
@@ -119,15 +116,17 @@ def _fill_faces(
             count += 1
 
 
-def moved_points(file: FoamFile, moves: Moves) -> list[bytes]:
+def moved_points(file: FoamFile, moves: Moves) -> Pieces:
     """Points in the new order, those of a mesh that moves too."""
     begin = file.behind_blank(file.start)
+    if file.count(begin)[0] != moves.points.size:
+        raise file.error(f"must hold {moves.points.size} points: take the file away", begin)
     width = 3 * file.kind("scalar").itemsize
     lists, end = file.moved_rows(begin, width, moves.points)
-    return [bytes(file.raw[:begin]), *lists, bytes(file.raw[end:])]
+    return [file.part(0, begin), *lists, file.part(end)]
 
 
-def moved_mesh(file: FoamFile, end: int, moves: Moves, name: str) -> list[bytes]:
+def moved_mesh(file: FoamFile, end: int, moves: Moves, name: str) -> Pieces:
     """The faces, owners or neighbours, whose list in the file ends there."""
     begin = file.behind_blank(file.start)
     if name != "faces":
@@ -137,11 +136,11 @@ def moved_mesh(file: FoamFile, end: int, moves: Moves, name: str) -> list[bytes]
     else:
         out = np.empty(22 * moves.size("faces") + 11 * moves.face_points.size, np.uint8)
         size = put_faces(moves.face_offset, moves.face_points, out)
-        lists = [b"%d\n(\n" % moves.size("faces"), out[:size].tobytes(), b")"]
-    return [bytes(file.raw[:begin]), *lists, bytes(file.raw[end:])]
+        lists = [b"%d\n(\n" % moves.size("faces"), out[:size].data, b")"]
+    return [file.part(0, begin), *lists, file.part(end)]
 
 
-def moved_labels(file: FoamFile, moves: Moves, of: str) -> list[bytes]:
+def moved_labels(file: FoamFile, moves: Moves, of: str) -> Pieces:
     """A list with a whole number a cell, face or point; of faces, its sign is the side."""
     begin = file.behind_blank(file.start)
     if file.count(begin)[0] != moves.size(of):
@@ -149,19 +148,19 @@ def moved_labels(file: FoamFile, moves: Moves, of: str) -> list[bytes]:
     signs = moves.turned if of == "faces" else None
     width = file.kind("label").itemsize
     rows, end = _rows(file, begin, width, moves.order(of), signs)
-    return [bytes(file.raw[:begin]), *rows, bytes(file.raw[end:])]
+    return [file.part(0, begin), *rows, file.part(end)]
 
 
 def _rows(
     file: FoamFile, begin: int, width: int, order: Int32s, turned: Bools | None
-) -> tuple[Sequence[bytes], int]:
+) -> tuple[Pieces, int]:
     """Rows in the new order; what is the same in all of them stays as it is written."""
     at = file.count(begin)[1]
     if file.raw[at : at + 1] == b"{":
         end = file.raw.find(b"}", at) + 1
         if not end or (turned is not None and _not_zero(bytes(file.raw[at:end]))):
             raise file.error("values that are all the same cannot be turned: write each", begin)
-        return [bytes(file.raw[begin:end])], end
+        return [file.part(begin, end)], end
     return file.moved_rows(begin, width, order, turned)
 
 
@@ -169,7 +168,7 @@ def _not_zero(text: bytes) -> bool:
     return re.search(rb"[1-9]", text) is not None
 
 
-def moved_set(file: FoamFile, moves: Moves) -> list[bytes]:
+def moved_set(file: FoamFile, moves: Moves) -> Pieces:
     """A cellSet, faceSet or pointSet with new numbers."""
     of = _SETS.get(file.header.get("class", ""))
     if of is None:
@@ -179,18 +178,18 @@ def moved_set(file: FoamFile, moves: Moves) -> list[bytes]:
     begin = file.behind_blank(file.start)
     values, end = text.numbers(begin, "label", limit=moves.size(of))
     numbers = moves.new_numbers(of)[as_index(file, values[:, 0], moves.size(of))]
-    return [bytes(file.raw[:begin]), *text.list_of(np.sort(numbers)), bytes(file.raw[end:])]
+    return [file.part(0, begin), *text.list_of(np.sort(numbers)), file.part(end)]
 
 
-def moved_zones(file: FoamFile, moves: Moves, of: str) -> list[bytes]:
+def moved_zones(file: FoamFile, moves: Moves, of: str) -> Pieces:
     """Zones with new numbers; the sides of faces that turn are flipped."""
     numbers, size = moves.new_numbers(of), moves.size(of)
     turned = np.zeros(moves.size("faces"), np.bool_)
     turned[moves.faces] = moves.turned
     labels = np.empty(0, np.int32)
-    pieces, pos = list[bytes](), file.start
+    pieces, pos = Pieces(), file.start
     while found := _ZONE.search(file.raw, pos):
-        pieces.append(bytes(file.raw[0 if not pieces else pos : found.end()]))
+        pieces.append(file.part(pos if pieces else 0, found.end()))
         if found[1] == b"flipMap":
             values, end = file.numbers(found.end(), "bool", limit=labels.size)
             if len(values) != labels.size or values.max(initial=0) > 1 or of != "faces":
@@ -201,7 +200,7 @@ def moved_zones(file: FoamFile, moves: Moves, of: str) -> list[bytes]:
             labels = as_index(file, values[:, 0], size)
             pieces += file.list_of(numbers[labels])
         pos = end
-    return [*pieces, bytes(file.raw[pos if pieces else 0 :])]
+    return [*pieces, file.part(pos if pieces else 0)]
 
 
 def is_field(file: FoamFile) -> bool:
@@ -214,7 +213,7 @@ def is_field(file: FoamFile) -> bool:
     return _FIELD.fullmatch(kind) is not None
 
 
-def moved_field(file: FoamFile, moves: Moves) -> list[bytes]:
+def moved_field(file: FoamFile, moves: Moves) -> Pieces:
     """A field with its inner values in the new order; those of patches stay.
 
     Fluxes change their sign where a face turns: fields that say ``oriented``, and of older versions
@@ -225,7 +224,7 @@ def moved_field(file: FoamFile, moves: Moves) -> list[bytes]:
     of = _ON[kind[1]]
     found = _VALUES.search(file.raw, file.start)
     if found is None:
-        return [bytes(file.raw)]
+        return [file.part(0)]
     oriented = _ORIENTED.search(file.raw, file.start, found.start())
     flux = kind[1] + kind[2] == "surfaceScalar" and _FLUX.search(
         file.raw, file.start, found.start()
@@ -234,7 +233,7 @@ def moved_field(file: FoamFile, moves: Moves) -> list[bytes]:
     if found[1] is None:
         if turns and moves.turned.any() and _not_zero(found[2]):
             raise file.error("a flux that is uniform cannot be turned: write each", found.start())
-        return [bytes(file.raw)]
+        return [file.part(0)]
     name = found[1].decode()
     if name not in _COMPONENTS:
         raise file.error(f"a list of {name} is unknown: leave the file out", found.start())
@@ -244,4 +243,4 @@ def moved_field(file: FoamFile, moves: Moves) -> list[bytes]:
     width = _COMPONENTS[name] * file.kind("scalar").itemsize
     begin = file.behind_blank(found.end())
     rows, end = _rows(file, begin, width, order, moves.turned if turns else None)
-    return [bytes(file.raw[:begin]), *rows, bytes(file.raw[end:])]
+    return [file.part(0, begin), *rows, file.part(end)]

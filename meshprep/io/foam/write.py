@@ -3,7 +3,7 @@
 import gzip
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,8 @@ from .case import (
     PolyMesh,
     case_of,
 )
-from .files import DAMAGED, GZ, FoamFile, open_file
+from .files import DAMAGED, GZ, FoamFile, Pieces, open_file
 from .moves import (
-    FREE,
     LISTS,
     ZONES,
     Moves,
@@ -43,12 +42,16 @@ from .moves import (
 )
 
 _TIME = re.compile(r"[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?")
+_PARTS = re.compile(r"processors?[0-9]+[^/]*")
+_HEAD = re.compile(rb"\bFoamFile\b")
+# What becomes of the files of polyMesh; others would be wrong in another order.
 _ROLES = {
+    "points": "points",
+    **dict.fromkeys(("boundary", "boundaryProcAddressing", "level0Edge"), "copied"),
     **dict.fromkeys(("faces", "owner", "neighbour"), "mesh"),
     **dict.fromkeys(LISTS, "labels"),
     **dict.fromkeys(ZONES, "zones"),
 }
-_HEAD = re.compile(rb"\bFoamFile\b")
 
 
 @dataclass(frozen=True)
@@ -57,81 +60,50 @@ class _Entry:
 
     path: Path
     place: Path
-    mesh: PolyMesh | None = None  # None where it is copied as it is
-    # mesh, points, labels, zones, set or data; "lost" for what cannot be kept
-    role: str = ""
+    mesh: PolyMesh | None
+    role: str  # mesh, points, labels, zones, set, data, copied; "lost" for what cannot be kept
 
 
 def _entries(case: FoamCase) -> Iterator[_Entry]:
     """Everything that the case holds."""
     roots = {part.folder.parents[1 + bool(case.region)]: part for part in case.parts}
-    for path in sorted(case.root.iterdir()):
-        own = roots.get(path) or (roots.get(case.root) if _holds_data(path) else None)
-        if path.name.startswith(PREFIX):
-            continue
-        if re.fullmatch(r"processors?[0-9]+.*", path.name) and path not in roots:
-            yield _Entry(path, Path(path.name), role="lost")
-        elif own is None:
-            yield _Entry(path, Path(path.name))
-        elif path in roots:
-            for inner in sorted(path.iterdir()):
-                yield from (
-                    _data(case, inner, own)
-                    if _holds_data(inner)
-                    else [_Entry(inner, inner.relative_to(case.root))]
-                )
-        else:
-            yield from _data(case, path, own)
+
+    def inside(folder: Path, root: Path) -> Iterator[_Entry]:
+        for path in sorted(folder.iterdir()):
+            if path in roots:
+                yield from inside(path, path)
+            elif not path.name.startswith(PREFIX):
+                place, mesh = path.relative_to(case.root), roots.get(root)
+                role = _role(path, path.relative_to(root).parts, case.region) if mesh else "copied"
+                role = "lost" if _PARTS.fullmatch(place.as_posix()) else role
+                if role == "opened":
+                    yield from inside(path, root)
+                else:
+                    yield _Entry(path, place, None if role == "copied" else mesh, role)
+
+    return inside(case.root, case.root)
 
 
-def _holds_data(path: Path) -> bool:
-    return path.is_dir() and bool(path.name == CONSTANT or _TIME.fullmatch(path.name))
-
-
-def _data(case: FoamCase, top: Path, mesh: PolyMesh) -> Iterator[_Entry]:
-    """What the folder ``constant`` or that of a time holds."""
-    for path in sorted(top.iterdir()):
-        if case.region and path.name == case.region and path.is_dir():
-            for inner in sorted(path.iterdir()):
-                yield from _inside(case, inner, mesh, top.name)
-        elif case.region:
-            yield _Entry(path, path.relative_to(case.root))
-        else:
-            yield from _inside(case, path, mesh, top.name)
-
-
-def _inside(case: FoamCase, path: Path, mesh: PolyMesh, top: str) -> Iterator[_Entry]:
-    place, name = path.relative_to(case.root), path.name.removesuffix(GZ)
-    if path.name == POLY_MESH and path.is_dir():
-        for inner in sorted(path.iterdir()):
-            yield from _of_mesh(case, inner, mesh, top == CONSTANT)
-    elif path.name == "lagrangian" or name == "cellMap" or _is_hidden(path):
-        yield _Entry(path, place, mesh, "lost")
-    elif path.is_file():
-        yield _Entry(path, place, mesh, "labels" if name in LISTS else "data")
-    else:
-        yield _Entry(path, place)
-
-
-def _of_mesh(case: FoamCase, path: Path, mesh: PolyMesh, whole: bool) -> Iterator[_Entry]:
-    """Files of polyMesh; that of a time may have moved points, and nothing else."""
-    name, place = path.name.removesuffix(GZ), path.relative_to(case.root)
-    if whole and path.name == "sets" and path.is_dir():
-        for inner in sorted(path.iterdir()):
-            role = "lost" if _is_hidden(inner) else "set"
-            yield _Entry(inner, inner.relative_to(case.root), mesh, role)
-    elif whole and name in FREE and not _is_hidden(path):
-        yield _Entry(path, place)
-    elif name == "points" and not _is_hidden(path):
-        yield _Entry(path, place, mesh, "points")
-    else:
-        known = whole and path.is_file() and not _is_hidden(path)
-        yield _Entry(path, place, mesh, _ROLES.get(name, "lost") if known else "lost")
-
-
-def _is_hidden(path: Path) -> bool:
-    """Whether OpenFOAM reads another file in place of this packed one."""
-    return path.suffix == GZ and path.with_suffix("").is_file()
+def _role(path: Path, inner: Sequence[str], region: str) -> str:
+    """What becomes of a file or folder at this place beside a mesh."""
+    top, *rest = inner
+    data = top == CONSTANT or _TIME.fullmatch(top)
+    if not data or (region and rest and rest[0] != region):
+        return "copied"
+    rest = rest[1:] if region else rest
+    if path.is_dir() and rest in ([], [POLY_MESH], [POLY_MESH, "sets"]):
+        return "opened"
+    name = path.name.removesuffix(GZ)
+    # in place of a packed file OpenFOAM reads the other one
+    hidden = path.suffix == GZ and path.with_suffix("").is_file()
+    if hidden or name in ("lagrangian", "cellMap"):
+        return "lost"
+    if rest[0] != POLY_MESH:
+        known = "labels" if name in LISTS else "data"
+        return known if len(rest) == 1 and path.is_file() else "copied"
+    if path.is_dir() or (top != CONSTANT and rest[1:] != ["points"]):
+        return "lost"
+    return "set" if rest[1] == "sets" else _ROLES.get(name, "lost")
 
 
 def losses(mesh: Mesh, **_options: object) -> list[str]:
@@ -220,7 +192,7 @@ def write(mesh: Mesh, path: Path) -> None:
             shutil.copy2(entry.path, target, follow_symlinks=entry.mesh is not None)
 
 
-def _moved(entry: _Entry, moves: Moves) -> tuple[FoamFile, list[bytes]] | None:
+def _moved(entry: _Entry, moves: Moves) -> tuple[FoamFile, Pieces] | None:
     """A file and what it is to hold in the new order; None for one without numbers of the mesh."""
     name, role = entry.path.name.removesuffix(GZ), entry.role
     if role == "mesh":

@@ -14,7 +14,7 @@ from pathlib import Path
 import h5py
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.inputs import check_input
+from meshprep_runtime.plan.file.atomic import check_input
 
 from ...mesh.cells import check_node_count, node_count
 from .table import MEDIT_IGNORED, NASTRAN_READ
@@ -265,6 +265,12 @@ def _nastran_sizes(path: Path) -> Sizes:
 def _card(fields: list[str]) -> Sizes:
     types = _NASTRAN.get(fields[0], ()) if fields else ()
     if types:
+        behind = [f.strip() for f in fields[3 + node_count(types[0]) :] if "." in f]
+        if behind:
+            raise MeshprepError(
+                f"{fields[0]} {fields[1].strip()} has {behind[0]} behind its nodes, an angle, "
+                "offset or thickness, which is not read: take it out"
+            )
         found = sum(1 for field in fields[3:] if field.strip())
         yield types[-1] if found > node_count(types[0]) else types[0], found
 

@@ -7,6 +7,7 @@ cells, and takes nodes of second order for VTK's.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from ...mesh import Mesh, Tag
 from .numbers import NUMBERS, taken_numbers
 
 BLOCK = "exodus:block"
-# The name of a node set that has a number alone.
-NODE_SET = re.compile(r"node set ([1-9]\d*)")
+# The names of sets that have a number alone.
+NODE_SET, SIDE_SET = re.compile(r"node set ([1-9]\d*)"), re.compile(r"side set ([1-9]\d*)")
 # Column ``i`` of a file is column ``TO_FILE[t][i]`` in memory, which has VTK's order.
 TO_FILE: dict[str, list[int]] = {
     "wedge15": [*range(9), 12, 13, 14, 9, 10, 11],
@@ -32,7 +33,8 @@ TO_FILE: dict[str, list[int]] = {
 def read(path: str) -> Any:
     """A ``meshio.Mesh`` with blocks as the cell data ``exodus:block`` and their names.
 
-    Values are those of the first time step; ``left_out`` lists the rest in words.
+    Values of a later time step have a zero byte and its number behind their name; ``left_out`` says
+    in words what is not read.
     """
     import netCDF4
 
@@ -56,7 +58,13 @@ def read(path: str) -> Any:
         )
         mesh.set_numbers = {name: number for name, (number, _) in sets.items()}
         mesh.left_out = [*_take_numbers(file, mesh, sizes), *left_out(file)]
-        mesh.time = _time(file)
+        given = [int(i) for i in file["eb_prop1"][:]] if "eb_prop1" in file.variables else ids
+        if set(ids) - set(given):
+            numbers = ", ".join(map(str, given[:6]))
+            mesh.left_out.append(f"the numbers {numbers} of element blocks, which count from 1 now")
+        mesh.times = _times(file)
+        mesh.side_sets, odd = _side_sets(file, sum(sizes))
+        mesh.left_out += odd
         names = _names(file, "eb_names")
         mesh.left_out += _empty(file, names, blocks)
         named = {i: names[b - 1] for i, b in zip(ids, blocks, strict=True) if b <= len(names)}
@@ -167,15 +175,28 @@ def _names(file: Any, key: str) -> list[str]:
     return [b"".join(c).decode("utf-8", "replace").strip("\0 ") for c in file[key][:]]
 
 
+def stepped(name: str, step: int) -> str:
+    """The name of values at a time step, counted from 0."""
+    return f"{name}\0{step}" if step else name
+
+
 def _node_values(file: Any) -> dict[str, NDArray]:
     out = {}
     for i, name in enumerate(_names(file, "name_nod_var"), 1):
         key = f"vals_nod_var{i}"
-        if key in file.variables and len(file[key]):
-            out[name] = np.asarray(file[key][0])
-        elif "vals_nod_var" in file.variables and len(file["vals_nod_var"]):
-            out[name] = np.asarray(file["vals_nod_var"][0, i - 1])
+        for step in range(_steps(file)):
+            values = None
+            if key in file.variables and step < len(file[key]):
+                values = np.asarray(file[key][step])
+            elif "vals_nod_var" in file.variables and step < len(file["vals_nod_var"]):
+                values = np.asarray(file["vals_nod_var"][step, i - 1])
+            if values is not None and not (step and np.isnan(values).all()):
+                out[stepped(name, step)] = values
     return out
+
+
+def _steps(file: Any) -> int:
+    return len(file.dimensions["time_step"]) if "time_step" in file.dimensions else 1
 
 
 def _cell_values(
@@ -185,11 +206,15 @@ def _cell_values(
     out = {BLOCK: [np.full(n, ids[i]) for i, n in enumerate(sizes)]}
     for i, name in enumerate(_names(file, "name_elem_var"), 1):
         keys = [f"vals_elem_var{i}eb{b}" for b in blocks]
-        if any(k in file.variables and len(file[k]) for k in keys):
-            out[name] = [
-                np.asarray(file[k][0]) if k in file.variables else np.full(n, np.nan)
+        for step in range(_steps(file)):
+            if not any(k in file.variables and step < len(file[k]) for k in keys):
+                continue
+            values = [
+                np.asarray(file[k][step]) if k in file.variables else np.full(n, np.nan)
                 for k, n in zip(keys, sizes, strict=True)
             ]
+            if not step or not all(np.isnan(v).all() for v in values):
+                out[stepped(name, step)] = values
     return out
 
 
@@ -203,20 +228,55 @@ def _ids(file: Any, key: str, places: Sequence[int]) -> list[int]:
 
 def _node_sets(file: Any) -> dict[str, tuple[int, NDArray]]:
     """Number and nodes of each node set by its name."""
-    places = sorted(_index(k) for k in file.variables if re.fullmatch(r"node_ns\d+", k))
-    names, ids = _names(file, "ns_names"), _ids(file, "ns_prop1", places)
-    out: dict[str, tuple[int, NDArray]] = {}
+    found = _named_sets(file, r"node_ns\d+", "ns", "node")
+    return {
+        name: (number, np.asarray(file[f"node_ns{place}"][:]).astype(np.int64) - 1)
+        for name, (number, place) in found.items()
+    }
+
+
+def _named_sets(file: Any, pattern: str, kind: str, word: str) -> dict[str, tuple[int, int]]:
+    """Number and place of each set of a kind by its name."""
+    places = sorted(_index(k) for k in file.variables if re.fullmatch(pattern, k))
+    names, ids = _names(file, f"{kind}_names"), _ids(file, f"{kind}_prop1", places)
+    out: dict[str, tuple[int, int]] = {}
     for place, number in zip(places, ids, strict=True):
         name = names[place - 1] if place <= len(names) else ""
-        name = f"node set {number}" if not name or name in out else name
-        out[name] = number, np.asarray(file[f"node_ns{place}"][:]).astype(np.int64) - 1
+        name = f"{word} set {number}" if not name or name in out else name
+        out[name] = number, place
     return out
 
 
-def _time(file: Any) -> float:
-    """The time of the first step; 0 where there is none."""
-    times = file["time_whole"][:1] if "time_whole" in file.variables else ()
-    return float(np.sum(times))
+# Number, elements from 0 through all blocks, and which of their sides, from 1.
+SideSet = tuple[int, NDArray[np.int64], NDArray[np.int64]]
+
+
+def _side_sets(file: Any, n: int) -> tuple[dict[str, SideSet], list[str]]:
+    """Side sets by name, and in words what of them is not read."""
+    out, odd = {}, []
+    for name, (number, place) in _named_sets(file, r"elem_ss\d+", "ss", "side").items():
+        elements = np.asarray(file[f"elem_ss{place}"][:]).astype(np.int64) - 1
+        known = f"side_ss{place}" in file.variables
+        sides = np.asarray(file[f"side_ss{place}"][:] if known else [], np.int64)
+        if sides.shape != elements.shape or (elements < 0).any() or (elements >= n).any():
+            raise MeshprepError(
+                f"the side set '{name}' does not name a side of one of {n} elements in each row: "
+                "the file is damaged"
+            )
+        factors = file.variables.get(f"dist_fact_ss{place}")
+        odd += (
+            []
+            if factors is None or (factors[:] == 1).all()
+            else [f"distribution factors of the side set '{name}'"]
+        )
+        out[name] = number, elements, sides
+    return out, odd
+
+
+def _times(file: Any) -> list[float]:
+    """The times of the steps; 0 where there are none."""
+    times = file["time_whole"][:] if "time_whole" in file.variables else ()
+    return [float(t) for t in times] or [0.0]
 
 
 def _take_numbers(file: Any, mesh: Any, sizes: Sequence[int]) -> list[str]:
@@ -237,7 +297,8 @@ def _take_numbers(file: Any, mesh: Any, sizes: Sequence[int]) -> list[str]:
 
 # Variables that are read, and those that hold nothing of the mesh.
 _READ = re.compile(
-    r"coord[xyz]?|connect\d+|(eb|ns)_(prop1|names|status)|node_ns\d+|(node|elem)_num_map"
+    r"coord[xyz]?|connect\d+|(eb|ns|ss)_(prop1|names|status)|node_ns\d+|(node|elem)_num_map"
+    r"|(elem|side|dist_fact)_ss\d+"
     r"|name_(nod|elem)_var|vals_nod_var\d*|vals_elem_var\d+eb\d+|time_whole"
     r"|elem_var_tab|coor_names|(qa|info)_records"
 )
@@ -247,9 +308,9 @@ _TOGETHER = {
     "attributes of elements": re.compile(r"attrib.*"),
     "global values": re.compile(r"(name|vals)_glo_var"),
     "edge blocks": re.compile(r"ebconn\d+|eattrb.*|ed_\w+|(name|vals)_edge_var.*|edge_var_tab"),
+    "values of side sets": re.compile(r"(name|vals)_sset_var.*|sset_var_tab"),
     "face blocks": re.compile(r"fbconn\d+|fbepecnt\d+|fattrb.*|fa_\w+|(name|vals)_face_var.*"),
 }
-_SIDES = re.compile(r"(elem|side|dist_fact)_ss\d+|ss_\w+|(name|vals)_sset_var.*|sset_var_tab")
 
 
 def left_out(file: Any) -> list[str]:
@@ -260,13 +321,8 @@ def left_out(file: Any) -> list[str]:
     names = [name for name in file.variables if not _READ.fullmatch(name)]
     if any(map(_POLYHEDRA.fullmatch, names)):
         raise MeshprepError("holds polyhedra, which are not supported: split them into tetrahedra")
-    steps = len(file.dimensions["time_step"]) if "time_step" in file.dimensions else 0
-    out = [f"time steps 2 to {steps}"] if steps > 1 else []
-    sides = sum(bool(re.fullmatch(r"elem_ss\d+", name)) for name in names)
-    out += [f"{sides} side sets"] if sides else []
-    out += [text for text, one in _TOGETHER.items() if any(map(one.fullmatch, names))]
-    known = [_SIDES, *_TOGETHER.values()]
-    rest = [name for name in names if not any(p.fullmatch(name) for p in known)]
+    out = [text for text, one in _TOGETHER.items() if any(map(one.fullmatch, names))]
+    rest = [name for name in names if not any(p.fullmatch(name) for p in _TOGETHER.values())]
     return out + [f"'{name}'" for name in rest if not _is_default(name, file)]
 
 
@@ -347,6 +403,7 @@ def write(path: str, mesh: Any) -> None:
         _write_blocks(file, mesh, runs)
         _write_values(file, mesh, runs)
         _write_node_sets(file, mesh.point_sets, getattr(mesh, "set_numbers", {}))
+        _write_side_sets(file, getattr(mesh, "side_sets", {}))
 
 
 def _runs(mesh: Any) -> Iterator[tuple[int, slice, int]]:
@@ -362,6 +419,7 @@ def _all_names(mesh: Any) -> list[str]:
         *mesh.point_data,
         *mesh.cell_data,
         *mesh.point_sets,
+        *getattr(mesh, "side_sets", {}),
         *mesh.group_names.get(BLOCK, {}).values(),
     ]
 
@@ -388,7 +446,7 @@ def _write_head(file: Any, mesh: Any, n_blocks: int, longest: int) -> None:
     sizes |= {"num_elem": sum(len(c.data) for c in mesh.cells), "num_el_blk": n_blocks}
     for name, size in sizes.items():
         file.createDimension(name, size)
-    file.createVariable("time_whole", "f8", ("time_step",))[0] = getattr(mesh, "time", 0.0)
+    file.createVariable("time_whole", "f8", ("time_step",))[:] = getattr(mesh, "times", [0.0])
 
 
 def _write_points(file: Any, points: NDArray) -> None:
@@ -433,22 +491,52 @@ def _write_blocks(file: Any, mesh: Any, runs: Sequence[tuple[int, slice, int]]) 
 
 
 def _write_values(file: Any, mesh: Any, runs: Sequence[tuple[int, slice, int]]) -> None:
-    """Values of nodes and of elements, at one time step."""
-    if mesh.point_data:
-        file.createDimension("num_nod_var", len(mesh.point_data))
-        _write_names(file, "name_nod_var", "num_nod_var", list(mesh.point_data))
-    for i, values in enumerate(mesh.point_data.values(), 1):
-        file.createVariable(f"vals_nod_var{i}", "f8", ("time_step", "num_nodes"))[0] = values
+    """Values of nodes and of elements at the time steps; NaN at those where there are none."""
+    steps = range(len(file.dimensions["time_step"]))
+
+    def write(key: str, dimension: str, name: str, data: Mapping[str, Any], k: Any) -> None:
+        made = file.createVariable(key, "f8", ("time_step", dimension))
+        for step in steps:
+            values = data.get(stepped(name, step))
+            made[step] = np.nan if values is None else k(values)
+
+    names = list(dict.fromkeys(name.partition("\0")[0] for name in mesh.point_data))
+    if names:
+        file.createDimension("num_nod_var", len(names))
+        _write_names(file, "name_nod_var", "num_nod_var", names)
+    for i, name in enumerate(names, 1):
+        write(f"vals_nod_var{i}", "num_nodes", name, mesh.point_data, lambda values: values)
     data = {name: values for name, values in mesh.cell_data.items() if name != BLOCK}
-    if not data:
+    names = list(dict.fromkeys(name.partition("\0")[0] for name in data))
+    if not names:
         return
-    file.createDimension("num_elem_var", len(data))
-    _write_names(file, "name_elem_var", "num_elem_var", list(data))
+    file.createDimension("num_elem_var", len(names))
+    _write_names(file, "name_elem_var", "num_elem_var", names)
     file.createVariable("elem_var_tab", "i4", ("num_el_blk", "num_elem_var"))[:] = 1
-    for i, values in enumerate(data.values(), 1):
+    for i, name in enumerate(names, 1):
         for b, (k, rows, _) in enumerate(runs, 1):
-            dims = ("time_step", f"num_el_in_blk{b}")
-            file.createVariable(f"vals_elem_var{i}eb{b}", "f8", dims)[0] = values[k][rows]
+            pick = partial(_rows_of, k, rows)
+            write(f"vals_elem_var{i}eb{b}", f"num_el_in_blk{b}", name, data, pick)
+
+
+def _rows_of(k: int, rows: slice, values: Sequence[NDArray]) -> NDArray:
+    return values[k][rows]
+
+
+def _write_side_sets(file: Any, sets: Mapping[str, SideSet]) -> None:
+    if not sets:
+        return
+    file.createDimension("num_side_sets", len(sets))
+    file.createVariable("ss_status", "i4", ("num_side_sets",))[:] = 1
+    made = file.createVariable("ss_prop1", "i4", ("num_side_sets",))
+    made.setncattr("name", "ID")
+    made[:] = _set_numbers(list(sets), {n: number for n, (number, *_) in sets.items()}, SIDE_SET)
+    names = ["" if SIDE_SET.fullmatch(name) else name for name in sets]
+    _write_names(file, "ss_names", "num_side_sets", names)
+    for i, (_, elements, sides) in enumerate(sets.values(), 1):
+        file.createDimension(f"num_side_ss{i}", len(elements))
+        for key, values in (("elem", elements + 1), ("side", sides)):
+            file.createVariable(f"{key}_ss{i}", "i4", (f"num_side_ss{i}",))[:] = values
 
 
 def _write_node_sets(file: Any, sets: Mapping[str, NDArray], given: Mapping[str, int]) -> None:
@@ -466,11 +554,13 @@ def _write_node_sets(file: Any, sets: Mapping[str, NDArray], given: Mapping[str,
         file.createVariable(f"node_ns{i}", "i4", (f"num_nod_ns{i}",))[:] = nodes + 1
 
 
-def _set_numbers(names: Sequence[str], given: Mapping[str, int]) -> list[int]:
+def _set_numbers(
+    names: Sequence[str], given: Mapping[str, int], pattern: re.Pattern[str] = NODE_SET
+) -> list[int]:
     """Numbers that the names say or that are given, each once; free ones for the rest."""
     out: dict[str, int] = {}
     for name in names:
-        if found := NODE_SET.fullmatch(name):
+        if found := pattern.fullmatch(name):
             out[name] = int(found[1])
     for name in names:
         if given.get(name, 0) > 0 and given[name] not in out.values():

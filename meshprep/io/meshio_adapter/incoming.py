@@ -9,18 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import distinct
+from meshprep_runtime.types.maps import as_indices, distinct
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
-from ..capabilities import (
-    FIELD_DATA,
-    MED_FIELDS,
-    MED_MESH,
-    TIME,
-    VTU_ARRAYS,
-    group_of_array,
-)
+from ..registry import FIELD_DATA, MED_FIELDS, MED_MESH, STEP, TIME, VTU_ARRAYS, group_of_array
 from .numbers import drop_counts
 
 # Arrays of these names would be taken for something else: they have a prefix more in memory.
@@ -58,9 +51,16 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
         dats=dats,
         extras=extras,
     )
-    lists = [*_point_sets(source), *_cell_sets(source, places)]
+    lists = [*_point_sets(source), *_cell_sets(source, places), *_side_sets(source, places)]
     kept = (_own_names(t) for t in mesh.tags if t.group_id.size or t.names)
-    return replace(mesh, tags=(*kept, *tags), lists=tuple(lists))
+    values = tuple(map(_of_step, mesh.dats))
+    return replace(mesh, dats=values, tags=(*kept, *tags), lists=tuple(lists))
+
+
+def _of_step(dat: Dat) -> Dat:
+    """Values of a later time step say so."""
+    name, _, step = dat.name.partition("\0")
+    return replace(dat, name=name, attrs={STEP: int(step)}) if step else dat
 
 
 def _own_names(tag: Tag) -> Tag:
@@ -205,8 +205,11 @@ def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
     rest |= getattr(source, "whole_values", {})
     if rest:
         extras[FIELD_DATA] = {name: np.asarray(value) for name, value in rest.items()}
-    if time := getattr(source, "time", 0.0):
-        extras[TIME] = {f"{time:g}": time}
+    times = getattr(source, "times", [0.0])
+    if len(times) > 1:
+        extras[TIME] = {f"{i}: {time:g}": time for i, time in enumerate(times, 1)}
+    elif times[0]:
+        extras[TIME] = {f"{times[0]:g}": times[0]}
     if fields := getattr(source, "fields", {}):
         extras[MED_FIELDS] = fields
     if about := getattr(source, "about", {}):
@@ -242,6 +245,19 @@ def _point_sets(source: Any) -> list[IndexList]:
         nodes: NDArray[Any] = np.asarray(index).reshape(-1).astype(np.int64)
         out += [IndexList(name, "nodes", nodes, attrs)] if nodes.size else []
     return out
+
+
+def _side_sets(source: Any, places: Sequence[CellRange]) -> Iterator[IndexList]:
+    """One list a set and type of cell: cells, the side of each, and its place in the whole set."""
+    of = np.repeat(np.arange(len(places)), [p.stop - p.start for p in places])
+    row = np.concatenate([np.arange(p.start, p.stop) for p in places])
+    for name, (number, elements, sides) in getattr(source, "side_sets", {}).items():
+        for s in dict.fromkeys(p.set for p in places):
+            own = [i for i, p in enumerate(places) if p.set == s]
+            at = np.flatnonzero(np.isin(of[elements], own))
+            attrs = {"kind": "side_set", "number": number, "sides": sides[at], "at": at}
+            if at.size:
+                yield IndexList(name, s, as_indices(row[elements[at]], name), attrs)
 
 
 def _cell_sets(source: Any, places: Sequence[CellRange]) -> list[IndexList]:

@@ -8,7 +8,7 @@ from functools import partial
 
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
-from ..capabilities import FIELD_DATA, MED_MESH
+from ..registry import FIELD_DATA, MED_MESH
 from .exodus import NAME as EXODUS_NAME
 from .exodus import blocks
 from .numbers import BETWEEN, without_counts

@@ -5,12 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...mesh import Mesh
+from meshprep_runtime.types.maps import offsets_of
+
+from ...mesh import Dat, IndexList, Mesh
 from ...mesh.cells import shape_of
-from ..capabilities import (
+from ..registry import (
     FIELD_DATA,
     MED_FIELDS,
     MED_MESH,
+    STEP,
     TIME,
     VTU_ARRAYS,
     Capabilities,
@@ -38,13 +41,31 @@ def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
     made.group_names = {}
     for t in mesh.tags:
         made.group_names.setdefault(t.name, {}).update(t.names)
-    made.time = next(iter(mesh.extras.get(TIME, {}).values()), 0.0)
+    made.times = [*mesh.extras.get(TIME, {}).values()] or [0.0]
     made.fields = mesh.extras.get(MED_FIELDS, {})
     made.about = mesh.extras.get(MED_MESH, {})
     made.whole_values = mesh.extras.get(FIELD_DATA, {})
     made.arrays = mesh.extras.get(VTU_ARRAYS, {})
-    made.set_numbers = {i.name: i.attrs["number"] for i in mesh.lists if "number" in i.attrs}
+    of_nodes = [i for i in mesh.lists if i.set == "nodes"]
+    made.set_numbers = {i.name: i.attrs["number"] for i in of_nodes if "number" in i.attrs}
+    made.side_sets = _side_sets(mesh, names)
     return made
+
+
+def _side_sets(mesh: Mesh, names: list[str]) -> dict[str, tuple[int, NDArray, NDArray]]:
+    """Number, cells through all sets and sides, in the order that they had."""
+    start = dict(zip(names, offsets_of([mesh.size(n) for n in names]).tolist(), strict=False))
+    found: dict[str, list[IndexList]] = {}
+    for i in mesh.lists:
+        if i.attrs.get("kind") == "side_set":
+            found.setdefault(i.name, []).append(i)
+    out = {}
+    for name, lists in found.items():
+        order = np.argsort(np.concatenate([i.attrs["at"] for i in lists]))
+        cells = np.concatenate([i.index.astype(np.int64) + start[i.set] for i in lists])
+        sides = np.concatenate([i.attrs["sides"] for i in lists])
+        out[name] = int(lists[0].attrs["number"]), cells[order], sides[order]
+    return out
 
 
 def _block(module: Any, cell_type: str, table: NDArray) -> Any:
@@ -70,9 +91,7 @@ def _sixteen(x: float) -> float:
 
 def _node_data(mesh: Mesh, capabilities: Capabilities) -> dict[str, NDArray]:
     out = {
-        name_in_file(d.name): d.values.copy()
-        for d in mesh.dats
-        if d.set == "nodes" and d.name != "coordinates"
+        _key(d): d.values.copy() for d in mesh.dats if d.set == "nodes" and d.name != "coordinates"
     }
     for t in mesh.tags:
         if t.set == "nodes":
@@ -87,14 +106,20 @@ def _cell_data(
     mesh: Mesh, capabilities: Capabilities, names: list[str]
 ) -> dict[str, list[NDArray]]:
     out: dict[str, list[NDArray]] = {}
-    values = {(d.set, d.name): d.values for d in mesh.dats}
-    for name in dict.fromkeys(d.name for d in mesh.dats if d.set in names):
-        out[name_in_file(name)] = [values[s, name].copy() for s in names]
+    values = {(d.set, _key(d)): d.values for d in mesh.dats}
+    for name in dict.fromkeys(_key(d) for d in mesh.dats if d.set in names):
+        out[name] = [values[s, name].copy() for s in names]
     for name in dict.fromkeys(t.name for t in mesh.tags if t.set in names):
         out[array_of_group(name)] = [_ids(mesh, name, s) for s in names]
     if capabilities.tag not in (None, "*"):
         out.setdefault(str(capabilities.tag), [np.zeros(mesh.size(s), np.int64) for s in names])
     return out
+
+
+def _key(d: Dat) -> str:
+    """The name of values in meshio's objects, with a zero byte and the step of later ones."""
+    name = name_in_file(d.name)
+    return f"{name}\0{d.attrs[STEP]}" if STEP in d.attrs else name
 
 
 def _ids(mesh: Mesh, tag: str, set_name: str) -> NDArray[np.int64]:
@@ -105,7 +130,7 @@ def _ids(mesh: Mesh, tag: str, set_name: str) -> NDArray[np.int64]:
 def _cell_sets(mesh: Mesh, names: list[str]) -> dict[str, list[NDArray]]:
     out: dict[str, list[NDArray]] = {}
     for i in mesh.lists:
-        if i.set in names:
+        if i.set in names and i.attrs.get("kind") != "side_set":
             empty = [np.empty(0, np.int64) for _ in names]
             out.setdefault(i.name, empty)[names.index(i.set)] = i.index.copy()
     return out

@@ -7,7 +7,16 @@ or a loss with a name.
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..capabilities import FIELD_DATA, MED_FIELDS, MED_MESH, TIME, VTU_ARRAYS, Capabilities, Values
+from ..registry import (
+    FIELD_DATA,
+    MED_FIELDS,
+    MED_MESH,
+    STEP,
+    TIME,
+    VTU_ARRAYS,
+    Capabilities,
+    Values,
+)
 from .exodus import CELL_TYPES as EXODUS_TYPES
 from .exodus import NAME as EXODUS_NAME
 
@@ -131,9 +140,10 @@ ENTRIES: tuple[Entry, ...] = (
             EXODUS_TYPES,
             node_values=_EXODUS_VALUES,
             cell_values=_EXODUS_VALUES,
+            step=STEP,
             tag="exodus:block",
             group_names=True,
-            lists=("point_set",),
+            lists=("point_set", "side_set"),
             plane=True,
             extras=(TIME,),
         ),

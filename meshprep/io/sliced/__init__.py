@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.inputs import check_input
+from meshprep_runtime.plan.file.atomic import check_input
 
 from ..declared import declared
 from ..front import FORMATS, named
@@ -41,9 +41,9 @@ def scan(
 
             return scan_gmsh(path)
         if name == "xdmf":
-            from .xdmf import scan_xdmf
+            from .hdf5 import scan_xdmf
 
             return scan_xdmf(path)
-        from .op2 import scan_op2
+        from .hdf5 import scan_op2
 
         return scan_op2(path, declared(sets))

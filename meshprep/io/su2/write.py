@@ -15,8 +15,8 @@ from meshprep_runtime.types.ordering import Ordering
 
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
-from ..capabilities import Capabilities
 from ..reduce import flattened, reduce
+from ..registry import Capabilities
 from .read import (
     MARKERS,
     SECTIONS,

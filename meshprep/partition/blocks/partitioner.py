@@ -11,8 +11,7 @@ nets are the points.
 3. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisect`), or bricks
    of a grid (:mod:`grids.bricks`).
 4. Annealing on every level, from the largest clusters to elements (:mod:`search`), in groups of
-   blocks, grouped another way each time (:mod:`anneal.groups`), with flows that even them
-   (:mod:`anneal.flows`).
+   blocks, grouped another way each time, with flows that even them (:mod:`anneal.groups`).
 5. Blocks are brought under the cap (:mod:`repair`), made connected (:mod:`mend.reconnect`), and
    both caps proved (:mod:`mend.caps`).
 """
@@ -30,11 +29,10 @@ from ...kernels.parallel import at_once, take
 from ...mesh.incidence import Csr
 from ...reorder.curve import curve_keys
 from ...reorder.radix import stable_argsort
-from ..blocks_of import Blocks, blocks_of
+from ..blocks_of import BlockProblem, Blocks, blocks_of
 from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
-from ..problem import BlockProblem
 from .anneal.annealing import FOREVER
 from .anneal.corners import Corners, corners_of
 from .bisect.geometry import Geometry, block_count

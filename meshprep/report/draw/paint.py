@@ -5,9 +5,9 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.maps import Bools, Int32s, UInt8s
 
 from .colours import LIGHT, SHADES, apart, categories, outside_and_pale, rgba, shaded, special
 from .view import Picture
@@ -20,8 +20,8 @@ MOST_OUTLINED = 0.12
 class Painted:
     """A picture in colours."""
 
-    pixels: NDArray[np.uint8]  # (height, width): rows of the palette
-    palette: NDArray[np.uint8]  # (k, 4)
+    pixels: UInt8s  # (height, width): rows of the palette
+    palette: UInt8s  # (k, 4)
 
     def png(self) -> bytes:
         """The picture as a PNG file; transparent outside the mesh."""
@@ -34,7 +34,7 @@ class Painted:
         return Painted(self.pixels, palette)
 
 
-def by_group(picture: Picture, group: NDArray[np.int32], n_groups: int) -> Painted:
+def by_group(picture: Picture, group: Int32s, n_groups: int) -> Painted:
     """Groups of elements, such as blocks: neighbours differ in colour, larger ones are outlined.
 
     ``group`` has each element's, numbered as in the picture.
@@ -44,10 +44,7 @@ def by_group(picture: Picture, group: NDArray[np.int32], n_groups: int) -> Paint
 
 
 def by_number(
-    picture: Picture,
-    number: NDArray[np.int32],
-    count: int,
-    outline: NDArray[np.int32] | None = None,
+    picture: Picture, number: Int32s, count: int, outline: Int32s | None = None
 ) -> Painted:
     """Numbers 0 to ``count - 1``: colours that are told apart, or a ramp where they are many.
 
@@ -60,7 +57,7 @@ def by_number(
     return _painted(picture, shown, row.astype(np.uint8), colours, outlined=edges)
 
 
-def _looked_up(picture: Picture, values: NDArray[np.int32]) -> NDArray[np.int32]:
+def _looked_up(picture: Picture, values: Int32s) -> Int32s:
     seen = picture.element
     if not values.size:
         return seen
@@ -68,11 +65,7 @@ def _looked_up(picture: Picture, values: NDArray[np.int32]) -> NDArray[np.int32]
 
 
 def _painted(
-    picture: Picture,
-    shown: NDArray[np.int32],
-    colour: NDArray[np.uint8],
-    colours: NDArray[np.uint8],
-    outlined: NDArray[np.int32] | None,
+    picture: Picture, shown: Int32s, colour: UInt8s, colours: UInt8s, outlined: Int32s | None
 ) -> Painted:
     pixels = special(shown)
     inside = pixels == 255
@@ -85,7 +78,7 @@ def _painted(
     return Painted(pixels, np.concatenate([outside_and_pale(), shaded(colours)]))
 
 
-def count_shown(image: NDArray[np.int32]) -> int:
+def count_shown(image: Int32s) -> int:
     """How many different elements or groups a picture shows. O(pixels + their largest number)."""
     # as far as -2 for pixels without an element
     seen = np.zeros(int(image.max(initial=0)) + 3, bool)
@@ -93,7 +86,7 @@ def count_shown(image: NDArray[np.int32]) -> int:
     return int(seen[2:].sum())
 
 
-def _borders(groups: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _borders(groups: Int32s) -> Bools:
     """Pixels whose right or lower neighbour shows another group."""
     out = np.zeros(groups.shape, bool)
     out[:, :-1] |= groups[:, :-1] != groups[:, 1:]
@@ -105,7 +98,7 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _INDEXED = 3
 
 
-def encode_png(pixels: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:
+def encode_png(pixels: UInt8s, palette: UInt8s) -> bytes:
     """A picture as the bytes of a PNG file.
 
     ``pixels`` are rows of the palette, from the top; ``palette`` (k, 4) has red, green, blue and
@@ -136,7 +129,7 @@ def encode_png(pixels: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:
     )
 
 
-def _packed(pixels: NDArray[np.uint8], depth: int) -> NDArray[np.uint8]:
+def _packed(pixels: UInt8s, depth: int) -> UInt8s:
     """Several pixels a byte, the leftmost in the highest bits."""
     per_byte = 8 // depth
     height, width = pixels.shape

@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.maps import Bools, Float64s, Int32s
 
 from ...mesh import Mesh
 from ...mesh.cells import SHAPES, CellShape, shape_of
@@ -25,20 +25,20 @@ class DrawnCells:
     """The cells of one shape."""
 
     shape: CellShape
-    corners: NDArray[np.int32]  # (n, k)
+    corners: Int32s  # (n, k)
     first: int  # element number of the first cell where elements are cells; -1 where these are none
     # (n, m): the element on each side (``FACETS``) or edge (``EDGES``) of each cell, -1 where none
     # is; of no columns for other kinds.
-    owner: NDArray[np.int32]
+    owner: Int32s
     # (n, m): in space, the faces that no other cell has; of no columns in the plane.
-    exterior: NDArray[np.bool_]
+    exterior: Bools
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
     """Elements of one set, numbered as in the mesh, where they can be drawn."""
 
-    xyz: NDArray[np.float64]  # (n, 2 or 3): two columns where the mesh is plane
+    xyz: Float64s  # (n, 2 or 3): two columns where the mesh is plane
     dim: int  # {2, 3}: of the cells; cells of dimension 2 with three columns form a curved surface
     kind: int  # {CELLS, FACETS, NODES, EDGES}
     cells: tuple[DrawnCells, ...]
@@ -55,12 +55,8 @@ def place(mesh: Mesh, over: str, maps: Collection[str] = ()) -> Scene:
     layout = _layout(mesh, over)
     xyz = _plane(xyz, layout.dim)
     kind = _kind(mesh, over, layout.dim)
-    owner: Sequence[NDArray[np.int32]] = [
-        np.empty((len(p.table), 0), np.int32) for p in layout.parts
-    ]
-    exterior: Sequence[NDArray[np.bool_]] = [
-        np.empty((len(p.table), 0), bool) for p in layout.parts
-    ]
+    owner: Sequence[Int32s] = [np.empty((len(p.table), 0), np.int32) for p in layout.parts]
+    exterior: Sequence[Bools] = [np.empty((len(p.table), 0), bool) for p in layout.parts]
     if kind in (FACETS, EDGES):
         dim = layout.dim - 1 if kind == FACETS else 1
         own = _given if over in mesh.sets else _derived
@@ -110,7 +106,7 @@ def _shape(mesh: Mesh, name: str, columns: int) -> CellShape:
     )
 
 
-def _coordinates(mesh: Mesh, over: str) -> NDArray[np.float64]:
+def _coordinates(mesh: Mesh, over: str) -> Float64s:
     xyz = mesh.coordinates
     if xyz is None or xyz.shape[1] < 2 or not len(xyz):
         raise MeshprepError(
@@ -122,7 +118,7 @@ def _coordinates(mesh: Mesh, over: str) -> NDArray[np.float64]:
     return np.ascontiguousarray(xyz, np.float64)
 
 
-def _plane(xyz: NDArray[np.float64], dim: int) -> NDArray[np.float64]:
+def _plane(xyz: Float64s, dim: int) -> Float64s:
     """Without the third column where cells are plane and it is one value."""
     if dim == 2 and xyz.shape[1] == 3 and np.ptp(xyz[:, 2]) == 0:
         return np.ascontiguousarray(xyz[:, :2])
@@ -155,7 +151,7 @@ def _first(over: str, part: CellPart) -> int:
 
 def _derived(
     layout: Layout, dim: int, over: str, mesh: Mesh, maps: Collection[str]
-) -> list[NDArray[np.int32]]:
+) -> list[Int32s]:
     """The number of each side's element, as :func:`~meshprep.derive` numbers the set."""
     entity = over.removeprefix("boundary_")
     which = "boundary" if over != entity else "all"
@@ -167,7 +163,7 @@ def _derived(
 
 def _numbers(
     layout: Layout, dim: int, which: str, arities: Sequence[int] | None = None
-) -> list[NDArray[np.int32]]:
+) -> list[Int32s]:
     """For every side of every cell its number among those of one kind, -1 where it is of none."""
     table = np.full((layout.n_cells, _most(layout, dim)), -1, np.int32)
     base = 0
@@ -181,9 +177,7 @@ def _numbers(
     return _by_part(table, layout, dim)
 
 
-def _given(
-    layout: Layout, dim: int, over: str, mesh: Mesh, maps: Collection[str]
-) -> list[NDArray[np.int32]]:
+def _given(layout: Layout, dim: int, over: str, mesh: Mesh, maps: Collection[str]) -> list[Int32s]:
     """The rows of a set of the mesh that stand on each side, matched by their nodes."""
     rows = mesh.map(f"{over}->nodes").table
     cell_type = mesh.sets[over].cell_type
@@ -206,7 +200,7 @@ def _most(layout: Layout, dim: int) -> int:
     return max(len(local_corners(p.shape, dim)) for p in layout.parts)
 
 
-def _by_part(table: NDArray[np.int32], layout: Layout, dim: int) -> list[NDArray[np.int32]]:
+def _by_part(table: Int32s, layout: Layout, dim: int) -> list[Int32s]:
     return [
         table[p.start : p.start + len(p.table), : len(local_corners(p.shape, dim))]
         for p in layout.parts

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from meshprep_runtime.types.maps import Float64s, Int32s, Int64s, UInt8s
 
 from .colours import SHADES
 from .raster import CELLS, FACETS, NO_ELEMENT, NODES, OUTSIDE, fill_cells, fill_nearest
@@ -27,8 +28,8 @@ class Picture:
 
     name: str  # {"mesh", "part", "surface", "cut"}
     # (height, width): ``OUTSIDE`` and ``NO_ELEMENT`` where there is none.
-    element: NDArray[np.int32]
-    shade: NDArray[np.uint8]  # (height, width): from 0, full light, to ``SHADES - 1``
+    element: Int32s
+    shade: UInt8s  # (height, width): from 0, full light, to ``SHADES - 1``
     axes: tuple[str, ...]  # what runs to the right and up; empty where directions are mixed
     # Limits of the picture, in the mesh's units.
     x: tuple[float, float]
@@ -67,7 +68,7 @@ class _Frame:
     width: int
     height: int
 
-    def pixels(self, xy: NDArray[np.float64]) -> NDArray[np.float64]:
+    def pixels(self, xy: Float64s) -> Float64s:
         out = np.empty((*xy.shape[:-1], 2))
         out[..., 0] = (xy[..., 0] - self.low[0]) * self.scale[0]
         out[..., 1] = self.height - (xy[..., 1] - self.low[1]) * self.scale[1]
@@ -86,11 +87,11 @@ class _Frame:
         least = min(self.scale)
         return self.scale[0] / least, self.scale[1] / least
 
-    def blank(self) -> NDArray[np.int32]:
+    def blank(self) -> Int32s:
         return np.full((self.height, self.width), OUTSIDE, np.int32)
 
 
-def _limits(xy: NDArray[np.float64]) -> NDArray[np.float64]:
+def _limits(xy: Float64s) -> Float64s:
     """Low and high corner, a little outside."""
     low, high = xy.min(axis=0), xy.max(axis=0)
     size = high - low
@@ -99,12 +100,12 @@ def _limits(xy: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([low - MARGIN * size, high + MARGIN * size])
 
 
-def _least(xy: NDArray[np.float64]) -> float:
+def _least(xy: Float64s) -> float:
     """The least width of a picture: its pixels must be different numbers."""
     return max(1e-10 * float(np.abs(xy).max()), 1e-290)
 
 
-def _middle(xy: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+def _middle(xy: Float64s, share: float) -> Float64s:
     """A square about the node in the middle that holds this share of the nodes."""
     centre = np.median(xy, axis=0)
     reach = np.quantile(np.abs(xy - centre).max(axis=1), share)
@@ -112,7 +113,7 @@ def _middle(xy: NDArray[np.float64], share: float) -> NDArray[np.float64]:
     return np.array([centre - reach, centre + reach])
 
 
-def _frame(box: NDArray[np.float64], width: int) -> _Frame:
+def _frame(box: Float64s, width: int) -> _Frame:
     size = box[1] - box[0]
     stretch = np.maximum(1.0, np.max(size) / LONGEST / size)
     drawn = size * stretch
@@ -126,7 +127,7 @@ def _frame(box: NDArray[np.float64], width: int) -> _Frame:
     return _Frame(low, (float(scale[0]), float(scale[1])), width, height)
 
 
-def _flat(scene: Scene, box: NDArray[np.float64], width: int, name: str, at: str = "") -> Picture:
+def _flat(scene: Scene, box: Float64s, width: int, name: str, at: str = "") -> Picture:
     frame = _frame(box, width)
     out, xy = frame.blank(), frame.pixels(scene.xyz)
     for cells in scene.cells:
@@ -152,7 +153,7 @@ def _surface(scene: Scene, width: int) -> Picture:
     return Picture("surface", out, shade, (), frame.x, frame.y)
 
 
-def _eye() -> NDArray[np.float64]:
+def _eye() -> Float64s:
     """Rows: to the right, up, and towards the eye."""
     right = np.array([np.cos(TURN), -np.sin(TURN), 0.0])
     ahead = np.array([np.sin(TURN), np.cos(TURN), 0.0])
@@ -161,7 +162,7 @@ def _eye() -> NDArray[np.float64]:
     return np.stack([right, up, toward])
 
 
-def _light(seen: NDArray[np.float64]) -> NDArray[np.uint8]:
+def _light(seen: Float64s) -> UInt8s:
     """How dark each triangle is; the light comes over the left shoulder."""
     normal = np.cross(seen[:, 1] - seen[:, 0], seen[:, 2] - seen[:, 0])
     length = np.linalg.norm(normal, axis=1)
@@ -188,7 +189,7 @@ def _cut(scene: Scene, width: int) -> Picture:
     return Picture("cut", out, blank, axes, frame.x, frame.y, at, frame.stretch)
 
 
-Triangles = tuple[NDArray[np.float64], NDArray[np.int32]]
+Triangles = tuple[Float64s, Int32s]
 
 
 def surface(scene: Scene) -> Triangles:
@@ -240,7 +241,7 @@ def _outside(scene: Scene, cells: DrawnCells) -> Iterator[Triangles]:
                 yield np.stack([middle, *ends], axis=1), own
 
 
-def _tetrahedra(scene: Scene, cells: DrawnCells, met: NDArray[np.int64]) -> Iterator[Triangles]:
+def _tetrahedra(scene: Scene, cells: DrawnCells, met: Int64s) -> Iterator[Triangles]:
     nodes = cells.corners[met]
     centre = scene.xyz[nodes].mean(axis=1)
     for f, local in enumerate(cells.shape.faces):
@@ -255,12 +256,12 @@ def _tetrahedra(scene: Scene, cells: DrawnCells, met: NDArray[np.int64]) -> Iter
 def _owner(
     scene: Scene,
     cells: DrawnCells,
-    chosen: NDArray[np.int64],
+    chosen: Int64s,
     side: int,
     ends: tuple[int, int],
     *,
     inside: bool,
-) -> NDArray[np.int32] | None:
+) -> Int32s | None:
     """The elements of one piece of each chosen cell; None where its nodes are the elements."""
     if scene.kind == NODES:
         return None
@@ -279,8 +280,8 @@ def _owner(
 
 
 def _halves(
-    scene: Scene, a: NDArray[np.int32], b: NDArray[np.int32], owner: NDArray[np.int32] | None
-) -> Iterator[tuple[tuple[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int32]]]:
+    scene: Scene, a: Int32s, b: Int32s, owner: Int32s | None
+) -> Iterator[tuple[tuple[Float64s, Float64s], Int32s]]:
     """The edge from a to b with its element, or its two halves with a node each."""
     start, end = scene.xyz[a], scene.xyz[b]
     if owner is not None:
@@ -290,9 +291,7 @@ def _halves(
     yield ((start + end) / 2, end), b
 
 
-def _slice(
-    corners: NDArray[np.float64], owner: NDArray[np.int32], axis: int, value: float
-) -> Iterator[Triangles]:
+def _slice(corners: Float64s, owner: Int32s, axis: int, value: float) -> Iterator[Triangles]:
     """Triangles where tetrahedra ``(n, 4, 3)`` meet a plane: one or two of each."""
     height = corners[:, :, axis] - value
     order = np.argsort(height, axis=1)
@@ -310,9 +309,7 @@ def _slice(
             yield np.stack(points, axis=1), owner[these]
 
 
-def _crossing(
-    corners: NDArray[np.float64], height: NDArray[np.float64], i: int, j: int
-) -> NDArray[np.float64]:
+def _crossing(corners: Float64s, height: Float64s, i: int, j: int) -> Float64s:
     """Where the edge from corner i to corner j has height 0."""
     share = height[:, i] / (height[:, i] - height[:, j])
     return corners[:, i] + share[:, None] * (corners[:, j] - corners[:, i])

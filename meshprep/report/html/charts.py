@@ -179,7 +179,7 @@ SPY_OPACITY = (0, 110, 160, 210, 255)
 def dots_body(
     dots: NDArray[np.uint8], across: tuple[str, int], down: tuple[str, int], alt: str
 ) -> Markup:
-    """The picture of :func:`~..draw.spy.spy`; ``across`` and ``down`` are names and numbers."""
+    """The picture of :func:`~..draw.raster.spy`; ``across`` and ``down`` are names and numbers."""
     height, width = dots.shape
     palette = np.array([[*SPY_COLOUR, opacity] for opacity in SPY_OPACITY], np.uint8)
     y = _axis(*down)

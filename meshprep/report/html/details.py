@@ -86,7 +86,7 @@ def sections(
     parts = [f"{n:,} {over} in {size}, cut by {after.partitioner}"]
     parts += ["blocks list their elements, whose numbers stay"] * bool(after.listed)
     parts += [verdict(column.before, after)] * (outcome(column.before, after) != BETTER)
-    intro = "; ".join([*parts, *filter(None, (column.peer, column.tuned))])
+    intro = "; ".join([*parts, *filter(None, [column.tuned])])
     name = shown.id("section")
     if n == 0:
         yield Section(name, shown.label, f"{intro}.")

@@ -15,17 +15,18 @@ from meshprep_runtime.plan.chains.tiles import ChainPlan
 from meshprep_runtime.plan.matrices import MatrixPlan
 
 from ..chains import chain_tables, layers, owner
-from ..columns import before_after
-from ..compare import Comparison
+from ..columns import before_after, comparable
+from ..compare import UNLIKE, Column, Comparison
 from ..draw import Picture, draw_views, place, spy_matrix
 from ..draw.paint import by_number
 from ..matrices import input_nonzeros, matrix_tables, nonzeros
 from ..meshes import NamedMesh, mesh_of
 from ..render import render
-from . import charts, comparisons, details
-from .charts import counted_in, dots_body
+from . import charts, details
+from .charts import Series, counted_in, dots_body
 from .details import ShownVariant
 from .parts import Figure, Section, count, distinct, slug
+from .svg import linear_axis, power_axis
 
 # Loops of plans that get pictures.
 MOST_PICTURED = 3
@@ -34,7 +35,7 @@ MOST_PICTURED = 3
 def sections_of(comparison: Comparison, meshes: Sequence[NamedMesh] = ()) -> list[Section]:
     """All figures and tables of loops, as :func:`html_report` shows them. O(elements + pixels)."""
     groups, alone = list(comparison.by_loop()), len(comparison.plans) == 1
-    found = [] if alone else [s for g in groups for s in comparisons.sections(comparison, g)]
+    found = [] if alone else [s for g in groups for s in _compared(comparison, g)]
     for number, shown in enumerate(_shown_variants(comparison)):
         table = before_after(shown.column, comparison.rows)
         found += details.sections(shown, meshes, table, pictures=number < MOST_PICTURED)
@@ -256,3 +257,46 @@ def _style() -> str:
         "font-family: inherit", "font-family: Helvetica, Arial, sans-serif"
     )
     return re.sub(r"var\((--[\w-]+)\)", lambda found: light[found[1]], rules)
+
+
+INPUT = "input order"
+
+
+def _compared(comparison: Comparison, columns: Sequence[Column]) -> list[Section]:
+    """What sets the plans of one loop apart; folded, the table of all."""
+    loop, table = columns[0].loop, comparison.loop_table(columns)
+    marked = "A star marks the best of each figure" if comparable(columns) else UNLIKE
+    name, title = slug("loop", loop), f"All plans of loop {loop}"
+    figures = [_reuse(loop, known)] if (known := [c for c in columns if c.after.reuse]) else []
+    return [
+        *([Section(name, f"Loop {loop}", "", figures)] if figures else []),
+        Section(f"{name}-all", title, f"{marked}.", (), [table], folded=True),
+    ]
+
+
+def _reuse(loop: str, columns: Sequence[Column]) -> Figure:
+    series = _series(columns)
+    sizes, reuse = zip(*(point for one in series for point in one.points), strict=True)
+    x, y = power_axis("block size (elements)", sizes), linear_axis("reuse factor", reuse, least=0.5)
+    title, last = "Reuse against block size", [(s.name, *s.points[-1]) for s in series]
+    alt = f"{title}: {', '.join(f'{name} {y:.2f} at {x:.4g}' for name, x, y in last)}"
+    body, legend = charts.curves(series, series, x, y, alt), [one.key() for one in series]
+    text = "Accesses over loads of the whole loop: larger blocks share more points"
+    return Figure(slug("loop", loop, "reuse"), title, text, body, legend)
+
+
+def _series(columns: Sequence[Column]) -> list[Series]:
+    """The input order, then a series for every way to cut, by block size."""
+    before = [c.before for c in columns if c.before is not None]
+    plain = sorted({(float(b.block_size), b.reuse or 0.0) for b in before})
+    found = [Series(INPUT, plain, None)] if plain else []
+    for style, name in enumerate(dict.fromkeys(map(_name, columns))):
+        own = [c.after for c in columns if _name(c) == name]
+        points = sorted((float(v.block_size), v.reuse or 0.0) for v in own)
+        found.append(Series(name, points, style))
+    return found
+
+
+def _name(column: Column) -> str:
+    """How the blocks were made, and in which file where that tells plans apart."""
+    return f"{column.after.partitioner}{f' ({column.way})' if column.way else ''}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import MeshprepError
 from ..kernel.bind import ArrayForm, Slot, bound, check_form, check_names, sharing
 from ..types.loops import Loop
-from ..types.maps import _cupy_pointer, on_device
+from ..types.maps import cupy_pointer, on_device
 from .device import Device
 
 
@@ -135,7 +135,7 @@ class DeviceBinder:
 def _form(value: Any) -> object:
     if isinstance(value, np.ndarray):
         return (value.shape, value.dtype, value.flags.writeable, value.flags.c_contiguous)
-    memory = _cupy_pointer(value)
+    memory = cupy_pointer(value)
     if memory is not None:
         return (memory, value.shape, value.dtype)
     told = getattr(value, "__cuda_array_interface__", None)

@@ -16,7 +16,7 @@ from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
 from ..plan.checks.structure import check_loop, check_variant
 from ..types.loops import Loop
-from ..types.maps import INDEX_LIMIT, offsets_of
+from ..types.maps import INDEX_LIMIT, Int32s, offsets_of
 from .source import text
 from .source.element import PythonKernel
 from .source.parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
@@ -182,10 +182,7 @@ def program(
 
 
 def _first(
-    shape: LoopShape,
-    element: DeviceFunction | PythonKernel,
-    blocks: Variant | None,
-    fastmath: bool,
+    shape: LoopShape, element: DeviceFunction | PythonKernel, blocks: Variant | None, fastmath: bool
 ) -> CudaProgram:
     """The program that runs the kernel."""
     order, launches = _launches(shape, blocks)
@@ -281,7 +278,7 @@ def _launches(
     return np.argsort(colour, kind="stable").astype(np.int32), _nonempty(ends, shape.threads)
 
 
-def _by_thread_colour(v: Variant) -> NDArray[np.int32]:
+def _by_thread_colour(v: Variant) -> Int32s:
     """The places of each block by thread colour, so that a warp meets few of them."""
     return np.lexsort((v.thread_colour, v.block_of_place())).astype(np.int32)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,22 @@ from . import cuda_text
 from .code import check_blocks, long_rows
 from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
 from .kernels import TOTAL
-from .stores import CsrMatrix, Ellpack, LocalMatrices, Store, check_matrix, check_store
+from .stores import (
+    CsrMatrix,
+    Ellpack,
+    LocalMatrices,
+    MatrixStore,
+    Store,
+    check_matrix,
+    check_store,
+)
 
 # A row with more nonzeros a thread is summed by blocks of its own, of LONG_ROW nonzeros each. A
 # thread takes 0.1 us for each of its nonzeros on an H100, the two further launches some 3 us.
 MOST_A_THREAD = 1 << 6
 LONG_ROW, PART_THREADS = 1 << 13, 256
 ROW_THREADS = 256
+S = TypeVar("S", bound=MatrixStore)
 
 
 @dataclass(frozen=True)
@@ -180,7 +189,7 @@ def sweep_program(
     """The CUDA C of a sweep over the rows, colour by colour [R14 Algorithm 6].
 
     ``colour`` are those of rows, of which no two of one colour see each other, and ``inverse`` is
-    one over the diagonal; ``backward`` takes the last colour first.
+    one over the diagonal; ``backward`` takes the last colour first. y is to be zero before.
     """
     rows = matrix.shape[0]
     coop = fixed_rule(rows, matrix.columns.size).coop
@@ -196,10 +205,10 @@ def sweep_program(
         ROW_THREADS,
         tuple(launches[::-1] if backward else launches),
     )
-    return _program(matrix, [_zero(rows), kernel])
+    return _program(matrix, [kernel])
 
 
-def to_gpu(matrix: Store) -> Store:
+def to_gpu(matrix: S) -> S:
     """The matrix with its values on the current GPU: products and solvers then run there.
 
     Parameters

@@ -264,6 +264,13 @@ class LoopPlan:
         """
         return self.rows.get(name, self.sizes[name])
 
+    @property
+    def reuse(self) -> float | None:
+        """How often the default variant's blocks use what they load; None without maps [S19]."""
+        loads = sum(s.points.size for s in self.variant().staging.values())
+        entries = sum(self.maps[name].arity for name in self.loop.maps)
+        return entries * self.sizes[self.loop.over] / loads if loads else None
+
     def variant(self, name: str | None = None) -> Variant:
         """One way to cut the loop into blocks.
 

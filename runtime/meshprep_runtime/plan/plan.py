@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .model import PlanContent
+from ..errors import UnknownNameError
+from ..types.ordering import Ordering
+from .model import LoopPlan, PlanContent
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,6 +103,72 @@ class Plan(PlanContent):
 
         store.save(self, path, overwrite=overwrite)
 
+    def loop(self, name: str) -> LoopPlan:
+        """The plan of a loop, as ``plan[name]`` gives it.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        LoopPlan
+
+        Raises
+        ------
+        PlanError
+            Where there is no such loop; the message lists those there are.
+        """
+        return self[name]
+
+    def apply(self, values: Any, set_name: str) -> Any:
+        """Values of a set's elements, in the input's numbering, brought into the plan's.
+
+        Parameters
+        ----------
+        values : array
+            The first axis runs over the set.
+        set_name : str
+
+        Returns
+        -------
+        array
+        """
+        return self._ordering(set_name).apply(values)
+
+    def restore(self, values: Any, set_name: str) -> Any:
+        """Values of a set's elements brought back into the numbering of the input.
+
+        Parameters
+        ----------
+        values : array
+            The first axis runs over the set.
+        set_name : str
+
+        Returns
+        -------
+        array
+        """
+        return self._ordering(set_name).restore(values)
+
+    def _ordering(self, set_name: str) -> Ordering:
+        if set_name not in self.ordering:
+            raise UnknownNameError(
+                f"the plan has no set '{set_name}': choose {', '.join(self.ordering)}"
+            )
+        return self.ordering[set_name]
+
+    def _repr_html_(self) -> str:
+        from ..types.shown import html_table
+
+        loops = [
+            (name, p.loop.over, p.sizes[p.loop.over], p.variant().n_blocks, _reuse(p))
+            for name, p in self.loops.items()
+            if p.variants
+        ]
+        sets = ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())
+        return html_table(f"Plan: {sets}", ("loop", "over", "elements", "blocks", "reuse"), loops)
+
     def group(self, set_name: str, group: str | int) -> NDArray[np.int64]:
         """The elements of a group of a derived set, such as the boundary edges of ``"wall"``.
 
@@ -144,3 +213,7 @@ class Plan(PlanContent):
         from .checks.verify import verify
 
         return verify(self)
+
+
+def _reuse(plan: LoopPlan) -> str:
+    return "-" if plan.reuse is None else f"{plan.reuse:.2f}"

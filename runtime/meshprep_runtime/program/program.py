@@ -17,8 +17,7 @@ from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
 from .chains.records import ReducedGlobal, start_values
 from .chains.tiling import TileOptions
-from .checkpoints.checkpoints import Checkpoints
-from .checkpoints.places import CheckpointPlace, DryRun
+from .checkpoints.checkpoints import CheckpointPlace, Checkpoints, DryRun
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
 from .layouts import LoopLayouts, WholeLoop, settle
@@ -67,6 +66,16 @@ class Program:
             self.checkpoints = Checkpoints(Path(checkpoint), every, plan, comm)
         self.active: Chain | DryRun | None = None
         self.runners: dict[str, Runner] = {}
+
+    def __repr__(self) -> str:
+        return f"Program(loops {', '.join(self.runners) or 'none'} of {self.plan!r})"
+
+    def _repr_html_(self) -> str:
+        from ..types.shown import html_table
+
+        times = {name: runner.times for name, runner in self.runners.items()}
+        rows = ((n, t.calls, f"{t.core + t.boundary + t.exec:.3g}") for n, t in times.items())
+        return html_table("Program", ("loop", "calls", "seconds of computing"), rows)
 
     def dat(
         self,

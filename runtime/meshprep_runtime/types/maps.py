@@ -238,7 +238,7 @@ def on_device(value: Any) -> bool:
     """True for arrays in the memory of a GPU."""
     if isinstance(value, HOST):
         return False
-    if _cupy_pointer(value) is not None:
+    if cupy_pointer(value) is not None:
         return True
     try:
         if getattr(value, "__cuda_array_interface__", None) is not None:
@@ -249,6 +249,6 @@ def on_device(value: Any) -> bool:
     return ask is not None and ask()[0] in DLPACK_CUDA
 
 
-def _cupy_pointer(value: Any) -> object:
+def cupy_pointer(value: Any) -> object:
     """The address of a CuPy array: its interface takes long to make."""
     return getattr(getattr(value, "data", None), "ptr", None)

@@ -113,6 +113,8 @@ def listed(values, style, of="label"):
     if style.binary:
         letter = {"label": f"<i{style.label // 8}", "scalar": f"<f{style.scalar // 8}"}
         kind = letter.get(of, "u1")
+        if not len(values):
+            return b"0\n"
         return b"%d\n(" % len(values) + values.astype(kind).tobytes() + b")"
     if values.ndim == 1:
         rows = [str(v) for v in values.tolist()]
@@ -214,8 +216,11 @@ def values_after(path, key, of="label", width=1, text=False):
     """The numbers of the list behind a word, or of the first list of a file."""
     head, body = content(path)
     at = body.index(key.encode()) + len(key) if key else 0
-    found = re.compile(rb"\s*(?:nonuniform )?(?:List<\w+>)?\s*(\d+)\s*\(").match(body, at)
+    found = re.compile(rb"\s*(?:nonuniform )?(?:List<\w+>)?\s*(\d+)\s*\(?").match(body, at)
     n, at = int(found[1]), found.end()
+    if n == 0:
+        assert (b"(" in found[0]) != (head["format"] == "binary" and not text)
+        return np.empty((0, width) if width > 1 else 0, int)
     if head["format"] == "binary" and not text:
         kind = {"label": f"<i{head['label']}", "scalar": f"<f{head['scalar']}", "bool": "u1"}[of]
         rows = np.frombuffer(body, kind, n * width, at)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
+import other_readers
 from foam_files import (
     STYLES,
     Poly,
@@ -113,6 +114,36 @@ def test_random_polyhedra(tmp_path_factory, data):
     told = write_everything(poly, folder / "case", data.draw(st.sampled_from([*STYLES.values()])))
     renumbered(folder / "case", folder / "new", data.draw(st.integers(0, 9)))
     check_moved(poly, folder / "case", folder / "new", *told)
+
+
+@pytest.mark.parametrize("style", ["text", "binary 64", "packed binary"])
+def test_vtk_reads_what_was_written(style, tmp_path):
+    other_readers.package("vtkmodules")
+    from vtkmodules.util.numpy_support import vtk_to_numpy
+    from vtkmodules.vtkIOGeometry import vtkOpenFOAMReader
+
+    write_everything(boxes(3, 4, 2), tmp_path / "case", STYLES[style])
+    put(tmp_path / "case/system/controlDict", CONTROL, Style())
+    order = renumbered(tmp_path / "case", tmp_path / "new", 2)
+    (tmp_path / "new" / "a.foam").touch()
+    reader = vtkOpenFOAMReader()
+    reader.SetFileName(str(tmp_path / "new" / "a.foam"))
+    reader.SetUse64BitLabels(STYLES[style].label == 64)
+    reader.SkipZeroTimeOff()
+    reader.Update()
+    grid = reader.GetOutput().GetBlock(0)
+    assert grid.GetNumberOfCells() == 24
+    values = vtk_to_numpy(grid.GetCellData().GetArray("id"))
+    assert values.tolist() == (order + 0.5).tolist()
+    for c, old in enumerate(order.tolist()):
+        low = grid.GetCell(c).GetBounds()[::2]
+        assert low == (old % 3, old // 3 % 4, old // 12)
+
+
+CONTROL = b"""FoamFile { version 2.0; format ascii; class dictionary; object controlDict; }
+startFrom startTime; startTime 0; stopAt endTime; endTime 0; deltaT 1; writeControl timeStep;
+writeInterval 1;
+"""
 
 
 def test_the_sets_and_maps_of_a_case(tmp_path):

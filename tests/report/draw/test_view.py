@@ -274,7 +274,7 @@ def test_dots_of_a_matrix(monkeypatch):
     rows, columns = RANDOM.integers(0, 40, 90), RANDOM.integers(0, 20, 90)
     expected = np.zeros((40, 20), bool)
     expected[rows, columns] = True
-    monkeypatch.setattr(sys.modules["meshprep.report.draw.spy"], "CHUNK", 16)
+    monkeypatch.setattr(sys.modules["meshprep.report.draw.raster"], "CHUNK", 16)
     assert ((spy_matrix(rows, columns, (40, 20), 100) > 0) == expected).all()
     small = spy_matrix(rows, columns, (40, 20), 10)
     blocks = expected.reshape(10, 4, 5, 4).any(axis=(1, 3))

@@ -123,6 +123,14 @@ def test_solvers_find_what_they_find_on_the_host(there, problem):
     assert cg(Product(ours).__matmul__, there.array(0 * load)).iterations == 0
 
 
+def test_the_example_solves_alike_on_both(there):
+    square = poisson.square(5, 2)
+    for (name, here), (_, ours) in zip(
+        poisson.solutions(square), poisson.solutions(square, there), strict=True
+    ):
+        assert abs(ours.iterations - here.iterations) <= 1, name
+
+
 def test_a_sweep_with_one_colour_is_a_race(device, problem):
     matrix, load = problem
     colour = np.zeros(load.size, np.int32)

@@ -5,9 +5,8 @@ from types import ModuleType
 
 from ...errors import MeshprepError, MissingPackageError, PlanError
 from ..checks.structure import check_plan
-from ..inputs import check_input
 from ..model import PlanContent
-from .atomic import new_file
+from .atomic import check_input, new_file
 from .schema import from_tree, to_tree
 from .seal import check_seal
 
