@@ -12,12 +12,12 @@ from meshprep_runtime.types.loops import Loop
 from meshprep_runtime.types.maps import SetMap
 
 from ..kernels import Int32s, kernel
+from ..kernels.arrays import stable_argsort
 from ..kernels.parallel import at_once, each
 from ..loops.options import Options
 from ..mesh.incidence import Csr, point_graph, transpose
 from ..partition.metis import has_metis, pymetis
 from ..reorder.curve import curve_keys
-from ..reorder.radix import stable_argsort
 from .assign.inherit import Owners, finite_centroids, inherit, runs
 from .assign.kway import kway
 from .assign.metis import UFACTOR, FileSection, KwayProcesses, sections

@@ -7,9 +7,9 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import UInt64s
 
 from ..kernels import Float64s, Int32s, helper, kernel
+from ..kernels.arrays import stable_argsort
 from ..kernels.parallel import each, pieces
 from .figures import LocalityProblem
-from .radix import stable_argsort
 
 # Cells an axis, as a power of two: one key fits in 64 bits, and a double in a cell number.
 BITS = {1: 52, 2: 31, 3: 21}

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Int32s, Int64s, helper, kernel
+from ..kernels.arrays import counting_sort
 from ..mesh.incidence import Csr
 from .by_component import by_component
 from .levels import lowest_degree, number, pseudo_diameter
-from .radix import counting_sort
 
 # Small graphs, where time does not matter: starts for each component, and sweeps over the final
 # order, as many as keep each times the neighbours within the budget.

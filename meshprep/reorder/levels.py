@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import helper, inlined, kernel
-from ..kernels.arrays import breadth_first
-from .radix import counting_sort
+from ..kernels.arrays import breadth_first, counting_sort
 
 
 @kernel

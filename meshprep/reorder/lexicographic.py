@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Int32s, Int64s, helper, kernel
-from ..kernels.arrays import first_places, sort
+from ..kernels.arrays import first_places, sort, stable_argsort
 from ..kernels.parallel import COUNTING, LARGE, each, pieces, rows_in_pieces
-from .radix import stable_argsort
 
 # Up to so many rows of one lowest point are sorted among each other, and up to so many points a row
 # have a place in a table.

@@ -39,10 +39,7 @@ class BlockValues:
 
 
 def mesh_of(plan: Plan, meshes: Sequence[NamedMesh]) -> NamedMesh:
-    """The mesh that a plan was made from, among those given; a renumbered one is brought back.
-
-    Raises MeshprepError where none of them is.
-    """
+    """The mesh that a plan was made from, brought back from a renumbered one; MeshprepError."""
     for named in meshes:
         original = original_of(named.mesh, plan)
         if original is not None:
@@ -60,10 +57,7 @@ def bare(mesh: Mesh) -> Mesh:
 
 
 def scene_of(plan: Plan, loop: str, named: NamedMesh) -> Scene:
-    """Where the elements of a loop lie; the mesh is that of :func:`mesh_of`.
-
-    Raises MeshprepError where they cannot be placed.
-    """
+    """Where the elements of a loop lie; raises MeshprepError where they cannot be placed."""
     return place(named.mesh, plan[loop].loop.over, plan.maps)
 
 
@@ -93,9 +87,6 @@ def block_reuse(loop_plan: LoopPlan, variant: Variant) -> NDArray[np.float64]:
 
 
 def read_meshes(paths: Sequence[Path], plans: Sequence[Plan] = ()) -> list[NamedMesh]:
-    """Read mesh files; what a file does not say of its sets is taken from the plans' options.
-
-    Raises MeshprepError for a file that cannot be read.
-    """
+    """Read mesh files, with the plans' options about sets; raises MeshprepError."""
     sources = [MeshSource(path).declared_by(plans) for path in paths]
     return [NamedMesh(str(one.path), bare(one.read())) for one in sources]

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep.kernels.arrays import stable_argsort
 from meshprep.reorder import from_set_order
-from meshprep.reorder.radix import stable_argsort
 
 from .graphs import tables
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import Float64s, Int32s, offsets_of
 
 from ...kernels import Bools, Int64s, UInt64s, kernel
+from ...kernels.arrays import stable_argsort
 from ...partition.metis import has_metis
 from ...reorder.curve import curve_keys
-from ...reorder.radix import stable_argsort
 from ..assign.inherit import finite_centroids, run_ends
 from ..assign.metis import UFACTOR
 from ..borders import refined

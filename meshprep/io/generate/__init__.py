@@ -8,8 +8,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Mesh
 from .airfoil import airfoil
-from .box import box, mixed2d, mixed3d
-from .delaunay import delaunay2d, delaunay3d
+from .box import box, delaunay2d, delaunay3d, mixed2d, mixed3d
 from .op2 import op2_grid, op2_hdf5
 
 __all__ = ["GENERATORS", "Generator", "generate"]

@@ -26,11 +26,7 @@ from .model import Hdf5Rows, SlicedMesh, StoredMap, StoredRows, in_turn
 
 
 def scan_op2(path: Path, declared: Mapping[str, str]) -> SlicedMesh:
-    """What a file holds; as :func:`meshprep.io.op2.read.read` without the values.
-
-    Raises MeshprepError where sets cannot be told apart, indices are out of range, or this is no
-    such file.
-    """
+    """What a file of OP2 holds, without the values; raises MeshprepError where that is unclear."""
     with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
         found = classify(file, declared)
         sizes, _ = sizes_of(file, found, declared)
@@ -102,10 +98,7 @@ class _Table:
 
 
 def scan_xdmf(path: Path) -> SlicedMesh:
-    """What a file holds: one grid of cells of one type, and its points.
-
-    Raises MeshprepError for several grids or types of cells, and numbers that do not lie in HDF5.
-    """
+    """What a file holds: a grid of cells of one type in HDF5; raises MeshprepError for others."""
     try:
         root = parse(path).getroot()
     except ParseError as error:

@@ -25,10 +25,10 @@ import numpy as np
 from meshprep_runtime.types.maps import read_only
 
 from ...kernels import Float64s, Int32s, Int64s, UInt64s, clock
+from ...kernels.arrays import stable_argsort
 from ...kernels.parallel import at_once, take
 from ...mesh.incidence import Csr
 from ...reorder.curve import curve_keys
-from ...reorder.radix import stable_argsort
 from ..blocks_of import BlockProblem, Blocks, blocks_of
 from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph

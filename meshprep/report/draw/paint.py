@@ -35,10 +35,7 @@ class Painted:
 
 
 def by_group(picture: Picture, group: Int32s, n_groups: int) -> Painted:
-    """Groups of elements, such as blocks: neighbours differ in colour, larger ones are outlined.
-
-    ``group`` has each element's, numbered as in the picture.
-    """
+    """Elements by ``group``, such as blocks: neighbours differ, larger ones are outlined."""
     shown = _looked_up(picture, group)
     return _painted(picture, shown, apart(shown, n_groups), rgba(LIGHT), outlined=shown)
 
@@ -46,10 +43,7 @@ def by_group(picture: Picture, group: Int32s, n_groups: int) -> Painted:
 def by_number(
     picture: Picture, number: Int32s, count: int, outline: Int32s | None = None
 ) -> Painted:
-    """Numbers 0 to ``count - 1``: colours that are told apart, or a ramp where they are many.
-
-    ``outline`` are groups whose borders are drawn.
-    """
+    """Numbers 0 to ``count - 1`` in colours told apart, or a ramp; ``outline`` has borders."""
     shown = _looked_up(picture, number)
     colours = categories(count)
     row = np.arange(count) * len(colours) // max(count, 1)

@@ -71,10 +71,7 @@ def _resident(program: CudaProgram, arch: str, blocks: int) -> Compiled:
 
 
 def assembly(program: CudaProgram, arch: str = "sm_90") -> str:
-    """PTX of a program, with the lines of :attr:`CudaProgram.cuda` that it comes from.
-
-    Raises as :func:`compile_program` does.
-    """
+    """PTX of a program, with the lines of :attr:`CudaProgram.cuda` that it comes from."""
     virtual = arch.replace("sm_", "compute_")
     options = (f"--gpu-architecture={virtual}", "--generate-line-info")
     if program.kernel is None:

@@ -31,10 +31,7 @@ Call = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: ``blocks`` thread blocks, for the places ``first`` to ``last - 1``.
-
-    ``part`` is the number of blocks in the launches before.
-    """
+    """``blocks`` thread blocks for places ``first`` to ``last - 1``; ``part`` blocks before."""
 
     blocks: int
     first: int

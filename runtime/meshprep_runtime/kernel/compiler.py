@@ -32,6 +32,8 @@ NOISE = re.compile(
     r"|<source)"
 )
 PLACE = re.compile(r"^\s*During: .* at (.+) \((\d+)\)$", re.MULTILINE)
+# numba colours its messages where colorama is installed.
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 # Loops in blocks call the kernel through an intrinsic: what is wrong comes in its rejection.
 WRAPPED = re.compile(r"\A.*?Function\(<intrinsic raises>\).*?raised a specific error:", re.DOTALL)
 # The file of a loop that was written for numba.
@@ -42,7 +44,7 @@ def compile_error(
     kernel: Callable[..., None], loop: Loop, slots: Sequence[Slot], error: Exception
 ) -> MeshprepError:
     """The error to raise for one of numba's."""
-    text = WRAPPED.sub("", str(error))
+    text = WRAPPED.sub("", COLOURS.sub("", str(error)))
     name = getattr(kernel, "__name__", "kernel")
     where = _where(kernel, text)
     if any(words in text for words in READ_ONLY):

@@ -9,7 +9,7 @@ from gmsh_meshes import KINDS
 
 from meshprep.io import write
 from meshprep.io.generate import GENERATORS, generate
-from meshprep.io.generate.delaunay import delaunay3d
+from meshprep.io.generate.box import delaunay3d
 from meshprep.mesh.cells import SHAPES
 from meshprep.topology import derive, unattached
 from meshprep_runtime.errors import MeshprepError

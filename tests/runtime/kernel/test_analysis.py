@@ -11,6 +11,7 @@ from numba.core import event
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
 from meshprep_runtime.cpu import executor
 from meshprep_runtime.kernel.analysis import reach
+from meshprep_runtime.kernel.compiler import compile_error
 
 FACTOR = 2.0
 TABLE = np.array([1.0, 10.0])
@@ -296,6 +297,12 @@ def test_a_kernel_that_changes_what_it_only_reads(slow):
     assert "\n" not in text
     assert not a.any()
     assert not b.any()
+
+
+def test_colours_of_a_terminal_are_left_out_of_a_message(plan):
+    """numba writes them where colorama is installed."""
+    told = compile_error(print, plan.loop, [], ValueError("\x1b[1m\x1b[31mUnknown x\x1b[0m"))
+    assert str(told) == "kernel 'print' does not compile: Unknown x"
 
 
 @pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])

@@ -18,10 +18,7 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of the kernel.
-
-    ``access`` is ``"in"`` or ``"out"`` for arrays, ``"size"`` for numbers.
-    """
+    """A parameter of the kernel; ``access`` of arrays is ``"in"`` or ``"out"``, else ``"size"``."""
 
     name: str
     access: str
@@ -133,10 +130,7 @@ def _of_blocks(shape: LoopShape, v: Variant) -> Arrays:
 
 
 def _heads(shape: LoopShape, v: Variant) -> NDArray[Any]:
-    """A row for each block, in the order of the launches.
-
-    Where one launch holds all blocks, neighbours go one after the other and share cached values.
-    """
+    """A row for each block, in launch order; in one launch neighbours share cached values."""
     order = np.arange(v.n_blocks) if shape.commit == "atomics" else v.block_order
     columns = {
         "begin": v.block_offset[:-1],

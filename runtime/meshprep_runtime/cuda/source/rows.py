@@ -66,10 +66,7 @@ def load(shape: LoopShape, wanted: Callable[[Row], bool]) -> Lines:
 
 
 def call(shape: LoopShape) -> Lines:
-    """The user's function on the rows; what only takes sums starts from zero.
-
-    From the zero that changes nothing it is added to, so that compilers leave the sum out.
-    """
+    """The user's function on the rows; what only takes sums starts from a zero compilers drop."""
     started = []
     for n, row in numbered(shape):
         none = zero(shape, int(row.array[1:]))

@@ -31,10 +31,7 @@ def values_at_once(dim: int, itemsize: int) -> int:
 
 
 def shared_row(slots: Mapping[int, Slot]) -> SharedRow:
-    """The row of a set whose staged dats are these, by slot number.
-
-    Dats that are moved in larger pieces come first, so that all lie at multiples of their pieces.
-    """
+    """The row of a set's staged dats by slot, larger pieces first, so that all are aligned."""
     piece = {
         i: s.dtype.itemsize * values_at_once(s.dim, s.dtype.itemsize) for i, s in slots.items()
     }

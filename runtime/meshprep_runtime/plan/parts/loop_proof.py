@@ -58,10 +58,7 @@ def _of_joined_loop(name: str, batch: PartBatch) -> Iterator[str]:
 def _classes(
     offset: Numbers, count: Numbers, size: Numbers, over: SetBatch
 ) -> tuple[Numbers, Numbers]:
-    """Of runs of elements, ``count`` in each part, the classes of the first and of the last one.
-
-    0 for core elements, 1 for boundary elements, 2 for exec elements.
-    """
+    """Classes of the first and last element of runs: 0 core, 1 boundary, 2 exec elements."""
     begin, core, owned = (np.repeat(v, count) for v in (begins(size), over.core, over.owned))
     first, last = offset[:-1] - begin, offset[1:] - begin - 1
     run, run_of_end = ((v >= core) * 1 + (v >= owned) for v in (first, last))

@@ -70,10 +70,7 @@ class PartsTable:
         return in_runs(parts, size, BATCH)
 
     def raw(self, file: BinaryIO, parts: range) -> list[bytes]:
-        """The bytes of every dataset for some parts, from an open file.
-
-        Raises PlanError where one of the parts is damaged.
-        """
+        """The bytes of every dataset for some parts; raises PlanError where one is damaged."""
         ends = self.ends[:, parts.start : parts.stop + 1]
         found = [read_all(file, begin, end - begin) for begin, end in ends[:, [0, -1]].tolist()]
         for part, digest in zip(parts, digests(found, np.diff(ends)), strict=True):
@@ -85,10 +82,7 @@ class PartsTable:
         return found
 
     def arrays(self, path: Path, parts: range) -> dict[str, NDArray[Any]]:
-        """The arrays of some parts by name, one part after the other in each.
-
-        O(their bytes); nothing else of the file is read.
-        """
+        """The arrays of some parts by name, part after part; nothing else of the file is read."""
         with open(path, "rb", buffering=0) as file:
             raw = self.raw(file, parts)
         found = {}

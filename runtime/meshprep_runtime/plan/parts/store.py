@@ -46,10 +46,7 @@ def parts_table(path: str | Path, parts: int) -> PartsTable:
 
 
 def read_part(path: str | Path, table: PartsTable, part: int) -> PartPlan:
-    """One part, read by plain reads of its slices and checked against its digest.
-
-    Raises PlanError where the part does not exist, is damaged, or its arrays do not fit each other.
-    """
+    """One part, checked against its digest and itself; raises PlanError where that fails."""
     if not 0 <= part < table.parts:
         raise PlanError(f"{path}: there is no part {part}: choose 0..{table.parts - 1}")
     with _named(path, part):
@@ -62,10 +59,7 @@ def read_part(path: str | Path, table: PartsTable, part: int) -> PartPlan:
 def read_batch(
     path: str | Path, table: PartsTable, parts: range, *, check: bool = True
 ) -> PartBatch:
-    """Some neighbouring parts together, read and checked as :func:`read_part` does.
-
-    Without ``check`` they are checked against their digests alone.
-    """
+    """Neighbouring parts, as :func:`read_part`; by digests alone without ``check``."""
     with _named(path, parts.start):
         begin, end = (table.offset[:, parts.start + i : parts.stop + i] for i in (0, 1))
         names = [one.name for one in table.datasets]
@@ -91,10 +85,7 @@ def _named(path: str | Path, part: int) -> Iterator[None]:
 
 
 def load_part(path: str | Path, parts: int, part: int) -> PartPlan:
-    """:func:`read_part` of :func:`parts_table`: what one process does that is alone.
-
-    Raises PlanError as :func:`parts_table` and :func:`read_part` do.
-    """
+    """:func:`read_part` of :func:`parts_table`, for a process that is alone."""
     return read_part(path, parts_table(path, parts), part)
 
 

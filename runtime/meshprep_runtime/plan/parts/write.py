@@ -138,10 +138,7 @@ PIECE = 1 << 24
 
 
 class KeptParts:
-    """A split that a file has already; its parts ``held`` are copied as they are.
-
-    Their digests are copied, too, so that damage is found where a part is read.
-    """
+    """A split that a file has; parts ``held`` are copied with their digests, unread."""
 
     def __init__(self, path: Path, parts: int, held: range | None = None) -> None:
         self.table = parts_table(path, parts)
@@ -303,10 +300,7 @@ def copy_slices(
     sources: Sequence[PartsSource],
     together: Callable[..., Any] = one_by_one,
 ) -> None:
-    """The second step: the parts that this process holds.
-
-    ``together`` calls functions, and may do so at the same time.
-    """
+    """The second step: the parts that this process holds, by ``together`` at once."""
 
     def copy(source: PartsSource, addresses: Sequence[int]) -> None:
         with open(path, "r+b") as file:
