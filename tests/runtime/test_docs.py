@@ -47,7 +47,8 @@ def test_the_solver_of_the_python_page(slow, tmp_path, monkeypatch, capsys):
     slow.plan(grid.sizes, grid.tables, loops, (16,)).save(tmp_path / "square.plan.h5")
     monkeypatch.chdir(tmp_path)
     scope = {}
-    exec("\n".join(blocks("solvers/python.md", "python")), scope)
+    pages = [f"solvers/{name}.md" for name in ("python", "tuning", "runtime")]
+    exec("\n".join(block for page in pages for block in blocks(page, "python")), scope)
     first, second = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"peak 0\.\d{6}, sum 60\.000000 of 60\.000000", first)
     assert float(second.removeprefix("largest difference ")) < 1e-13
@@ -62,7 +63,7 @@ def test_the_cuda_of_the_python_page(block, slow, tmp_path, monkeypatch):
     """The kernel in Python, and the one in CUDA C; all but the lines that need NVRTC."""
     (toml,) = blocks("solvers/python.md", "toml")
     flux = loop_from_dict("flux", tomllib.loads(toml)["loop"]["flux"], "heat.toml")
-    code, _, _ = blocks("solvers/python.md", "py")[block].partition("from meshprep_runtime.cuda.nv")
+    code, _, _ = blocks("solvers/gpu.md", "py")[block].partition("from meshprep_runtime.cuda.nv")
     grid = slow.quads(12, 10)
     monkeypatch.chdir(tmp_path)
     scope = {"plan": slow.plan(grid.sizes, grid.tables, [flux], (16,))}
@@ -89,7 +90,7 @@ def test_the_gpu_of_the_python_page(slow, monkeypatch, capsys):
     grid = slow.quads(12, 10)
     scope = {"plan": slow.plan(grid.sizes, grid.tables, [loop], (16,)), "ParLoop": ParLoop}
     scope |= {"flux": lambda t1, t2, r1, r2: None, "t": np.arange(120.0) ** 2, "r": np.zeros(120)}
-    _, in_c, on_gpu, emulated, *_ = blocks("solvers/python.md", "py")
+    _, in_c, on_gpu, emulated, *_ = blocks("solvers/gpu.md", "py")
     exec(in_c.partition("made =")[0] + on_gpu + emulated, scope)
     left, right = grid.tables["edges->cells"].T
     f = scope["t"][right] - scope["t"][left]
