@@ -69,20 +69,23 @@ class PartBuilder:
         """Neighbouring parts of this rank, built together. O(their size)."""
         out, begin = _PartArrays({}, {}), self.numbers.held.index(parts.start)
         at = range(begin, begin + len(parts))
+
+        def known() -> PartBatch:
+            return PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
+
         for name in self.subject.sizes:
             self._put_set(out, name, at, parts)
-        self._put_values(out, at, PartBatch(self._description, parts, self.parts, *out.all))
-        batch = PartBatch(self._description, parts, self.parts, *out.all)
+        self._put_values(out, at, known())
+        batch = known()
         for m in self.subject.maps.values():
             self._put_map(out, m, at, batch)
-        batch = PartBatch(self._description, parts, self.parts, *out.all)
+        batch = known()
         for spec in self.subject.specs:
             self._put_loop(out, spec, at, batch)
         for name in self.copies.partial:
             self._put_partial(out, name, at, batch)
-        batch = PartBatch(self._description, parts, self.parts, *out.all)
-        _put_ranges(out, batch)
-        return PartBatch(self._description, parts, self.parts, *out.all)
+        _put_ranges(out, known())
+        return known()
 
     @cached_property
     def _description(self) -> dict[str, Any]:
@@ -139,7 +142,8 @@ class PartBuilder:
     def _put_values(self, out: "_PartArrays", at: range, known: PartBatch) -> None:
         """Coordinates, fields and groups of owned elements and copies."""
         elements = dict[str, NDArray[np.integer]]()
-        for name in {*(one.split("/")[1] for one in self.subject.values), *self._tagged}:
+        tagged = (tag.set for tag in self.subject.tags)
+        for name in {*(one.split("/")[1] for one in self.subject.values), *tagged}:
             one, (owned, own) = known.sets[name], self.ordered.runs[name].of_parts(at)
             elements[name] = alternating(own, owned, self._named(name, one.copies), one.n_copies)
         for where, values in self.subject.values.items():
@@ -155,10 +159,6 @@ class PartBuilder:
                 rows[:, 0] -= one.begin[part]
                 count = np.bincount(part, minlength=one.size.size)
                 out.put(f"further_groups/{where}", rows, count)
-
-    @cached_property
-    def _tagged(self) -> set[str]:
-        return {tag.set for tag in self.subject.tags}
 
     def _named(self, name: str, numbers: Numbers) -> NDArray[np.integer]:
         """Elements as they are called here, by their numbers in the split mesh."""
@@ -258,10 +258,6 @@ class _PartArrays:
 
     arrays: Arrays
     rows: dict[str, Numbers]
-
-    @property
-    def all(self) -> tuple[Arrays, dict[str, Numbers]]:
-        return self.arrays, self.rows
 
     def put(self, name: str, array: NDArray[Any], count: Numbers) -> None:
         self.arrays[name], self.rows[name] = array, count

@@ -43,9 +43,9 @@ def check_parts(
     Raises PlanError when the file or a part is damaged, or belongs to another mesh; on every rank
     the same. Raises MeshprepError for a mesh on several ranks, none of which has all maps.
     """
-    splits = of_root(
-        ranks, lambda: _splits_to_prove(path, parts, alone=mesh is None or ranks.size == 1)
-    )
+    if mesh is not None and ranks.size > 1:
+        raise MeshprepError("a mesh is compared by one process: leave mpiexec or --mesh out")
+    splits = of_root(ranks, lambda: kept(path) if parts is None else [parts])
     ordered, note, total = None, "", len(splits) + (mesh is not None)
     if mesh is not None:
         progress(0, total, "reading the mesh")
@@ -69,12 +69,6 @@ def check_parts(
         return CheckResult(findings, f"{path}: {len(findings)} findings: the parts are wrong")
     against = "" if mesh is None else f" and fits {mesh.path}"
     return CheckResult([], f"{path}: right{against} ({number} parts){note}")
-
-
-def _splits_to_prove(path: Path, parts: int | None, *, alone: bool) -> list[int]:
-    if not alone:
-        raise MeshprepError("a mesh is compared by one process: leave mpiexec or --mesh out")
-    return kept(path) if parts is None else [parts]
 
 
 def proof_of_split(path: Path, count: int, ranks: Ranks) -> PartsProof:

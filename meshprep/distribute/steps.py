@@ -11,13 +11,11 @@ from meshprep_runtime.types.loops import Loop
 from meshprep_runtime.types.maps import Float64s, SetMap
 
 from ..kernels import Int32s, kernel
-from ..kernels.arrays import stable_argsort
 from ..kernels.parallel import at_once, each
 from ..loops.options import Options
 from ..mesh.incidence import Csr, point_graph, transpose
 from ..partition.metis import has_metis, pymetis
-from ..reorder.curve import curve_keys
-from .assign.inherit import Owners, finite_centroids, inherit, runs
+from .assign.inherit import Owners, inherit, runs
 from .assign.kway import kway
 from .assign.metis import UFACTOR, FileSection, KwayProcesses, sections
 from .assign.owners import FILE, owners_from_file, part_of_element
@@ -140,54 +138,15 @@ def _rows_within(table: Int32s, begin: int, end: int) -> Int32s:
     return out[:n].copy()
 
 
-def _rcb(problem: CutProblem) -> Int32s:
-    """Recursive coordinate bisection [G10 section 6]; each half has its weight to an element.
-
-    O(n log n log parts).
-    """
-    where = finite_centroids(problem.subject, "rcb")
-    owner = np.empty(problem.size, np.int32)
-    waiting = [(np.arange(problem.size), 0, problem.parts)]
-    while waiting:
-        elements, first, last = waiting.pop()
-        if last - first == 1:
-            owner[elements] = first
-            continue
-        middle = (first + last) // 2
-        share = problem.weights[first:middle].sum() / problem.weights[first:last].sum()
-        at = where[elements]
-        axis = int(np.argmax(np.ptp(at, axis=0))) if elements.size and at.shape[1] else 0
-        sort = np.argsort(at[:, axis], kind="stable") if at.shape[1] else np.arange(elements.size)
-        low = round(float(share) * elements.size)
-        waiting.append((np.sort(elements[sort[:low]]), first, middle))
-        waiting.append((np.sort(elements[sort[low:]]), middle, last))
-    return owner
-
-
-def _curve(problem: CutProblem) -> Int32s:
-    """Runs of elements along Hilbert's curve; what ranks that hold slices of a mesh find, too.
-
-    O(n). Elements in one cell of the finest grid keep their order.
-    """
-    where = finite_centroids(problem.subject, "curve")
-    box = where.min(axis=0), where.max(axis=0)
-    order = stable_argsort(curve_keys(where, box, "curve", turning=True)[:, None])
-    owner = np.empty(problem.size, np.int32)
-    owner[order] = runs(problem.size, problem.weights)
-    return owner
-
-
-def _refined(problem: CutProblem) -> Int32s:
-    """Bisection with refined borders; what ranks that hold slices of a mesh find, too."""
-    return leading_owners(problem.subject, problem.weights, "refined", ALONE)
+def _as_slices(cut: str) -> Callable[[CutProblem], Int32s]:
+    """A cut that ranks which hold slices of a mesh find, too."""
+    return lambda problem: leading_owners(problem.subject, problem.weights, cut, ALONE)
 
 
 CUTS: dict[str, Callable[[CutProblem], Int32s]] = {
     "annealed": _annealed,
     "metis": _metis,
-    "refined": _refined,
-    "rcb": _rcb,
-    "curve": _curve,
+    **{cut: _as_slices(cut) for cut in ("refined", "rcb", "curve")},
 }
 
 

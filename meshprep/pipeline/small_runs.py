@@ -114,15 +114,11 @@ def _colours(lists: str = "") -> None:
     maps = {name: numbering.map(name) for name in spec.loop.maps}
     variant_metrics(spec.loop, maps, sizes, variant)
     if lists:
-        _worth_of_lists(mesh, spec)
+        kept = Options(partition="contiguous", own_blocks=True, block_size=SMALL)
+        cut(Numbering(mesh, ["edges"]), spec, kept)
         listed = replace(variant, elements=np.arange(sizes["edges"], dtype=np.int32))
         direct = replace(spec.loop, args=(*spec.loop.args, Arg("direct", Access.READ)))
         variant_metrics(direct, maps, sizes, listed)
-
-
-def _worth_of_lists(mesh: Mesh, spec: LoopSpec) -> None:
-    options = Options(partition="contiguous", own_blocks=True, block_size=SMALL)
-    cut(Numbering(mesh, ["edges"]), spec, options)
 
 
 def _split(cut: str = "annealed") -> None:
@@ -237,16 +233,8 @@ def _grid() -> tuple[Mesh, LoopSpec]:
     return full, spec
 
 
+# By the first word of a task.
 _STAGES: dict[str, Callable[..., None]] = {
-    "order": _order,
-    "blocks": _blocks,
-    "repairs": _repairs,
-    "colours": _colours,
-    "rows": _rows,
-    "split": _split,
-    "matrices": _matrices,
-    "chains": _chains,
-    "measure": _measure,
-    "files": _files,
-    "pictures": _pictures,
-}
+    one.__name__[1:]: one
+    for one in (_order, _blocks, _repairs, _colours, _rows, _split, _matrices, _chains, _measure)
+} | {"files": _files, "pictures": _pictures}

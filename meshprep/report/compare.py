@@ -34,8 +34,6 @@ from .matrices import matrix_record, matrix_tables, store_records
 from .table import Table, figure
 from .verdict import HERE, conclusion
 
-__all__ = ["Column", "Comparison", "compare"]
-
 LEGEND = "* the best of its row or column"
 UNLIKE = "the plans are of different meshes, so that none is the best"
 

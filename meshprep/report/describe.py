@@ -14,7 +14,6 @@ from meshprep_runtime.errors import PlanError
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.file.seal import is_parts, is_plan
 from meshprep_runtime.plan.records import Record, from_json, wrong_figures
-from meshprep_runtime.types.loops import Arg
 
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh, Tag
@@ -107,7 +106,8 @@ def _plan(plan: Plan) -> dict[str, Any]:
         ],
         "loops": [record for p in plan.loops.values() for record in _loop(p)],
         "arguments": [
-            {"loop": p.loop.name, "argument": a.name, "through": _through(a)}
+            {"loop": p.loop.name, "argument": a.name}
+            | {"through": a.map or ("global" if a.is_global else "direct")}
             | {"access": str(a.access), "dim": a.dim, "dtype": a.dtype}
             for p in plan.loops.values()
             for a in p.loop.args
@@ -127,10 +127,6 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "stores": [record for m in plan.matrices.values() for record in store_records(plan, m)],
         "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
     }
-
-
-def _through(a: Arg) -> str:
-    return a.map or ("global" if a.is_global else "direct")
 
 
 def _loop(plan: LoopPlan) -> list[dict[str, Any]]:

@@ -176,19 +176,14 @@ def _second_cells(rows: Int64s, corners: Int32s, ranks: Ranks) -> Int64s:
     order = np.argsort(_meeting_rank(corners, ranks), kind="stable")
     given = exchanged(ranks, by_hash(corners, rows, ranks))
     names = exchanged(ranks, by_hash(corners, corners, ranks))
-    merged = _merged(np.concatenate(given), np.concatenate(names))
-    ends = np.cumsum([len(one) for one in given])[:-1]
-    out = np.empty((len(rows), 2), np.int64)
-    out[order] = np.concatenate(exchanged(ranks, np.split(merged, ends)))
-    return out
-
-
-def _merged(rows: Int64s, corners: Int32s) -> Int64s:
-    """Second cell and number of cells of each facet, in the row with its lowest cell."""
-    out = np.zeros((len(rows), 2), np.int64)
+    met, of = np.concatenate(given), np.concatenate(names)
+    merged = np.zeros((len(met), 2), np.int64)
     # rows of one facet have one hash, in bits that did not choose the rank
-    key = _hashed(corners) << np.uint64(32) | np.arange(len(rows), dtype=np.uint64)
-    _merge(np.sort(key), rows, corners, out)
+    key = _hashed(of) << np.uint64(32) | np.arange(len(met), dtype=np.uint64)
+    _merge(np.sort(key), met, of, merged)
+    ends = np.cumsum([len(one) for one in given])[:-1]
+    out = np.empty((len(corners), 2), np.int64)
+    out[order] = np.concatenate(exchanged(ranks, np.split(merged, ends)))
     return out
 
 

@@ -103,7 +103,7 @@ class Derived:
         pieces = dict[str, list[TagPiece]]()
         near = self._near([*corners.values()])
         for chosen, numbers in self._numbered(source):
-            here = chosen.within(near.fetch(chosen.nodes))
+            here = chosen.within(near(chosen.nodes))
             names = chosen.names(here)
             for name, own in corners.items():
                 if own.shape[1] != chosen.slots.arity:
@@ -118,15 +118,15 @@ class Derived:
                     pieces.setdefault(tag.name, []).append(piece)
         return [join_tags(name, source, len(homes.own), found) for name, found in pieces.items()]
 
-    def _near(self, corners: Sequence[NDArray[np.int32]]) -> "_Flags":
-        """Marks of the nodes of these cells."""
+    def _near(self, corners: Sequence[NDArray[np.int32]]) -> Callable[..., NDArray[np.bool_]]:
+        """Marks of the nodes of these cells, for nodes that ascend."""
         nodes = Homes(self.sizes["nodes"], self.ranks)
         found = np.zeros(len(nodes.own), np.bool_)
         for table in corners:
             points = distinct(table)
             for some in exchanged(self.ranks, nodes.pieces(points, points)):
                 found[some - nodes.own.start] = True
-        return _Flags(nodes, found)
+        return partial(nodes.fetch, found)
 
     def _chosen(self, source: str) -> list[FacetSlice]:
         return [one.chosen(one.count == CELLS[source]) for one in self._facets(source)]
@@ -168,18 +168,6 @@ class Derived:
                     f"the {entity.removesuffix('s')} with nodes {nodes} belongs to more than two "
                     f"cells, '{entity}->cells' allows two: use another loop"
                 )
-
-
-@dataclass(frozen=True, eq=False)
-class _Flags:
-    """Marks of nodes, at their homes."""
-
-    nodes: Homes
-    at_home: NDArray[np.bool_]
-
-    def fetch(self, nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Those of nodes that ascend."""
-        return self.nodes.fetch(self.at_home, nodes)
 
 
 def _lying_on(

@@ -46,20 +46,8 @@ def fill_cells(
 ) -> None:
     """Draw plane cells, each cut into the triangles between its middle and its sides.
 
-    Parameters
-    ----------
-    xy : (n_nodes, 2) float64
-        In pixels, downwards.
-    corners : (n, k) int32
-        Nodes of the cells, side by side.
-    owner : (n, k) int32
-        For facets: the element on the side from corner j to the next. Else empty.
-    kind : int
-        Whether elements are ``CELLS``, ``FACETS`` or ``NODES``.
-    first : int
-        Number of the first of these cells.
-    out : (height, width) int32
-
+    ``xy`` are nodes in pixels, downwards. Elements are, by ``kind``, ``CELLS``, of which ``first``
+    is the number of the first, ``FACETS``, with the one on each side in ``owner``, or ``NODES``.
     O(n k + pixels).
     """
     n, k = corners.shape

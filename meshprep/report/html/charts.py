@@ -63,7 +63,10 @@ def histogram(before: Histogram | None, after: Histogram, label: str, alt: str) 
     known = {k: v for k, v in sides.items() if v is not None and v.bins}
     if not known:
         return None
-    width = _common_width(list(known.values()))
+    # a round multiple of the width that bins are stored with, that keeps the bars few
+    ends = [end for s in known.values() for end in (min(s.bins), max(s.bins) + 1)]
+    least = round_step((max(ends) - min(ends)) / MOST_BINS)
+    width = next(iter(known.values())).width * max(1.0, least)
     counts = {k: _rebinned(v, width) for k, v in known.items()}
     whole = after.width == 1 and width == 1
     # a whole number stands in the middle of its bar

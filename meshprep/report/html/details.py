@@ -9,8 +9,7 @@ from meshprep_runtime.plan.metrics import Histogram, Histograms
 from meshprep_runtime.types.maps import Int32s, SetMap, UInt8s
 
 from ...topology.names import are_between_cells
-from ..columns import facts
-from ..compare import Column
+from ..columns import Column, facts
 from ..draw import Picture, Scene, draw_views, spy
 from ..draw.paint import Painted, by_group, by_number, count_shown
 from ..meshes import NamedMesh, block_values, mesh_of, scene_of

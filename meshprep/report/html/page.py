@@ -15,8 +15,8 @@ from meshprep_runtime.plan.chains.tiles import ChainPlan
 from meshprep_runtime.plan.matrices import MatrixPlan
 
 from ..chains import chain_tables, layers, owner
-from ..columns import before_after, comparable
-from ..compare import UNLIKE, Column, Comparison
+from ..columns import Column, before_after, comparable
+from ..compare import UNLIKE, Comparison
 from ..draw import Picture, draw_views, place, spy_matrix
 from ..draw.paint import by_number
 from ..matrices import input_nonzeros, matrix_tables, nonzeros

@@ -119,19 +119,9 @@ def row_pieces(
 ) -> Int64s:
     """Pieces of about equally many nonzeros and rows, then parts of long rows, then their sums.
 
-    Parameters
-    ----------
-    row_ptr : (rows + 1,) integers
-    piece : int
-        Nonzeros and rows a piece.
-    only : (rows,) bool, optional
-        Which rows; pieces end where others begin. None: all.
-
-    Returns
-    -------
-    (n, 4) int64
-        Kind, begin, end and target: rows ``begin`` to ``end - 1``; nonzeros whose sum is part
-        ``target``; or parts whose sum is row ``target``.
+    Gives (n, 4) of kind, begin, end and target: rows ``begin`` to ``end - 1``; nonzeros whose sum
+    is part ``target``; or parts whose sum is row ``target``. ``piece`` is of nonzeros and rows;
+    of the rows in ``only`` pieces end where others begin.
     """
     rows = row_ptr.size - 1
     work = row_ptr + np.arange(rows + 1, dtype=np.int64)

@@ -180,42 +180,36 @@ def zero() -> Lines:
 
 def local_elements(kind: str, n: int) -> Lines:
     """A thread an element, all entries of its matrix."""
-    return _in_blocks(
-        kind,
-        n,
-        [
-            "#pragma unroll",
-            f"for (int i = 0; i < {n}; ++i) {{",
-            f"  {kind} sum = 0;",
-            "#pragma unroll",
-            f"  for (int j = 0; j < {n}; ++j)",
-            f"    sum += values[(Index)(i * {n} + j) * elements + place] * from[j];",
-            "  to[i] = sum;",
-            "}",
-        ],
-    )
+    multiply = [
+        "#pragma unroll",
+        f"for (int i = 0; i < {n}; ++i) {{",
+        f"  {kind} sum = 0;",
+        "#pragma unroll",
+        f"  for (int j = 0; j < {n}; ++j)",
+        f"    sum += values[(Index)(i * {n} + j) * elements + place] * from[j];",
+        "  to[i] = sum;",
+        "}",
+    ]
+    return _in_blocks(kind, n, multiply)
 
 
 def symmetric_elements(kind: str, n: int) -> Lines:
     """The same from the entries on and above the diagonal [R14 4.2.2]."""
-    return _in_blocks(
-        kind,
-        n,
-        [
-            "#pragma unroll",
-            f"for (int i = 0; i < {n}; ++i) to[i] = 0;",
-            "#pragma unroll",
-            f"for (int i = 0; i < {n}; ++i) {{",
-            f"  const Index row = i * {n} - i * (i - 1) / 2 - i;",
-            "#pragma unroll",
-            f"  for (int j = i; j < {n}; ++j) {{",
-            f"    const {kind} entry = values[(row + j) * elements + place];",
-            "    to[i] += entry * from[j];",
-            "    if (j > i) to[j] += entry * from[i];",
-            "  }",
-            "}",
-        ],
-    )
+    multiply = [
+        "#pragma unroll",
+        f"for (int i = 0; i < {n}; ++i) to[i] = 0;",
+        "#pragma unroll",
+        f"for (int i = 0; i < {n}; ++i) {{",
+        f"  const Index row = i * {n} - i * (i - 1) / 2 - i;",
+        "#pragma unroll",
+        f"  for (int j = i; j < {n}; ++j) {{",
+        f"    const {kind} entry = values[(row + j) * elements + place];",
+        "    to[i] += entry * from[j];",
+        "    if (j > i) to[j] += entry * from[i];",
+        "  }",
+        "}",
+    ]
+    return _in_blocks(kind, n, multiply)
 
 
 def _in_blocks(kind: str, n: int, multiply: Lines) -> Lines:

@@ -1,5 +1,6 @@
 """Products ``y = A x`` where the values lie, for each way to store a matrix [R14 3.2, 4.5]."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -70,7 +71,7 @@ class Product:
         check_matrix(matrix)
         self.matrix = matrix
         self.threads: Any = threads
-        self._given = plan, threads, piece
+        self._given: dict[str, Any] = {"plan": plan, "threads": threads, "piece": piece}
         self._adds = isinstance(matrix, LocalMatrices)
         self._there: DeviceProduct | None = None
         if matrix.on_gpu:
@@ -88,7 +89,7 @@ class Product:
 
     def __reduce__(self) -> Any:
         """A copy works on the copy of the matrix."""
-        return _again, (self.matrix, *self._given)
+        return partial(Product, **self._given), (self.matrix,)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -130,10 +131,6 @@ class Product:
             y[:] = 0
         self._code.run(x, y, self.threads)
         return y
-
-
-def _again(matrix: Store, plan: LoopPlan | None, threads: Any, piece: int) -> Product:
-    return Product(matrix, plan, threads=threads, piece=piece)
 
 
 def check_threads(threads: int | None, piece: int = PIECE) -> None:

@@ -21,14 +21,6 @@ def as_runs(elements: Numbers) -> tuple[Numbers, Numbers]:
     return elements[begin], np.diff(begin, append=elements.size).astype(np.int32)
 
 
-def from_runs(first: Numbers, length: Numbers) -> Numbers:
-    """The reverse of :func:`as_runs`. O(n)."""
-    begin = np.cumsum(length, dtype=np.int64) - length
-    shift = np.repeat((first - begin).astype(np.int32), length)
-    shift += np.arange(shift.size, dtype=np.int32)
-    return shift
-
-
 @dataclass(frozen=True, eq=False)
 class LocalSet:
     """The elements of one set that each tile holds."""
@@ -52,7 +44,10 @@ class LocalSet:
     @cached_property
     def elements(self) -> Int32s:
         """The list, (n,) int32; made when it is asked for first."""
-        return from_runs(self.first, self.length)
+        begin = np.cumsum(self.length, dtype=np.int64) - self.length
+        shift = np.repeat((self.first - begin).astype(np.int32), self.length)
+        shift += np.arange(shift.size, dtype=np.int32)
+        return shift
 
     @property
     def largest(self) -> int:
