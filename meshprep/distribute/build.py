@@ -14,8 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.plan.parts import ClassColours, PartPlan
-from meshprep_runtime.plan.parts.arrays import Arrays, part_of, range_arrays
-from meshprep_runtime.plan.parts.batch import Numbers, PartBatch, alternating, begins, spread
+from meshprep_runtime.plan.parts.batch import (
+    Arrays,
+    Numbers,
+    PartBatch,
+    alternating,
+    begins,
+    part_of,
+    range_arrays,
+    spread,
+)
 from meshprep_runtime.plan.parts.slices import in_runs
 from meshprep_runtime.plan.ranges import ranges_for
 from meshprep_runtime.types.loops import Loop
@@ -52,8 +60,7 @@ class PartBuilder:
 
     def build(self, part: int) -> PartPlan:
         """One part of this rank. O(its size)."""
-        batch = self.batch(range(part, part + 1))
-        return part_of(batch.description, batch.arrays, part, self.parts)
+        return part_of(self.batch(range(part, part + 1)))
 
     def batches(self, parts: range) -> list[range]:
         """Split parts of this rank into batches of about :data:`TOGETHER` elements."""
@@ -89,7 +96,7 @@ class PartBuilder:
 
     @cached_property
     def _description(self) -> dict[str, Any]:
-        """Sets, maps and loops common to all parts, as :func:`~.arrays.describe_parts`."""
+        """Sets, maps and loops common to all parts, as docs/plan-format.md has them."""
         return {
             "sets": self.numbers.sizes,
             "maps": {m.name: [m.from_set, m.to_set, m.arity] for m in self.subject.maps.values()},

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, PlanError, Progress, listed
 from meshprep_runtime.plan.parts import kept, parts_table
-from meshprep_runtime.plan.parts.arrays import FURTHER
-from meshprep_runtime.plan.parts.batch import PartBatch, leading, split_pairs
+from meshprep_runtime.plan.parts.batch import FURTHER, PartBatch, leading, split_pairs
 from meshprep_runtime.plan.parts.loop_proof import loop_findings
 from meshprep_runtime.plan.parts.proof import PartsProof
 from meshprep_runtime.plan.parts.store import about, read_batch

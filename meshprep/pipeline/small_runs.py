@@ -54,7 +54,9 @@ def _order(method: str, target: str) -> None:
     # as once blocks are cut: nodes follow by touch
     propagate(mesh, {"cells": numbering.present_ordering("cells")}, FOLLOW[target])
     locality_metrics(numbering, leads)
-    _scattered()
+    # two components whose vertices alternate are renumbered, as are those of large meshes
+    graph = Csr(np.arange(5, dtype=np.int64), np.array([2, 3, 0, 1], np.int32))
+    by_component(graph, lambda offset, *rest: np.arange(offset.size - 1, dtype=np.uint32))
 
 
 def _rows() -> None:
@@ -64,16 +66,11 @@ def _rows() -> None:
         follow(mesh.map("cells->nodes").table.copy())
 
 
-def _scattered() -> None:
-    """Two components whose vertices alternate are renumbered, as are those of large meshes."""
-    graph = Csr(np.arange(5, dtype=np.int64), np.array([2, 3, 0, 1], np.int32))
-    by_component(graph, lambda offset, *rest: np.arange(offset.size - 1, dtype=np.uint32))
-
-
 def _blocks(partitioner: str, target: str) -> None:
     mesh, spec, options = _small(partition=partitioner, target=target)
     if partitioner == "structured":
-        mesh, spec = _grid()
+        mesh = generate("box", nx=12, ny=12, nz=0, type="quad")
+        mesh, (spec,) = plan_request_maps(mesh, [default_request(mesh)])
     with _as_if_large():
         cut(Numbering(mesh), spec, options)
     if partitioner == "blocks":
@@ -225,12 +222,6 @@ def _triangles(random: np.random.Generator, side: int) -> tuple[Float64s, Int32s
     low = np.where(turned, [a, b, c], [a, b, d])
     high = np.where(turned, [b, d, c], [a, d, c])
     return where, random.permutation(np.concatenate([low, high], axis=1).T)
-
-
-def _grid() -> tuple[Mesh, LoopSpec]:
-    mesh = generate("box", nx=12, ny=12, nz=0, type="quad")
-    full, (spec,) = plan_request_maps(mesh, [default_request(mesh)])
-    return full, spec
 
 
 # By the first word of a task.

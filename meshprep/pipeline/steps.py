@@ -359,6 +359,8 @@ def _assemble(
         blocks = {variant.name: variant}
         made = LoopPlan(loop, full.sizes, own, blocks, variant.name, matrices=added)
         loops[loop.name] = replace(made, ranges=ranges_for(made))
+    where = full.coordinates if options.coordinates else None
+    where = None if where is None else numbering.ordering("nodes").apply(where.astype("f8"))
     return Plan(
         sizes=full.sizes,
         ordering=numbering.all(),
@@ -368,11 +370,9 @@ def _assemble(
         mesh_hash="",
         options=options.effective(),
         about=about(),
-        tags=numbering.tags(ordered.mesh),
         matrices=matrices,
-        group_names=numbering.group_names(ordered.mesh),
-        further_groups=numbering.further_groups(ordered.mesh),
-        coordinates=numbering.coordinates() if options.coordinates else {},
+        coordinates={} if where is None else {"nodes": where},
+        **numbering.groups(ordered.mesh),
     )
 
 

@@ -1,6 +1,6 @@
 """The chains of a plan: redundancy, and bytes before and after, as records and tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,25 +47,16 @@ def layers(chain: ChainPlan, tile: int, n: int) -> tuple[Int32s, int]:
     tiles = chain.tiles
     times, own = np.zeros(n, np.int64), owner(chain, n) == tile
     held = own.copy()
-    for run in _runs(chain, tile):
-        times[run] += 1
-        held[run] = True
-    of_set = tiles.sets[tiles.loops[-1].over]
-    held[of_set.elements[of_set.offset[tile] : of_set.offset[tile + 1]]] = True
+    over = tiles.loops[-1].over
+    mine = tiles.sets[over].elements[slice(*tiles.sets[over].offset[tile : tile + 2])]
+    for loop, runs in zip(tiles.loops, tiles.runs, strict=True):
+        if loop.over == over:
+            times[mine[runs.of_tile(tile)]] += 1
+    held[mine] = True
     found, ring = np.unique(-times[held & ~own], return_inverse=True)
     layer = own.astype(np.int32)
     layer[held & ~own] = 2 + ring
     return layer, 2 + found.size
-
-
-def _runs(chain: ChainPlan, tile: int) -> Iterator[Int32s]:
-    """What a tile runs in each loop over the last loop's set."""
-    tiles = chain.tiles
-    over = tiles.loops[-1].over
-    for k, loop in enumerate(tiles.loops):
-        if loop.over == over:
-            of_set = tiles.sets[over]
-            yield of_set.elements[of_set.offset[tile] + tiles.runs[k].of_tile(tile)]
 
 
 def owner(chain: ChainPlan, n: int) -> Int32s:

@@ -40,7 +40,8 @@ class Description:
 
         Tags of many groups without names, such as Gmsh's entities, have a line unless ``full``.
         """
-        parts = {k: v for k, v in self.values.items() if isinstance(v, list) and _records(v)}
+        lists = {k: v for k, v in self.values.items() if isinstance(v, list) and v}
+        parts = {k: v for k, v in lists.items() if isinstance(v[0], dict)}
         if "tags" in parts and not full:
             parts["tags"] = _summarised(parts["tags"])
         summary = [(k, _text(v)) for k, v in self.values.items() if k not in parts and v != []]
@@ -193,10 +194,6 @@ def _box(xyz: NDArray[np.float64] | None) -> list[list[float]] | None:
     if xyz is None or not xyz.size:
         return None
     return [xyz.min(axis=0).tolist(), xyz.max(axis=0).tolist()]
-
-
-def _records(values: list[Any]) -> bool:
-    return bool(values) and isinstance(values[0], dict)
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,7 @@ from meshprep_runtime.plan import LoopPlan, Plan
 from ..io.source import MeshSource
 from ..kernels import clock
 from ..loops.options import Options
-from ..loops.requests import LoopRequest, Loops, LoopSpec
+from ..loops.requests import LoopRequest, Loops
 from ..mesh import Mesh
 from ..metrics.cost import Assumptions
 from ..partition import PARTITIONERS
@@ -166,7 +166,9 @@ def _plans(
     progress(0, total, "topology")
     start = clock()
     full, specs = plan_request_maps(mesh, loops)
-    derived = full, [_free(spec) for spec in specs]
+    # the loops have no wishes of their own for what the sweep varies
+    free = [{k: v for k, v in spec.options.items() if k not in VARIED} for spec in specs]
+    derived = full, [replace(s, options=o) for s, o in zip(specs, free, strict=True)]
     topology = {"topology": round(clock() - start, 4)}
     sizes = sorted({point.block_size for point in chosen})
     ordered: Ordered | None = None
@@ -194,11 +196,6 @@ def _figures_only(plan: Plan) -> Plan:
     loops = {name: LoopPlan(p.loop, p.sizes, {}, {}, p.default) for name, p in plan.loops.items()}
     groups: dict[str, Any] = {"tags": {}, "group_names": {}, "further_groups": {}}
     return replace(plan, ordering={}, maps={}, loops=loops, matrices={}, **groups)
-
-
-def _free(spec: LoopSpec) -> LoopSpec:
-    """The loop without wishes of its own for what the sweep varies."""
-    return replace(spec, options={k: v for k, v in spec.options.items() if k not in VARIED})
 
 
 def _cut(text: str) -> tuple[str, dict[str, Any]]:

@@ -11,16 +11,14 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import (
     Float64s,
     Int32s,
-    Int64s,
     SetMap,
     distinct,
     offsets_of,
-    read_only,
 )
 
 from ...loops.options import Options
 from ...mesh.geometry import Means
-from ..assign.inherit import Owners, inherit, most_in_rows, runs
+from ..assign.inherit import Owners, inherit
 from ..build import PartBuilder
 from ..halos import OwnedRuns, SplitNumbers, all_copies, executed_copies, owned_runs
 from ..increments import check_way, increment_cost
@@ -29,7 +27,7 @@ from ..ranks import Ranks, agreed, exchanged, holder, own_parts
 from ..steps import SplitOptions, SplitResult, increments_of, loops_that_write, written_columns
 from ..subject import SplitSubject, written_by
 from .cuts import CUTS, leading_owners
-from .homes import ROWS, Homes, Places, blocks, by_rows, compact, joined
+from .homes import ROWS, Homes, Places, blocks, compact, joined
 
 
 def split_slices(
@@ -89,74 +87,7 @@ def slice_owners(subject: SplitSubject, weights: Float64s, cut: str, ranks: Rank
     coordinates, and with infinite ones; on every rank. O(n / ranks log n), beside the cut.
     """
     leading = leading_owners(subject, weights, cut, ranks)
-    return inherit(subject, leading, weights, _Sliced(subject, weights.size, ranks))
-
-
-@dataclass(frozen=True, eq=False)
-class _Sliced:
-    """Inheritance of owners between sets held in slices; see :class:`..inherit.Heirs`."""
-
-    subject: SplitSubject
-    parts: int
-    ranks: Ranks
-
-    def _homes(self, name: str) -> Homes:
-        return Homes(self.subject.sizes[name], self.ranks)
-
-    def runs(self, name: str, weights: Float64s) -> Int32s:
-        return runs(self.subject.sizes[name], weights, self._homes(name).own)
-
-    def of_rows(self, m: SetMap, owner: Int32s) -> Int32s:
-        def most(found: Int32s, rows: Int32s) -> Int32s:
-            return most_in_rows(read_only(rows), read_only(found))
-
-        out = np.empty(m.size, np.int32)
-        return by_rows(self._homes(m.to_set), m.table, owner, most, out)
-
-    def of_points(self, m: SetMap, owner: Int32s) -> Int32s:
-        homes, found = self._homes(m.to_set), []
-        for rows in blocks(self.ranks, m.size):
-            keys = m.table[rows].astype(np.int64) * self.parts + owner[rows, None]
-            votes = np.stack(np.unique(keys, return_counts=True), axis=1)
-            found += exchanged(self.ranks, homes.pieces(votes[:, 0] // self.parts, votes))
-        out = _elected(joined(found), self.parts, homes.own)
-        alone = np.flatnonzero(out < 0)
-        every = self.ranks.allgather((alone.size, int(owner.max(initial=0)) + 1))
-        count, n_parts = sum(n for n, _ in every), max(p for _, p in every)
-        first = sum(n for n, _ in every[: self.ranks.rank])
-        equal = np.full(n_parts, 1 / n_parts)
-        out[alone] = runs(count, equal, range(first, first + alone.size))
-        return out
-
-    def of_part(self, owner: Int32s, begin: int, name: str) -> Int32s:
-        own, unions = self._homes(name).own, self.subject.unions
-        union = next(union for union, parts in unions.items() if name in parts)
-        return self._homes(union).fetch(owner, np.arange(own.start, own.stop), begin)
-
-    def of_union(self, owners: Sequence[Int32s], name: str) -> Int32s:
-        own, begin, found = self._homes(name).own, 0, []
-        for part, owner in zip(self.subject.unions[name], owners, strict=True):
-            end = begin + self.subject.sizes[part]
-            low, high = (min(max(at, begin), end) for at in (own.start, own.stop))
-            found.append(self._homes(part).fetch(owner, np.arange(low, high) - begin))
-            begin = end
-        return np.concatenate(found)
-
-
-def _elected(votes: Int64s, parts: int, own: range) -> Int32s:
-    """The part with the most votes, of equals the lowest; -1 where there are none.
-
-    ``votes`` has rows of ``element * parts + part`` and a number of votes.
-    """
-    keys, which = np.unique(votes[:, 0], return_inverse=True)
-    count = np.zeros(keys.size, np.int64)
-    np.add.at(count, which.reshape(-1), votes[:, 1])
-    element, part = np.divmod(keys, parts)
-    best = np.lexsort((part, -count, element))
-    element, first = np.unique(element[best], return_index=True)
-    out = np.full(len(own), -1, np.int32)
-    out[element - own.start] = part[best][first]
-    return out
+    return inherit(subject, leading, weights, ranks)
 
 
 @dataclass(frozen=True, eq=False)

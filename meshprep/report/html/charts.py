@@ -137,13 +137,6 @@ def _whole_axis(label: str, low: float, high: float) -> Axis:
     return Axis(label, low, high, [tick for tick in ticks if max(low, 0) <= tick[0] <= high])
 
 
-def _common_width(sides: Sequence[Histogram]) -> float:
-    """A round multiple of the width that bins are stored with, that keeps the bars few."""
-    low = min(min(s.bins) for s in sides)
-    high = max(max(s.bins) for s in sides) + 1
-    return sides[0].width * max(1.0, round_step((high - low) / MOST_BINS))
-
-
 def _rebinned(side: Histogram, width: float) -> dict[int, int]:
     per_bin = round(width / side.width)
     out: dict[int, int] = {}

@@ -203,12 +203,8 @@ def untiled_bytes(
 
 def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap]) -> int:
     """What tiles move whose elements stay in cache: the schedule, copies and stored values once."""
-    nbytes, home = {}, {}
-    for loop in tiles.loops:
-        for arg in loop.args:
-            if not arg.is_global:
-                nbytes[arg.name] = arg.nbytes
-                home[arg.name] = loop.over if arg.map is None else maps[arg.map].to_set
+    nbytes = {arg.name: arg.nbytes for loop in tiles.loops for arg in loop.args}
+    home = home_of_dats(tiles.loops, maps)
     copied = sum(nbytes[d] * int(s.count.sum()) for d, s in tiles.copies.items())
     stored = sum(
         nbytes[d] * int(tiles.sets[home[d]].own.sum()) for d in tiles.written - tiles.kept.all
