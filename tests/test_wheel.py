@@ -110,15 +110,16 @@ def package(tmp_path, monkeypatch):
         monkeypatch.setattr(config, name, None)
     with ZipFile(tmp_path / f"{cache.compiled_for('x86-64-v3')}.zip", "w") as archive:
         archive.writestr(warm_up._mark("order gps gpu"), "")
+        archive.writestr("kernel/", "")
         archive.writestr("kernel/loop.py", "# a kernel")
     return own
 
 
 def test_what_fits_is_used(package):
-    assert machine_code.why_not_shipped() is None
     shipped.use_shipped()
     assert cache.processor() == os.environ["NUMBA_CPU_NAME"] == "x86-64-v3"
     assert (machine_code.folder() / "kernel" / "loop.py").read_text() == "# a kernel"
+    assert machine_code.why_not_shipped() is None
     assert warm_up.warm_up(["order gps gpu"]) == Warmed()
 
 

@@ -44,6 +44,6 @@ def use_shipped() -> None:
     place = top / "kernels" / archive.stem
     with suppress(OSError), zipfile.ZipFile(archive) as content:
         for name in content.namelist():
-            if not (place / name).exists():
+            if not name.endswith("/") and not (place / name).exists():
                 make_private((place / name).parent)
                 (place / name).write_bytes(content.read(name))
