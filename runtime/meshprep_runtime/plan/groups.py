@@ -1,12 +1,16 @@
 """Groups of elements by name or number, in a plan and in a part of one."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import UnknownNameError
 from ..types.maps import Int64s, distinct
+
+if TYPE_CHECKING:
+    from .model import PlanContent
+    from .parts.model import PartPlan
 
 # A set's elements by Gmsh's entities, which count only where it has no other groups.
 ENTITY = "entity"
@@ -15,24 +19,10 @@ _NUMBERING = "label"
 _NONE_FURTHER = np.empty((0, 2), np.int64)
 
 
-class Grouped(Protocol):
-    """What has groups: by set name, by tag name."""
-
-    @property
-    def tags(self) -> Mapping[str, Mapping[str, Int64s]]:
-        """The first group of each element, 0 for none."""
-
-    @property
-    def further_groups(self) -> Mapping[str, Mapping[str, Int64s]]:
-        """Rows of an element and a further group."""
-
-    @property
-    def group_names(self) -> Mapping[str, Mapping[str, Mapping[int, Any]]]:
-        """Names by number, None for groups without one."""
-
-
-def members(of: Grouped, set_name: str, size: int, group: str | int, none: str = "none") -> Int64s:
-    """Which of so many elements are in a group, ascending.
+def members(
+    of: "PlanContent | PartPlan", set_name: str, size: int, group: str | int, none: str = "none"
+) -> Int64s:
+    """Which of so many elements are in a group of a plan, or of a part of one, ascending.
 
     Raises UnknownNameError where the set has no such group, ``none`` where it has no groups at all.
     O(size) for each tag.
@@ -53,12 +43,12 @@ def members(of: Grouped, set_name: str, size: int, group: str | int, none: str =
     raise UnknownNameError(f"set '{set_name}' has no group '{group}': its groups are {said}")
 
 
-def _group_tags(of: Grouped, set_name: str) -> list[str]:
+def _group_tags(of: "PlanContent | PartPlan", set_name: str) -> list[str]:
     tags = [tag for tag in of.tags.get(set_name, {}) if tag != _NUMBERING]
     return [tag for tag in tags if tag != ENTITY] or tags
 
 
-def _known(of: Grouped, set_name: str) -> Iterator[str]:
+def _known(of: "PlanContent | PartPlan", set_name: str) -> Iterator[str]:
     """The groups that elements are in, and those that only have names."""
     for tag in _group_tags(of, set_name):
         names = of.group_names.get(set_name, {}).get(tag, {})

@@ -12,7 +12,7 @@ from ..errors import DistributedError, MeshprepError, MissingPackageError
 from ..types.loops import Access
 from .loopback import LoopbackComm
 
-COMBINE: dict[Access, Callable[..., Any]] = {
+COMBINE: dict[Access, np.ufunc] = {
     Access.INC: np.add,
     Access.MIN: np.minimum,
     Access.MAX: np.maximum,

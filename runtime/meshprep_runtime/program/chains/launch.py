@@ -16,10 +16,10 @@ from ...kernel.analysis import takes_single
 from ...kernel.compiler import compile_error, import_numba
 from ...kernel.rows import rows_of
 from ...types.loops import Access
+from ..mpi import COMBINE
 from .records import Assign, Call, Record, add_place
 
 Arrays = dict[str, NDArray[Any]]
-COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
 
 
 def numbered_functions(
