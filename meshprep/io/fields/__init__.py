@@ -19,16 +19,14 @@ from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.file.atomic import check_input, together
 
 from ..outputs import check_targets
-from . import hdf5, meshes, numpy_files
+from . import arrays, meshes
 from .permute import FieldFormat, PermutedField, Permuter
 
 __all__ = ["VARIANTS", "PermutedField", "move"]
 
 VARIANTS: dict[str, FieldFormat] = {
-    ".npy": numpy_files.NPY,
-    ".npz": numpy_files.NPZ,
-    ".h5": hdf5.HDF5,
-    ".hdf5": hdf5.HDF5,
+    **{".npy": arrays.NPY, ".npz": arrays.NPZ},
+    **{".h5": arrays.HDF5, ".hdf5": arrays.HDF5},
 }
 
 

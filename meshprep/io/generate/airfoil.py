@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ...kernels.arithmetic import cosine_and_sine
 from ...mesh import Mesh
 from ...mesh.assemble import Block, assemble
-from .common import check_count, shuffled, whole
+from .box import check_count, shuffled, whole
 
 WALL, FARFIELD = 1, 2
 FLUID = {3: "fluid"}

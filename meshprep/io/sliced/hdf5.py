@@ -1,7 +1,7 @@
 """OP2's HDF5 meshes, and XDMF whose numbers lie in HDF5, by slices of their datasets."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, parse
@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.cells import check_node_count, shape_of
-from ...mesh.model import hash_of_rows
 from ..declared import COORDINATES, NO_MAPS, check_names
 from ..meshio_adapter.harden import guarded
 from ..meshio_adapter.xdmf import check_dimensions, refuse_unknown
 from ..op2.fit import check_fit
-from ..op2.infer import InferredSets, infer
-from ..op2.objects import check_held, classify
+from ..op2.infer import InferredSets, check_held, classify, infer
 from ..op2.read import check_coordinates, index_range, name_of_map, sizes_of
-from .model import Hdf5Rows, SlicedMesh, StoredMap, StoredRows, in_turn
+from .model import Hdf5Rows, SlicedMesh, StoredMap, StoredRows
 
 
 def scan_op2(path: Path, declared: Mapping[str, str]) -> SlicedMesh:
@@ -37,13 +35,7 @@ def scan_op2(path: Path, declared: Mapping[str, str]) -> SlicedMesh:
         maps = {name: _map(path, file[name], name, inferred) for name in inferred.maps}
         coordinates = _coordinates(path, file, inferred, declared)
     check_fit({name: _Sampled.of(m) for name, m in maps.items()}, sizes, declared)
-    made = SlicedMesh(sizes, tuple(maps.values()), coordinates)
-    named = {m.name: m for m in maps.values()}
-
-    def rows(name: str) -> Iterator[NDArray[Any]]:
-        return in_turn(named[name].rows)
-
-    return replace(made, content_hash=hash_of_rows(made.shape(), sizes, rows))
+    return SlicedMesh(sizes, tuple(maps.values()), coordinates).hashed()
 
 
 def _map(path: Path, item: Any, name: str, inferred: InferredSets) -> StoredMap:
@@ -115,12 +107,7 @@ def scan_xdmf(path: Path) -> SlicedMesh:
         raise MeshprepError("only cells of first order are read by slices from XDMF")
     sizes = {"nodes": points.size, "cells": cells.size}
     maps = (StoredMap("cells->nodes", "cells", "nodes", cells),)
-    made = SlicedMesh(sizes, maps, points, "", {"cells": kind})
-
-    def rows(name: str) -> Iterator[NDArray[Any]]:
-        return in_turn(cells)
-
-    return replace(made, content_hash=hash_of_rows(made.shape(), sizes, rows))
+    return SlicedMesh(sizes, maps, points, "", {"cells": kind}).hashed()
 
 
 def _only(root: Element, tag: str) -> Element:
