@@ -43,17 +43,13 @@ def _declared(file: Any, permuter: Permuter) -> dict[str, str]:
     """What is declared, and for the other datasets what is known of those of the mesh."""
     known = {name: place for name, place in permuter.known.items() if name in file or name == BASE}
     declared = {n: p for n, p in (known | permuter.declared).items() if n != COORDINATES}
-    return {
-        n: p for n, p in declared.items() if n in permuter.declared or _fits(file, permuter, n, p)
-    }
-
-
-def _fits(file: Any, permuter: Permuter, name: str, place: str) -> bool:
-    """Whether a known dataset has the rows that it had in the mesh."""
-    if name == BASE:
-        return True
-    size = permuter.plan.sizes.get(rows_of(place))
-    return size is not None and getattr(file[name], "shape", ())[:1] == (size,)
+    sizes, out = permuter.plan.sizes, {}
+    for name, place in declared.items():
+        # a known dataset must have the rows that it had in the mesh
+        sure = name == BASE or name in permuter.declared
+        if sure or getattr(file[name], "shape", ())[:1] == (sizes.get(rows_of(place)),):
+            out[name] = place
+    return out
 
 
 def _write(source: Path, target: Path, arrays: Mapping[str, NDArray], permuter: Permuter) -> None:

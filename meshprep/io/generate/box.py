@@ -158,13 +158,8 @@ def _grid(counts: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.int6
     square = [(0, 0), (0, 1), (1, 1), (1, 0)]
     steps = [(0, *s) for s in square] + [(1, *s) for s in square]
     chosen = [s[-len(counts) :] for s in (steps if len(counts) == 3 else steps[:4])]
-    parts = [_shifted(node, step) for step in chosen]
-    return points, np.column_stack(parts)
-
-
-def _shifted(node: NDArray[np.int64], step: tuple[int, ...]) -> NDArray[np.int64]:
-    ranges = tuple(slice(s, n - 1 + s) for s, n in zip(step, node.shape, strict=True))
-    return node[ranges].reshape(-1)
+    ranges = ([slice(s, s + n) for s, n in zip(c, counts[::-1], strict=True)] for c in chosen)
+    return points, np.column_stack([node[tuple(part)].reshape(-1) for part in ranges])
 
 
 def _with_centres(

@@ -67,7 +67,9 @@ def write_file(
             _write_names(sink, mesh, layout)
             write = write4 if version == "4.1" else write2
             notes = write(sink, content)
-            _write_notes(sink, [*notes, *_notes(layout, assignment, version), *numbers])
+            if notes := [*notes, *_notes(layout, assignment, version), *numbers]:
+                lines = "\n".join([NOTES_VERSION, *notes])
+                sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
             for name, body in source(mesh).get("sections", ()):
                 if keeps_section(mesh, name, version, binary):
                     sink.begin(name)
@@ -125,19 +127,10 @@ def _write_names(sink: GmshWriter, mesh: Mesh, layout: FileLayout) -> None:
     for s in layout.cells:
         if s.name in layout.physical:
             names[shape_of(str(s.cell_type)).dim] = layout.physical[s.name].names
-    rows = [
-        (dim, number, name)
-        for dim in sorted(names)
-        for number, name in names[dim].items()
-        if is_text(name)
-    ]
-    if not rows:
-        return
-    sink.begin("PhysicalNames")
-    sink.text(f"{len(rows)}\n")
-    for dim, number, name in rows:
-        sink.text(f'{dim} {number} "{name}"\n')
-    sink.text("$EndPhysicalNames\n")
+    rows = [(dim, *named) for dim in sorted(names) for named in names[dim].items()]
+    lines = [f'{dim} {number} "{name}"\n' for dim, number, name in rows if is_text(name)]
+    if lines:
+        sink.text(f"$PhysicalNames\n{len(lines)}\n{''.join(lines)}$EndPhysicalNames\n")
 
 
 def _notes(layout: FileLayout, assignment: EntityAssignment, version: str) -> list[str]:
@@ -148,12 +141,6 @@ def _notes(layout: FileLayout, assignment: EntityAssignment, version: str) -> li
     if layout.physical_name != "physical":
         out.append(f'physical "{layout.physical_name}"')
     return out
-
-
-def _write_notes(sink: GmshWriter, notes: list[str]) -> None:
-    if notes:
-        lines = "\n".join([NOTES_VERSION, *notes])
-        sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
 
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -274,8 +261,8 @@ def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s) -> None:
         sink.text(f"{link.dim} {link.slave} {link.master}\n")
         if link.affine:
             sink.text(f"Affine {' '.join(map(repr, link.affine))}\n")
-        sink.text(f"{len(link.pairs)}\n")
-        sink.text("".join(f"{a} {b}\n" for a, b in link.pairs.tolist()))
+        pairs = "".join(f"{a} {b}\n" for a, b in link.pairs.tolist())
+        sink.text(f"{len(link.pairs)}\n{pairs}")
     sink.text("$EndPeriodic\n")
 
 
