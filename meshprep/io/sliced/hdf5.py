@@ -34,7 +34,11 @@ def scan_op2(path: Path, declared: Mapping[str, str]) -> SlicedMesh:
             raise MeshprepError(NO_MAPS)
         maps = {name: _map(path, file[name], name, inferred) for name in inferred.maps}
         coordinates = _coordinates(path, file, inferred, declared)
-    check_fit({name: _Sampled.of(m) for name, m in maps.items()}, sizes, declared)
+    sampled = {
+        name: _Sampled(m.from_set, m.to_set, m.rows.size, m.rows.width, _Table(m.rows))
+        for name, m in maps.items()
+    }
+    check_fit(sampled, sizes, declared)
     return SlicedMesh(sizes, tuple(maps.values()), coordinates).hashed()
 
 
@@ -60,33 +64,27 @@ def _coordinates(
     return Hdf5Rows(path, chosen, *item.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sampled:
+class _Table(NamedTuple):
+    """Gives rows as an array would."""
+
+    rows: StoredRows
+
+    def __getitem__(self, wanted: Any) -> NDArray[Any]:  # type: ignore[override]
+        if isinstance(wanted, slice):
+            begin, end, _ = wanted.indices(self.rows.size)
+            return self.rows.read(begin, end)
+        which, place = np.unique(wanted, return_inverse=True)
+        return self.rows.at(which)[place.reshape(np.shape(wanted))]
+
+
+class _Sampled(NamedTuple):
     """A map of which some rows are looked at."""
 
     from_set: str
     to_set: str
     size: int
     arity: int
-    table: "_Table"
-
-    @classmethod
-    def of(cls, m: StoredMap) -> "_Sampled":
-        return cls(m.from_set, m.to_set, m.rows.size, m.rows.width, _Table(m.rows))
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Gives rows as an array would."""
-
-    rows: StoredRows
-
-    def __getitem__(self, wanted: Any) -> NDArray[Any]:
-        if isinstance(wanted, slice):
-            begin, end, _ = wanted.indices(self.rows.size)
-            return self.rows.read(begin, end)
-        which, place = np.unique(wanted, return_inverse=True)
-        return self.rows.at(which)[place.reshape(np.shape(wanted))]
+    table: _Table
 
 
 def scan_xdmf(path: Path) -> SlicedMesh:
