@@ -35,9 +35,9 @@ def main(cells: int = 720_000, iterations: int = 200, ranks: tuple[int, ...] = (
     with tempfile.TemporaryDirectory() as folder:
         parts = Path(folder) / "airfoil.parts.h5"
         _split(mesh, parts, ranks)
-        words = (__file__, WORKER, mesh, parts, iterations)
+        words = (__file__, WORKER, parts, iterations)
         found = {k: json.loads(run_on_ranks(k, *words)[2]) for k in ranks}
-        delayed = _delayed(mesh, parts)
+        delayed = _delayed(parts)
     one = found[ranks[0]]
     rows = []
     for k, told in found.items():
@@ -73,14 +73,13 @@ def _split(mesh: Path, parts: Path, ranks: tuple[int, ...]) -> None:
     run(SplitJob(mesh, parts, ranks, requests, SplitOptions(), options))
 
 
-def worker(mesh: Path, parts: Path, iterations: int) -> None:
+def worker(parts: Path, iterations: int) -> None:
     """Run on one rank; the first one prints."""
     from airfoil import Airfoil
-    from meshprep.io import read
     from meshprep_runtime import DistributedPlan
 
     plan = DistributedPlan.load(parts)
-    flow = Airfoil.on_ranks(plan, read(mesh))
+    flow = Airfoil.on_ranks(plan)
     steps = flow.steps(iterations)
     # The first iteration compiles.
     rms = next(steps)
@@ -113,17 +112,14 @@ def worker(mesh: Path, parts: Path, iterations: int) -> None:
         sys.stdout.write(json.dumps({"least": least, "rms": f"{rms:.5e}", **mean, **total}))
 
 
-def _delayed(mesh: Path, parts: Path) -> list[dict[str, float]]:
+def _delayed(parts: Path) -> list[dict[str, float]]:
     """The wait of two ranks in this process, for each time that a message takes."""
     from airfoil import Airfoil
-    from meshprep.io import read
     from meshprep_runtime import DistributedPlan, run_ranks
-
-    points = read(mesh)
 
     def rank_waits(comm: Any) -> tuple[float, float]:
         plan = DistributedPlan.load(parts, comm)
-        flow = Airfoil.on_ranks(plan, points)
+        flow = Airfoil.on_ranks(plan)
         steps = flow.steps(1 + DELAYED_CALLS // 2)
         next(steps)
         flow.reset()
@@ -163,7 +159,7 @@ def _blocking(plan: Any, flow: Any, times: int = WAITS) -> float:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == [WORKER]:
-        worker(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
+        worker(Path(sys.argv[2]), int(sys.argv[3]))
     else:
         given = [int(word) for word in sys.argv[1:3]]
         counts = [tuple(map(int, word.split(","))) for word in sys.argv[3:4]]

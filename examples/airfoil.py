@@ -6,7 +6,7 @@
     python examples/airfoil.py --checkpoint run.h5 --every-seconds 60
     python examples/airfoil.py new_grid.dat
     meshprep split airfoil.msh --parts 4 --loops examples/kernels/airfoil.toml
-    mpiexec -n 4 python examples/airfoil.py airfoil.msh --parts airfoil.parts.h5
+    mpiexec -n 4 python examples/airfoil.py --parts airfoil.parts.h5
 
 The mesh is generated, or a file: OP2's text grid or HDF5 mesh of Airfoil, or quads with groups of
 boundary edges of which 1 is the wall. The flow starts as the free stream. Prints the root mean
@@ -28,7 +28,7 @@ from meshprep.io import read
 from meshprep.io.generate import generate
 from meshprep.loops.requests import read_requests
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap, Tag
-from meshprep.pipeline.steps import Options, Prepared, plan_request_maps, prepare
+from meshprep.pipeline.steps import Options, Prepared, prepare
 from meshprep_runtime import DistributedError, DistributedPlan, MeshprepError, Program
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.device import Device, current
@@ -68,15 +68,13 @@ class Airfoil:
         self._set_up(program, {name: put(v) for name, v in values.items()}, strategy, graph)
 
     @classmethod
-    def on_ranks(
-        cls, plan: DistributedPlan, mesh: Mesh, strategy: str = "auto", **options: Any
-    ) -> "Airfoil":
-        """This rank's part of the flow; ``mesh`` is what was split, ``options`` a Program's."""
-        full, _ = plan_request_maps(mesh, read_requests(KERNELS / "airfoil.toml"))
-        x = rounded(mesh)[plan.numbers("nodes")]
-        groups = group_of_boundary_edges(full)[plan.numbers("boundary_edges")]
+    def on_ranks(cls, plan: DistributedPlan, strategy: str = "auto", **options: Any) -> "Airfoil":
+        """This rank's part of the flow, from its part alone; ``options`` are a Program's."""
+        cells, nodes, edges = map(plan.set_part, ("cells", "nodes", "boundary_edges"))
+        x = rounded(plan.coordinates["nodes"])[: nodes.owned]
+        groups = plan.tags["boundary_edges"]["physical"][: edges.owned]
         flow = cls.__new__(cls)
-        values = start(plan.set_part("cells").owned, x, groups)
+        values = start(cells.owned, x, groups)
         flow._set_up(Program(plan, **options), values, strategy, False)
         return flow
 
@@ -146,12 +144,12 @@ def start(cells: int, x: np.ndarray, groups: np.ndarray) -> dict[str, np.ndarray
 
 def coordinates(prepared: Prepared) -> np.ndarray:
     """Node coordinates to six decimals, as OP2's mesh file has them: its sums depend on it."""
-    return rounded(prepared.mesh)
+    return rounded(prepared.mesh.coordinates)
 
 
-def rounded(mesh: Mesh) -> np.ndarray:
-    """The coordinates of a mesh, as its file in OP2's format has them."""
-    return np.round(mesh.coordinates[:, :2], 6)
+def rounded(coordinates: np.ndarray) -> np.ndarray:
+    """Coordinates as the file of the mesh in OP2's format has them."""
+    return np.round(coordinates[:, :2], 6)
 
 
 def bound(prepared: Prepared) -> np.ndarray:
@@ -159,12 +157,7 @@ def bound(prepared: Prepared) -> np.ndarray:
     derived = prepared.plan.tags.get("boundary_edges", {})
     if "physical" in derived:
         return derived["physical"]
-    return group_of_boundary_edges(prepared.mesh)
-
-
-def group_of_boundary_edges(mesh: Mesh) -> np.ndarray:
-    """The group of each boundary edge of a mesh that has them."""
-    tag = mesh.tag("physical", "boundary_edges")
+    tag = prepared.mesh.tag("physical", "boundary_edges")
     if tag is None:
         raise MeshprepError("the mesh has no groups of boundary edges: group 1 is to be the wall")
     return tag.first_ids()
@@ -227,13 +220,12 @@ def main() -> None:
     size = given.block_size or (256 if gpu else 4096)
     try:
         device = current() if gpu else None
-        mesh = read_airfoil(given.mesh, given.sets) if given.mesh else None
         if given.parts:
             numba.set_num_threads(given.threads)
             plan = DistributedPlan.load(given.parts)
-            mesh = mesh or generate("airfoil", cells=given.cells)
-            flow = Airfoil.on_ranks(plan, mesh, given.strategy, **kept)
+            flow = Airfoil.on_ranks(plan, given.strategy, **kept)
         else:
+            mesh = read_airfoil(given.mesh, given.sets) if given.mesh else None
             prepared = prepared_airfoil(given.cells, size, "gpu" if gpu else "cpu", mesh)
             flow = Airfoil(prepared, given.strategy, device, **kept)
     except MeshprepError as error:

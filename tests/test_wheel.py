@@ -9,10 +9,14 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from llvmlite import binding
+from numba.core import config
 
 from meshprep.kernels import machine_code
 from meshprep.pipeline import warm_up
 from meshprep.pipeline.warm_up import Warmed
+from meshprep_cli import shipped
+from meshprep_runtime.kernel import cache
 
 ROOT = Path(__file__).parents[1]
 # Runs the program, and says which functions this process compiled.
@@ -92,50 +96,54 @@ def test_an_older_processor_compiles_once_and_says_why(installed, monkeypatch):
 
 
 @pytest.fixture
-def shipped(tmp_path, monkeypatch):
+def package(tmp_path, monkeypatch):
     """A package that was compiled for x86-64-v3, on a processor that has what this needs."""
     monkeypatch.setattr(machine_code, "SHIPPED", tmp_path)
-    monkeypatch.setattr(machine_code.platform, "machine", lambda: "x86_64")
-    own = dict.fromkeys(machine_code.NEEDED["x86-64-v3"].split(), True)
-    monkeypatch.setattr(machine_code.llvm, "get_host_cpu_features", lambda: own)
+    monkeypatch.setattr(shipped, "SHIPPED", tmp_path)
+    monkeypatch.setattr(shipped.platform, "machine", lambda: "x86_64")
+    own = dict.fromkeys(shipped.NEEDED["x86-64-v3"].split(), True)
+    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: own)
     monkeypatch.setenv("MESHPREP_CACHE_DIR", str(tmp_path / "cache"))
     for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"):
         monkeypatch.setenv(name, "")
     for name in ("CPU_NAME", "CPU_FEATURES"):
-        monkeypatch.setattr(machine_code.config, name, None)
-    with ZipFile(tmp_path / f"{machine_code._compiled_for('x86-64-v3')}.zip", "w") as archive:
+        monkeypatch.setattr(config, name, None)
+    with ZipFile(tmp_path / f"{cache.compiled_for('x86-64-v3')}.zip", "w") as archive:
         archive.writestr(warm_up._mark("order gps gpu"), "")
+        archive.writestr("kernel/", "")
         archive.writestr("kernel/loop.py", "# a kernel")
     return own
 
 
-def test_what_fits_is_used(shipped):
-    assert machine_code.why_not_shipped() is None
-    machine_code.use_shipped()
-    assert machine_code.processor() == os.environ["NUMBA_CPU_NAME"] == "x86-64-v3"
+def test_what_fits_is_used(package):
+    shipped.use_shipped()
+    assert cache.processor() == os.environ["NUMBA_CPU_NAME"] == "x86-64-v3"
     assert (machine_code.folder() / "kernel" / "loop.py").read_text() == "# a kernel"
+    assert machine_code.why_not_shipped() is None
     assert warm_up.warm_up(["order gps gpu"]) == Warmed()
 
 
-def test_a_processor_without_a_feature_compiles(shipped):
-    shipped["avx2"] = False
-    assert machine_code.shipped() is None
+def test_a_processor_without_a_feature_compiles(package):
+    package["avx2"] = False
+    shipped.use_shipped()
+    assert cache.processor() != "x86-64-v3"
     (note,) = Warmed({"colours": 1.0}).notes
     assert note.startswith(NOTE)
     assert "x86-64-v3" in note
     assert Warmed().notes == []
 
 
-def test_another_numba_compiles(shipped, monkeypatch):
-    monkeypatch.setattr(machine_code.numba, "__version__", "0.1")
-    assert machine_code.shipped() is None
+def test_another_numba_compiles(package, monkeypatch):
+    monkeypatch.setattr(cache, "versions", lambda: (sys.version, "2.4.0", "0.1", "0.50.0"))
+    shipped.use_shipped()
+    assert cache.processor() != "x86-64-v3"
     assert "numba-0.1-" in machine_code.why_not_shipped()
 
 
-def test_a_processor_that_was_asked_for_compiles(shipped, monkeypatch):
-    monkeypatch.setattr(machine_code.config, "CPU_NAME", "nehalem")
-    machine_code.use_shipped()
-    assert machine_code.processor() == "nehalem"
+def test_a_processor_that_was_asked_for_compiles(package, monkeypatch):
+    monkeypatch.setattr(config, "CPU_NAME", "nehalem")
+    shipped.use_shipped()
+    assert cache.processor() == "nehalem"
 
 
 def test_nothing_is_said_where_nothing_came():

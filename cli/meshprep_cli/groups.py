@@ -9,13 +9,12 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-import meshprep
 from meshprep.loops.options import OptionRow, Options, table
 from meshprep_runtime.errors import MeshprepError
 
+from .shipped import use_shipped
+
 Builder = Callable[[dict[str, Any]], Any]
-# Where machine code lies that came with the package.
-SHIPPED = Path(meshprep.__file__).parent / "kernels" / "shipped"
 # The headings of the options of the table.
 CUTTING, RUNNING = "How it is numbered and cut into blocks", "How the command runs"
 
@@ -43,9 +42,7 @@ def with_options(run: Callable[..., Any]) -> Callable[..., Any]:
 
     def flat(**values: Any) -> Any:
         # what `tune` times is compiled for this very processor
-        if SHIPPED.is_dir() and command != "tune":
-            from meshprep.kernels.machine_code import use_shipped
-
+        if command != "tune":
             use_shipped()
         for name, (build, names) in groups.items():
             values[name] = build({n: values.pop(n) for n in names})

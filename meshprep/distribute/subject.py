@@ -216,7 +216,7 @@ def maps_of(full: Mesh, specs: Sequence[LoopSpec]) -> dict[str, SetMap]:
 
 
 def subject_of_plan(plan: PlanContent) -> SplitSubject:
-    """The loops of a plan, in its numbering; it holds no coordinates."""
+    """The loops of a plan, in its numbering; cuts know no coordinates."""
     specs = tuple(
         LoopSpec(
             p.loop,

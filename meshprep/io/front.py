@@ -46,6 +46,7 @@ def read(
     Parameters
     ----------
     path : str or Path
+        A file, or the folder of an OpenFOAM case.
     format : str, optional
         The name of a format; without it the ending of the name tells.
     dimension : int, optional

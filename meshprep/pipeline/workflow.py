@@ -349,6 +349,10 @@ def kinds() -> list[tuple[str, str, str]]:
 def _refuse(job: Job) -> list[str]:
     """Refuse what can be refused before reading; the formats of the job."""
     formats = [source := job.source.find_format()]
+    if job.cell_map and source.folder is None:
+        raise MeshprepError(
+            f"{job.source.path}: a cell map is for OpenFOAM: give it one of its cases"
+        )
     check_partitioner(job.options)
     if job.output is not None:
         formats.append(_target(job))
@@ -357,10 +361,6 @@ def _refuse(job: Job) -> list[str]:
     check_targets(job.outputs, overwrite=job.overwrite, inputs=inputs, folder=folder)
     for path in job.vectors:
         check_vector(path)
-    if job.cell_map and source.folder is None:
-        raise MeshprepError(
-            f"{job.source.path}: a cell map is for OpenFOAM: give it one of its cases"
-        )
     for chain in job.chains:
         # of the default loop, which needs the mesh, later
         if job.requests:

@@ -496,3 +496,20 @@ def test_cgns_own_program_finds_nothing_wrong(tmp_path):
         )
         assert "ERROR" not in found.stdout + found.stderr, f"{name}: {found.stdout}"
         assert found.returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("aflr3_to_cgns") is None, reason="aflr3_to_cgns is not here")
+def test_a_file_that_cgns_own_programs_make(tmp_path):
+    """Two cubes, whose ends are boundaries of their own, by the library itself."""
+    nodes = "".join(f"{x} {y} {z}\n" for x, y, z in XYZ.tolist())
+    ends = [[1, 3, 4, 2], [9, 10, 12, 11]]
+    rows = [" ".join(map(str, row)) + "\n" for row in (*ends, ["1"], ["2"], corners(0), corners(1))]
+    (tmp_path / "a.ugrid").write_text(f"12 0 2 0 0 0 2\n{nodes}{''.join(rows)}")
+    command = ["aflr3_to_cgns", "-f", "a.ugrid", "a.cgns"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    mesh = io.read(tmp_path / "a.cgns")
+    assert (mesh.cell_map("cells").table + 1).tolist() == [corners(0), corners(1)]
+    assert (mesh.cell_map("quad").table + 1).tolist() == ends
+    assert mesh.coordinates.tolist() == XYZ.tolist()
+    assert dict(mesh.tag("cgns:bc", "quad").names) == {1: "UserDefined 1", 2: "UserDefined 2"}
+    assert io.write(mesh, tmp_path / "b.cgns") == []

@@ -107,7 +107,7 @@ def test_commands_show_it(folder, capsys):
         assert one["bytes, tile by tile"] < one["bytes, loop by loop"]
     code, out, _ = call(capsys, "report", path, "--json")
     assert (code, json.loads(out)["plans"][0]["chains"]) == (0, [told, ahead])
-    code, out, _ = call(capsys, "report", path)
+    code, out, _ = call(capsys, "report", path, "--full")
     assert (code, "chains in tiles" in out) == (0, True)
     page = folder / "page.html"
     words = ("--html", page, "--mesh", folder / "square.msh", "-q")

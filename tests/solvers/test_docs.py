@@ -72,7 +72,7 @@ def test_the_objects_of_the_python_page():
     old = generate("delaunay2d", cells=60, shuffle=True)
     table = old.map("cells->nodes").table
     mesh = meshio.Mesh(old.coordinates, [("triangle", table)])
-    code, _ = blocks("solvers/python.md", "py")
+    (code,) = blocks("solvers/python.md", "py")
     u = np.arange(len(old.coordinates))
     scope = {"mesh": mesh, "u": u}
     exec(code, scope)

@@ -79,7 +79,8 @@ def read(path: Path) -> Mesh:
 
 def _mesh(root: Node) -> Mesh:
     version = next(root.having("CGNSLibraryVersion_t"), None)
-    if version is not None and version.data is not None and 2.95 < version.data.ravel()[0] < 3.05:
+    number = np.ravel(0.0 if version is None or version.data is None else version.data)
+    if number.size and 2.95 < number[0] < 3.05:
         raise MeshprepError(
             "is of version 3.0, in which types of elements had other numbers: rewrite it by  "
             "cgnsupdate old.cgns new.cgns  (of the CGNS tools)"

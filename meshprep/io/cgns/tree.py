@@ -1,5 +1,6 @@
 """A CGNS file as a tree of nodes with a name, a label and data [SIDS, file mapping to HDF5]."""
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,7 +67,7 @@ class Node:
         Raises MeshprepError that names the node.
         """
         data = self.data
-        if data is None or data.dtype.kind not in "iu" or size not in (None, data.size):
+        if data is None or data.dtype.kind not in "iu" or data.size != (size or data.size or 1):
             count = "" if size is None else f"{size} "
             raise MeshprepError(
                 f"'{self.name}' ({self.label}) must hold {count}whole numbers: the file is damaged"
@@ -140,14 +141,19 @@ def _data(group: Any, path: str) -> NDArray[Any] | None:
 
 
 def save(nodes: list[Node], path: Path) -> None:
-    """Write a file with these nodes at its root, after its version."""
+    """Write a file with these nodes at its root, after its version.
+
+    Into memory first: HDF5 prints at exit, or crashes, when the disk is full.
+    """
     version = Node("CGNSLibraryVersion", "CGNSLibraryVersion_t", np.array([_VERSION], np.float32))
-    with h5py.File(path, "w", track_order=True) as file:
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w", track_order=True) as file:
         _describe(file, "HDF5 MotherNode", "Root Node of HDF5 File", "MT")
         file[" format"] = _padded("IEEE_LITTLE_32", 15)
         file[" hdf5version"] = _padded("HDF5 Version 1.10.0", 33)
         for node in [version, *nodes]:
             _write(file, node)
+    path.write_bytes(buffer.getbuffer())
 
 
 def _write(parent: Any, node: Node) -> None:

@@ -64,11 +64,13 @@ class _Keyword:
     header: str
     where: str  # "line 12", in a file that is taken in with its name before
     lines: list[str] = field(default_factory=list)
+    at: int = 0  # which of the lines is read, from 1
 
     def data(self) -> Iterator[tuple[int, str]]:
         """The lines that are no comments, each with its distance from the header."""
         for i, line in enumerate(self.lines):
             if line.strip() and not line.startswith("**"):
+                self.at = i + 1
                 yield i, line.strip()
 
 
@@ -102,11 +104,11 @@ def read(path: Path) -> Mesh:
     """
     reader = _Reader()
     for keyword in _keywords(path, ()):
-        with_place = f"*{keyword.name} ({keyword.where})"
         try:
             _take(reader, keyword)
         except ValueError as error:
-            raise MeshprepError(f"{with_place}: {error}: write numbers there") from None
+            place = f"{keyword.where}: line {keyword.at} of *{keyword.name}"
+            raise MeshprepError(f"{place}: {error}: write numbers there") from None
     if not reader.blocks:
         raise MeshprepError("there are no elements: the deck needs *ELEMENT")
     return _mesh(reader)
@@ -383,6 +385,7 @@ def _terms(k: _Keyword, lines: Mapping[int, str]) -> list[list[int]]:
     out: list[list[int]] = []
     left = done = 0
     for i in range(len(k.lines)):
+        k.at = i + 1
         words = [w for w in lines.get(i, "").split(",") if w.strip()]
         if words and not left:
             left, done, words = 3 * int(words[0]), 0, []

@@ -2,7 +2,7 @@
 
 from ..registry import Format
 from .case import CASE, case_folder, read
-from .write import losses, reduced, write, write_cell_map
+from .write import again, losses, reduced, write, write_cell_map
 
 __all__ = ["FORMAT", "case_folder", "write_cell_map"]
 
@@ -15,5 +15,7 @@ FORMAT = Format(
     reduce=reduced,
     cells=False,
     extras=(CASE,),
+    read_options={"region": ""},
+    again=again,
     folder=case_folder,
 )

@@ -87,14 +87,14 @@ def _processors(root: Path) -> list[Path]:
     return sorted(whole, key=lambda p: int(p.name.removeprefix("processor")))
 
 
-def read(path: Path) -> Mesh:
+def read(path: Path, region: str = "") -> Mesh:
     """The sets, maps and places of a case; its files stay in ``extras`` for the writer.
 
     Sets are ``cells``, ``faces`` (the interior ones) and one for each patch; maps lead to the
     cells, from the owner's and the neighbour's side. Points, zones and fields are no part of the
-    mesh: the writer moves them with the cells and faces.
+    mesh: the writer moves them with the cells and faces. ``region`` is that of a case's folder.
     """
-    case = read_case(path)
+    case = read_case(path, region)
     n_cells = sum(case.part_sizes)
     sets = [ElementSet("cells", n_cells)]
     maps = []
@@ -113,8 +113,9 @@ def read(path: Path) -> Mesh:
     return Mesh(sets, maps, [places], lists=lists, extras=extras)
 
 
-def read_case(path: Path) -> FoamCase:
-    root, region = _root_and_region(path) or (path, "")
+def read_case(path: Path, region: str = "") -> FoamCase:
+    root, named = _root_and_region(path) or (path, "")
+    region = named or region
     whole = root / CONSTANT / region / POLY_MESH
     folders = [whole] if whole.is_dir() else [p / CONSTANT / POLY_MESH for p in _processors(root)]
     if not folders:
@@ -158,7 +159,7 @@ def _read_mesh(folder: Path, root: Path) -> PolyMesh:
         at = int(np.argmax(same))
         raise MeshprepError(f"{files['owner'].name}: face {at} has cell {owner[at]} on both sides")
     found, ends["points"] = files["points"].numbers(files["points"].start, "scalar", 3)
-    xyz = np.ascontiguousarray(found, np.float64)
+    xyz = np.require(found, np.float64, ["A", "C"])
     if points.max(initial=0) >= len(xyz):
         raise MeshprepError(
             f"{files['faces'].name}: a face has point {points.max()} of {len(xyz)}: {_DAMAGED}"

@@ -26,6 +26,7 @@ _ENTRY = re.compile(rb"(\w+)\s+(\"[^\"]*\"|[^;\s]+)\s*;")
 _BETWEEN = re.compile(rb"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _COUNT = re.compile(rb"([0-9]{1,18})(?=[\s({/])\s*")
 _EMPTY = re.compile(rb"(?:\(\s*\))?")
+_EVEN = re.compile(rb"\{[^{}]*\}")
 _BARE = bytes.maketrans(b"()", b"  ")
 _OPEN, _CLOSE, _MINUS, _PLUS, _BREAK, _BLANK = 40, 41, 45, 43, 10, 32
 _MORE = "the file is truncated or damaged, write it again"
@@ -156,9 +157,11 @@ class FoamFile:
         ``new_to_old`` stay. Of ``turned`` rows the numbers change their sign.
         """
         n, at = self.count(pos)
-        if n == 0:
-            end = _EMPTY.match(self.raw, at).end()  # type: ignore[union-attr]
-            return [self.part(pos, end)], end
+        # nothing, or the same value for all
+        if found := _EVEN.match(self.raw, at) if n else _EMPTY.match(self.raw, at):
+            if turned is not None and re.search(rb"[1-9]", found[0]):
+                raise self.error("values that are all the same cannot be turned: write each", pos)
+            return [self.part(pos, found.end())], found.end()
         if self.binary:
             return self._moved_bytes(n, at, width, new_to_old, turned)
         data = np.frombuffer(self.raw, np.uint8)
@@ -207,15 +210,10 @@ class FoamFile:
             file.writelines([gzip.compress(b"".join(pieces), 4, mtime=0)] if packed else pieces)
 
 
-def find_file(path: Path) -> Path | None:
-    """The file or its packed form, None where there is neither."""
-    return next((p for p in (path, path.with_name(path.name + GZ)) if p.is_file()), None)
-
-
 def open_file(path: Path, root: Path | None = None) -> FoamFile:
     """A file with its header; errors name it from ``root`` on, if there is one."""
     name = str(path) if root is None else path.relative_to(root).as_posix()
-    found = find_file(path)
+    found = next((p for p in (path, path.with_name(path.name + GZ)) if p.is_file()), None)
     if found is None:
         raise MeshprepError(f"{name} is missing: the mesh is not complete")
     try:
@@ -243,7 +241,8 @@ def as_index(file: FoamFile, values: NDArray[Any], limit: int, *, least: int = 0
         raise MeshprepError(
             f"{file.name}: value {at + 1} is {values[at]}, outside {least}..{limit - 1}: {_MORE}"
         )
-    return values.astype(np.int32)
+    # the bytes of a file lie anywhere, and kernels are compiled anew for that
+    return np.require(values, np.int32, ["A", "C"])
 
 
 def text_of(values: NDArray[Any]) -> memoryview:

@@ -20,11 +20,13 @@ _SETS = {"cellSet": "cells", "faceSet": "faces", "pointSet": "points"}
 _ON = {"vol": "cells", "surface": "faces", "point": "points"}
 _COMPONENTS = {"scalar": 1, "vector": 3, "sphericalTensor": 1, "symmTensor": 6, "tensor": 9}
 _FIELD = re.compile(r"(vol|surface|point)(Scalar|Vector|\w*Tensor)Field(::Internal)?")
-_VALUES = re.compile(rb"\b(?:internalField|value)\s+(?:nonuniform\s+List<(\w+)>|uniform\s+([^;]*))")
-_LISTED = re.compile(rb"\binternalField\s+nonuniform\b")
+_VALUES = re.compile(rb"\binternalField\s+(?:nonuniform\s+List<(\w+)>|uniform\s+([^;]*))")
+# Of fields without patches.
+_INNER = re.compile(_VALUES.pattern.replace(b"internalField", b"value"))
+_LISTED = re.compile(rb"\bnonuniform\s+List<")
 _ORIENTED = re.compile(rb"\boriented\s+(\w+)\s*;")
 _FLUX = re.compile(rb"\bdimensions\s*\[\s*(?:0\s+3|1\s+0)\s+-1[\s0]*\]")
-_ZONE = re.compile(rb"\b(cellLabels|faceLabels|pointLabels|flipMap)\s+List<(?:label|bool)>\s*")
+_ZONE = re.compile(rb"\b(cellLabels|faceLabels|pointLabels|flipMap)\s+(?:List<(?:label|bool)>\s*)?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,25 +149,8 @@ def moved_labels(file: FoamFile, moves: Moves, of: str) -> Pieces:
         raise file.error(f"must hold {moves.size(of)} numbers, one for each of the {of}", begin)
     signs = moves.turned if of == "faces" else None
     width = file.kind("label").itemsize
-    rows, end = _rows(file, begin, width, moves.order(of), signs)
+    rows, end = file.moved_rows(begin, width, moves.order(of), signs)
     return [file.part(0, begin), *rows, file.part(end)]
-
-
-def _rows(
-    file: FoamFile, begin: int, width: int, order: Int32s, turned: Bools | None
-) -> tuple[Pieces, int]:
-    """Rows in the new order; what is the same in all of them stays as it is written."""
-    at = file.count(begin)[1]
-    if file.raw[at : at + 1] == b"{":
-        end = file.raw.find(b"}", at) + 1
-        if not end or (turned is not None and _not_zero(bytes(file.raw[at:end]))):
-            raise file.error("values that are all the same cannot be turned: write each", begin)
-        return [file.part(begin, end)], end
-    return file.moved_rows(begin, width, order, turned)
-
-
-def _not_zero(text: bytes) -> bool:
-    return re.search(rb"[1-9]", text) is not None
 
 
 def moved_set(file: FoamFile, moves: Moves) -> Pieces:
@@ -195,6 +180,7 @@ def moved_zones(file: FoamFile, moves: Moves, of: str) -> Pieces:
             if len(values) != labels.size or values.max(initial=0) > 1 or of != "faces":
                 raise file.error("a flipMap does not fit its faces: repair it", found.start())
             pieces += file.list_of(values[:, 0].astype(np.int64) ^ turned[labels], "bool")
+            labels = labels[:0]
         else:
             values, end = file.numbers(found.end(), "label", limit=size)
             labels = as_index(file, values[:, 0], size)
@@ -203,26 +189,23 @@ def moved_zones(file: FoamFile, moves: Moves, of: str) -> Pieces:
     return [*pieces, file.part(pos if pieces else 0)]
 
 
-def is_field(file: FoamFile) -> bool:
-    """Whether a file has values on cells, faces or points; raises MeshprepError for others."""
-    kind = file.header.get("class", "")
-    # fields of finite areas are on faces of patches, which stay
-    other = not kind.startswith(("area", "edge")) and _LISTED.search(file.raw, file.start)
-    if _FIELD.fullmatch(kind) is None and other:
-        raise file.error(f"fields of class {kind} are unknown: take the file away", 0)
-    return _FIELD.fullmatch(kind) is not None
-
-
-def moved_field(file: FoamFile, moves: Moves) -> Pieces:
+def moved_field(file: FoamFile, moves: Moves) -> Pieces | None:
     """A field with its inner values in the new order; those of patches stay.
 
     Fluxes change their sign where a face turns: fields that say ``oriented``, and of older versions
-    surface scalars of m^3/s or kg/s.
+    surface scalars of m^3/s or kg/s. None where the file is no field on cells, faces or points.
     """
-    kind = _FIELD.fullmatch(file.header["class"])
-    assert kind is not None
+    name = file.header.get("class", "")
+    kind = _FIELD.fullmatch(name)
+    if kind is None:
+        # fields of finite areas are on faces of patches, which stay
+        if not name.startswith(("area", "edge")) and _LISTED.search(file.raw, file.start):
+            raise file.error(f"fields of class {name} are unknown: take the file away", 0)
+        return None
     of = _ON[kind[1]]
-    found = _VALUES.search(file.raw, file.start)
+    found = (_INNER if kind[3] else _VALUES).search(file.raw, file.start)
+    if found is None and _LISTED.search(file.raw, file.start):
+        raise file.error("has no inner values, but lists: write them in full", 0)
     if found is None:
         return [file.part(0)]
     oriented = _ORIENTED.search(file.raw, file.start, found.start())
@@ -231,7 +214,7 @@ def moved_field(file: FoamFile, moves: Moves) -> Pieces:
     )
     turns = of == "faces" and (oriented[1] == b"oriented" if oriented else bool(flux))
     if found[1] is None:
-        if turns and moves.turned.any() and _not_zero(found[2]):
+        if turns and moves.turned.any() and re.search(rb"[1-9]", found[2]):
             raise file.error("a flux that is uniform cannot be turned: write each", found.start())
         return [file.part(0)]
     name = found[1].decode()
@@ -242,5 +225,5 @@ def moved_field(file: FoamFile, moves: Moves) -> Pieces:
         raise file.error(f"must hold {order.size} values, one for each of the {of}", found.start())
     width = _COMPONENTS[name] * file.kind("scalar").itemsize
     begin = file.behind_blank(found.end())
-    rows, end = _rows(file, begin, width, order, moves.turned if turns else None)
+    rows, end = file.moved_rows(begin, width, order, moves.turned if turns else None)
     return [file.part(0, begin), *rows, file.part(end)]

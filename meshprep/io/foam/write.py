@@ -32,7 +32,6 @@ from .moves import (
     ZONES,
     Moves,
     inverse,
-    is_field,
     moved_field,
     moved_labels,
     moved_mesh,
@@ -141,6 +140,12 @@ def _checked(mesh: Mesh) -> FoamCase:
     return case
 
 
+def again(mesh: Mesh) -> dict[str, str]:
+    """The region to read of the written case."""
+    case = case_of(mesh)
+    return {"region": case.region} if case is not None and case.region else {}
+
+
 def reduced(mesh: Mesh) -> Mesh:
     """The mesh as reading the written case gives it."""
     made = _in_order(mesh)
@@ -209,7 +214,8 @@ def _moved(entry: _Entry, moves: Moves) -> tuple[FoamFile, Pieces] | None:
         return file, moved_zones(file, moves, ZONES[name])
     if role == "set":
         return file, moved_set(file, moves)
-    return (file, moved_field(file, moves)) if is_field(file) else None
+    pieces = moved_field(file, moves)
+    return None if pieces is None else (file, pieces)
 
 
 def _has_header(path: Path) -> bool:

@@ -523,39 +523,44 @@ def _rows_of(k: int, rows: slice, values: Sequence[NDArray]) -> NDArray:
     return values[k][rows]
 
 
+def _write_node_sets(file: Any, sets: Mapping[str, NDArray], given: Mapping[str, int]) -> None:
+    _write_set_heads(file, "ns", "num_node_sets", list(sets), given, NODE_SET)
+    for i, nodes in enumerate(sets.values(), 1):
+        file.createDimension(f"num_nod_ns{i}", len(nodes))
+        file.createVariable(f"node_ns{i}", "i4", (f"num_nod_ns{i}",))[:] = nodes + 1
+
+
 def _write_side_sets(file: Any, sets: Mapping[str, SideSet]) -> None:
-    if not sets:
-        return
-    file.createDimension("num_side_sets", len(sets))
-    file.createVariable("ss_status", "i4", ("num_side_sets",))[:] = 1
-    made = file.createVariable("ss_prop1", "i4", ("num_side_sets",))
-    made.setncattr("name", "ID")
-    made[:] = _set_numbers(list(sets), {n: number for n, (number, *_) in sets.items()}, SIDE_SET)
-    names = ["" if SIDE_SET.fullmatch(name) else name for name in sets]
-    _write_names(file, "ss_names", "num_side_sets", names)
+    given = {name: number for name, (number, *_) in sets.items()}
+    _write_set_heads(file, "ss", "num_side_sets", list(sets), given, SIDE_SET)
     for i, (_, elements, sides) in enumerate(sets.values(), 1):
         file.createDimension(f"num_side_ss{i}", len(elements))
         for key, values in (("elem", elements + 1), ("side", sides)):
             file.createVariable(f"{key}_ss{i}", "i4", (f"num_side_ss{i}",))[:] = values
 
 
-def _write_node_sets(file: Any, sets: Mapping[str, NDArray], given: Mapping[str, int]) -> None:
-    if not sets:
+def _write_set_heads(
+    file: Any,
+    kind: str,
+    dimension: str,
+    names: Sequence[str],
+    given: Mapping[str, int],
+    pattern: re.Pattern[str],
+) -> None:
+    """Numbers and names of the sets of a kind; those that are of the pattern have numbers alone."""
+    if not names:
         return
-    file.createDimension("num_node_sets", len(sets))
-    file.createVariable("ns_status", "i4", ("num_node_sets",))[:] = 1
-    made = file.createVariable("ns_prop1", "i4", ("num_node_sets",))
+    file.createDimension(dimension, len(names))
+    file.createVariable(f"{kind}_status", "i4", (dimension,))[:] = 1
+    made = file.createVariable(f"{kind}_prop1", "i4", (dimension,))
     made.setncattr("name", "ID")
-    made[:] = _set_numbers(list(sets), given)
-    names = ["" if NODE_SET.fullmatch(name) else name for name in sets]
-    _write_names(file, "ns_names", "num_node_sets", names)
-    for i, nodes in enumerate(sets.values(), 1):
-        file.createDimension(f"num_nod_ns{i}", len(nodes))
-        file.createVariable(f"node_ns{i}", "i4", (f"num_nod_ns{i}",))[:] = nodes + 1
+    made[:] = _set_numbers(names, given, pattern)
+    words = ["" if pattern.fullmatch(name) else name for name in names]
+    _write_names(file, f"{kind}_names", dimension, words)
 
 
 def _set_numbers(
-    names: Sequence[str], given: Mapping[str, int], pattern: re.Pattern[str] = NODE_SET
+    names: Sequence[str], given: Mapping[str, int], pattern: re.Pattern[str]
 ) -> list[int]:
     """Numbers that the names say or that are given, each once; free ones for the rest."""
     out: dict[str, int] = {}

@@ -240,6 +240,22 @@ def versions() -> tuple[str, ...]:
     return (sys.version, np.__version__, numba.__version__, llvmlite.__version__)
 
 
+def processor() -> str:
+    """The processor that is compiled for: this one, or that of ``NUMBA_CPU_NAME``."""
+    from llvmlite import binding
+    from numba.core import config
+
+    return str(getattr(config, "CPU_NAME", None) or binding.get_host_cpu_name())
+
+
+def compiled_for(cpu: str) -> str:
+    """Python, the compiler and a processor, as the name of a folder of machine code."""
+    _, numpy, numba, llvmlite = versions()
+    python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
+    numpy = ".".join(numpy.split(".")[:2])
+    return f"{python}-numba-{numba}-llvmlite-{llvmlite}-numpy-{numpy}-{cpu}"
+
+
 @cache
 def _own_code() -> tuple[str, ...]:
     """The code of this runtime that ends up inside a loop."""

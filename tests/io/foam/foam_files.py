@@ -209,7 +209,8 @@ def content(path):
     head = dict(re.findall(r"(\w+)\s+\"?([^;\"]+)", data[:end].decode()))
     head["label"] = 8 if b"label=64" in data[:end] else 4
     head["scalar"] = 4 if b"scalar=32" in data[:end] else 8
-    return head, data[data.index(b"\n", data.index(b"// *", end)) :]
+    rule = data.find(b"// *", end)
+    return head, data[data.index(b"\n", max(rule, end)) :]
 
 
 def values_after(path, key, of="label", width=1, text=False):

@@ -1,5 +1,6 @@
 """Cases that are read, renumbered and written, looked at with the tests' own reader."""
 
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,8 @@ from foam_files import (
 
 import meshprep
 from meshprep import Ordering, io
-from meshprep_runtime import MeshprepError
+from meshprep_cli.main import main
+from meshprep_runtime import MeshprepError, Plan
 
 
 def renumbered(case, target, seed):
@@ -192,6 +194,23 @@ def poly_renamed(poly):
     return every[1:]
 
 
+def test_values_that_are_all_the_same(tmp_path):
+    case = tmp_path / "case"
+    write_mesh(boxes(2, 1, 1), case, Style())
+    write_field(case, "phi", FIELD, [0.0], Style(), oriented=True)
+    path, levels = case / "0/phi", case / "constant/polyMesh/cellLevel"
+    path.write_text(path.read_text().replace("\n1\n(\n0.0\n)", "1{0}"))
+    put(levels, header("labelList", "cellLevel", Style()) + b"2{7}\n", Style())
+    renumbered(case, tmp_path / "new", 1)
+    assert (tmp_path / "new/0/phi").read_bytes() == path.read_bytes()
+    assert (tmp_path / "new/constant/polyMesh/cellLevel").read_bytes() == levels.read_bytes()
+    for old, new in (("1{0}", "1{2}"), ("nonuniform List<scalar> 1{2}", "uniform 2")):
+        path.write_text(path.read_text().replace(old, new))
+        mesh = io.read(case).renumber({"cells": Ordering.from_new_to_old(np.array([1, 0]))})
+        with pytest.raises(MeshprepError, match="cannot be turned: write each"):
+            io.write(mesh, tmp_path / "other", format="openfoam")
+
+
 def write_parts(root):
     """Two processor folders of a box that was cut across x, and what decomposePar adds."""
     whole = boxes(4, 2, 2)
@@ -259,6 +278,60 @@ def test_processor_folders_are_one_mesh_and_stay_apart(tmp_path):
     mixed = mesh.renumber({"cells": Ordering.from_new_to_old(np.arange(16, dtype=np.int32)[::-1])})
     with pytest.raises(MeshprepError, match="processor folder"):
         io.write(mixed, tmp_path / "other", format="openfoam", drop=True)
+
+
+def test_a_cell_map_from_the_command(tmp_path, capsys):
+    write_mesh(boxes(5, 4, 3), tmp_path / "case", Style())
+    write_mesh(boxes(2, 1, 1), tmp_path / "parts/processor0", Style())
+    write_mesh(boxes(2, 1, 1), tmp_path / "parts/processor1", Style())
+    (tmp_path / "parts/constant").mkdir()
+    assert main(["reorder", str(tmp_path / "case"), "--cell-map", "-q"]) == 0
+    plan = Plan.load(tmp_path / "case.plan.h5")
+    found = values_after(tmp_path / "case/constant/cellMap", "")
+    assert found.tolist() == plan.ordering["cells"].new_to_old.tolist()
+    assert not (tmp_path / "case-reordered").exists()
+    capsys.readouterr()
+    for words, told in (
+        (["case", "--cell-map", "-o", str(tmp_path / "x")], "leave --output out"),
+        (["parts", "--cell-map"], "name one of the processor folders"),
+        (["case.plan.h5", "--cell-map"], "a cell map is for OpenFOAM"),
+    ):
+        assert main(["reorder", str(tmp_path / words[0]), *words[1:], "-q", "--force"]) != 0
+        assert told in capsys.readouterr().err
+
+
+def test_a_region_moves_alone(tmp_path):
+    told = write_everything(poly := boxes(3, 2, 2), tmp_path / "plain", Style())
+    case, new, back = (tmp_path / name for name in ("case", "new", "back"))
+    shutil.copytree(tmp_path / "plain/constant", case / "constant/air")
+    shutil.copytree(tmp_path / "plain/0", case / "0/air")
+    write_everything(poly, case, Style())
+    renumbered(case / "constant/air/polyMesh", new, 3)
+    shutil.copytree(new / "constant/air", back / "constant")
+    shutil.copytree(new / "0/air", back / "0")
+    check_moved(poly, None, back, *told)
+    for name in ("0/id", "constant/polyMesh/owner", "constant/polyMesh/cellZones"):
+        assert (new / name).read_bytes() == (case / name).read_bytes()
+
+
+def test_points_that_moved_and_what_is_hidden(tmp_path):
+    told = write_everything(poly := boxes(3, 2, 2), tmp_path / "case", Style())
+    later = tmp_path / "case/2.5/polyMesh"
+    later.mkdir(parents=True)
+    shutil.copy(tmp_path / "case/constant/polyMesh/points", later)
+    put(tmp_path / "case/0/id", b"an older one", Style(gz=True))
+    assert (tmp_path / "case/0/id").exists()
+    mesh = io.read(tmp_path / "case")
+    with pytest.raises(MeshprepError, match=r"cannot carry 0/id\.gz \(in the old"):
+        io.write(mesh, tmp_path / "new", format="openfoam")
+    (tmp_path / "case/0/id.gz").unlink()
+    renumbered(tmp_path / "case", tmp_path / "new", 4)
+    check_moved(poly, None, tmp_path / "new", *told)
+    new = [tmp_path / "new" / place / "polyMesh/points" for place in ("constant", "2.5")]
+    assert new[0].read_bytes() == new[1].read_bytes()
+    put(later / "faces", b"", Style())
+    with pytest.raises(MeshprepError, match=r"cannot carry 2\.5/polyMesh/faces"):
+        io.write(mesh, tmp_path / "other", format="openfoam")
 
 
 def test_what_would_be_wrong_in_another_order_is_a_loss(tmp_path):
@@ -332,6 +405,8 @@ def test_which_fields_change_their_sign(text, sign, tmp_path):
         ("List<scalar>", "List<thing>", "0/id: line 16: a list of thing is unknown"),
         ("\n2\n(", "\n3\n(", "0/id: line 16: must hold 2 values, one for each of the cells"),
         ("0.5\n", "0.5x\n", "0/id: line 19: expected a number"),
+        ("internalField", "internalF", "0/id: line 1: has no inner values, but lists"),
+        ("class       volS", "class       volX", "0/id: line 1: fields of class volXcalarField"),
         ("1.5\n)", "1.5\n", "0/id: line .*: expected a number|a list does not end"),
     ],
 )

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 
 import pytest
 
@@ -248,3 +249,38 @@ def test_pipes_stay_and_links_lead_to_what_is_replaced(tmp_path):
         staged.write_text("new")
     assert link.is_symlink()
     assert old.read_text() == "new"
+
+
+def folder_of(path, text):
+    path.mkdir()
+    (path / "inside").write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize("failing", ["", "rename of the folder", "name of the file"])
+def test_a_folder_has_its_name_as_a_whole_or_not_at_all(tmp_path, monkeypatch, old, failing):
+    case, plan = tmp_path / "case", tmp_path / "a.h5"
+    if old:
+        folder_of(case, "old")
+    if failing == "name of the file":
+        folder_of(plan, "in the way")
+    rename = os.rename
+
+    def broken(a, b):
+        if failing == "rename of the folder" and b == case and a.name == case.name:
+            raise OSError(errno.EIO, "broken")
+        rename(a, b)
+
+    monkeypatch.setattr(os, "rename", broken)
+    fails = failing and (old or failing == "name of the file")
+    stops = pytest.raises((MeshprepError, OSError)) if fails else nullcontext()
+    with stops, together([case, plan], overwrite=old) as (a, b):
+        folder_of(a, "new")
+        b.touch()
+    monkeypatch.undo()
+    if fails and not old:
+        assert not case.exists()
+    else:
+        assert (case / "inside").read_text() == ("old" if fails else "new")
+    assert not list(tmp_path.glob(".*"))

@@ -45,10 +45,10 @@ def integers(comm, variant):
     return ours == expected and reduced == sums
 
 
-def flow(comm, path, mesh):
+def flow(comm, path):
     """Residuals, and the dat exchanges of the loop over edges."""
     plan = DistributedPlan.load(path, comm)
-    flow = Airfoil.on_ranks(plan, mesh, "sequential")
+    flow = Airfoil.on_ranks(plan, "sequential")
     rms = [f"{r:.5e}" for r in flow.steps(4)]
     fields = Path(f"fields-{comm.size}.h5").absolute()
     q = flow._given["update"]["q"]
@@ -75,14 +75,13 @@ def poisson(comm, path, x, alone):
     return {form: all(comm.allgather(same[form])) for form in alone}
 
 
-def main(parts, mesh, square, square_parts):
+def main(parts, square, square_parts):
     classes.LEAST_ELEMENTS = 16
     world = MPI.COMM_WORLD
     # A rank that fails before it loads a plan ends the others, too.
     end_all_on_errors(world)
     variant = slow_variant()
-    mesh, square = read(mesh), read(square)
-    x = poisson_on_ranks.places(square)
+    x = poisson_on_ranks.places(read(square))
     alone = pickle.loads(square_parts.with_name("alone").read_bytes())
     found = {"library": MPI.Get_library_version()}
     for ranks in (2, 3, 4):
@@ -93,7 +92,7 @@ def main(parts, mesh, square, square_parts):
         found[f"matrix {ranks}"] = all(comm.allgather(same_on(comm)))
         found[f"extremes {ranks}"] = all(comm.allgather(extremes_on(comm)))
         if ranks != 3:
-            found[f"flow {ranks}"] = comm.allgather(flow(comm, parts, mesh))
+            found[f"flow {ranks}"] = comm.allgather(flow(comm, parts))
             found[f"poisson {ranks}"] = poisson(comm, square_parts, x, alone)
         else:
             found["refused"] = comm.allgather(refusal(comm, parts))

@@ -32,20 +32,18 @@ def expected(airfoil_mesh):
     return list(flow.steps(6)), flow.dats["q"]
 
 
-def flow_of(comm, path, mesh):
+def flow_of(comm, path):
     plan = DistributedPlan.load(path, comm)
-    return plan, Airfoil.on_ranks(plan, mesh, "sequential")
+    return plan, Airfoil.on_ranks(plan, "sequential")
 
 
 @pytest.mark.parametrize("increments", ["exec", "reverse"])
 @pytest.mark.parametrize("ranks", [1, 2, 4, 7])
-def test_airfoil_gives_the_same_flow(
-    airfoil_parts, airfoil_mesh, expected, ranks, increments, monkeypatch
-):
+def test_airfoil_gives_the_same_flow(airfoil_parts, expected, ranks, increments, monkeypatch):
     monkeypatch.setattr(classes, "LEAST_ELEMENTS", 16)
 
     def main(comm):
-        _, flow = flow_of(comm, airfoil_parts(increments), airfoil_mesh)
+        _, flow = flow_of(comm, airfoil_parts(increments))
         return list(flow.steps(6)), flow.program.timings()
 
     iterations = 6
@@ -62,9 +60,9 @@ def test_airfoil_gives_the_same_flow(
 
 
 @pytest.mark.parametrize("increments", ["exec", "reverse"])
-def test_one_message_a_neighbour_and_loop(airfoil_parts, airfoil_mesh, increments):
+def test_one_message_a_neighbour_and_loop(airfoil_parts, increments):
     def main(comm):
-        plan, flow = flow_of(comm, airfoil_parts(increments), airfoil_mesh)
+        plan, flow = flow_of(comm, airfoil_parts(increments))
         list(flow.steps(3))
         own = plan.set_part("cells")
         to = {*own.send_exec.parts.tolist(), *own.send_halo.parts.tolist()}
@@ -91,7 +89,7 @@ def note(monkeypatch, owner, name, trace):
     monkeypatch.setattr(owner, name, noted)
 
 
-def test_receives_first_then_core_in_pieces_then_the_wait(airfoil_parts, airfoil_mesh, monkeypatch):
+def test_receives_first_then_core_in_pieces_then_the_wait(airfoil_parts, monkeypatch):
     monkeypatch.setattr(classes, "LEAST_ELEMENTS", 64)
     trace = []
     for owner, names in (
@@ -103,7 +101,7 @@ def test_receives_first_then_core_in_pieces_then_the_wait(airfoil_parts, airfoil
             note(monkeypatch, owner, name, trace)
 
     def main(comm):
-        _, flow = flow_of(comm, airfoil_parts("exec"), airfoil_mesh)
+        _, flow = flow_of(comm, airfoil_parts("exec"))
         list(flow.steps(1))
         first = len(trace)
         flow._given["res_calc"]["q"].touch()
@@ -125,11 +123,11 @@ def test_receives_first_then_core_in_pieces_then_the_wait(airfoil_parts, airfoil
         assert events == ["Irecv", "Isend", *pieces, "finish", "boundary", *last]
 
 
-def test_messages_hide_behind_core(airfoil_parts, airfoil_mesh, monkeypatch):
+def test_messages_hide_behind_core(airfoil_parts, monkeypatch):
     """A message that takes less than core has come when core is done; it takes its time else."""
 
     def main(comm):
-        _, flow = flow_of(comm, airfoil_parts("exec"), airfoil_mesh)
+        _, flow = flow_of(comm, airfoil_parts("exec"))
         list(flow.steps(2))
         before = flow.loops["res_calc"].times.wait
         flow._given["res_calc"]["q"].touch()
@@ -257,11 +255,11 @@ def test_two_dats_on_one_array(airfoil_parts):
         assert run_ranks(ranks, main) == [(f"{said} of them", True)] * ranks
 
 
-def test_ranks_that_run_other_loops(airfoil_parts, airfoil_mesh):
+def test_ranks_that_run_other_loops(airfoil_parts):
     """One rank forgets to say that it has changed a dat."""
 
     def main(comm):
-        _, flow = flow_of(comm, airfoil_parts("exec"), airfoil_mesh)
+        _, flow = flow_of(comm, airfoil_parts("exec"))
         loop, given = flow.loops["res_calc"], flow._given["res_calc"]
         loop(**given)
         given["q"].touch()
@@ -319,10 +317,10 @@ def test_without_mpi4py(airfoil_parts, monkeypatch):
         DistributedPlan.load(airfoil_parts("exec"))
 
 
-def test_a_strategy_that_does_not_run_by_classes(airfoil_parts, airfoil_mesh):
+def test_a_strategy_that_does_not_run_by_classes(airfoil_parts):
     def main(comm):
         plan = DistributedPlan.load(airfoil_parts("exec"), comm)
-        Airfoil.on_ranks(plan, airfoil_mesh, "two-step").loops["save_soln"](
+        Airfoil.on_ranks(plan, "two-step").loops["save_soln"](
             q=plan.dat("cells", 4), qold=plan.dat("cells", 4)
         )
 

@@ -77,7 +77,7 @@ def test_programs_on_ranks(mpiexec, airfoil_parts, poisson_parts):
     rng = np.random.default_rng(0)
     sizes, tables = random_mesh(rng, 5)
     on_one_rank(sizes, tables, start_values(rng, sizes), PROGRAM)
-    done = mpiexec(4, HERE / "mpi_program.py", parts, mesh, square, square_parts)
+    done = mpiexec(4, HERE / "mpi_program.py", parts, square, square_parts)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {"mpich": "MPICH", "openmpi": "Open MPI"}[mpiexec.kind] in found["library"]

@@ -178,7 +178,11 @@ def _replaced(hidden: Path, path: Path) -> Callable[[], object]:
         if hidden.is_dir():
             # no system replaces a folder that holds something
             os.rename(path, before)
-            os.rename(hidden, path)
+            try:
+                os.rename(hidden, path)
+            except BaseException:
+                os.rename(before, path)
+                raise
 
             def back() -> None:
                 os.rename(path, hidden)
