@@ -1,9 +1,8 @@
 """OP2's HDF5 meshes, and XDMF whose numbers lie in HDF5, by slices of their datasets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, parse
 
 import h5py
@@ -69,7 +68,7 @@ class _Table(NamedTuple):
 
     rows: StoredRows
 
-    def __getitem__(self, wanted: Any) -> NDArray[Any]:  # type: ignore[override]
+    def __getitem__(self, wanted: Any) -> NDArray[Any]:
         if isinstance(wanted, slice):
             begin, end, _ = wanted.indices(self.rows.size)
             return self.rows.read(begin, end)
