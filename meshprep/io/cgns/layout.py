@@ -14,7 +14,7 @@ from ...mesh.cells import shape_of
 from ...topology.tags import without_sense
 from ..reduce import choose_tag, reduce, reduced_values
 from ..registry import Capabilities, Values
-from ..su2.read import group_numbers
+from ..su2 import group_numbers
 from .elements import FACETS, NUMBER, standard_name
 from .groups import BC, NOTES, REGION, SECTION, ZONE, CgnsNotes, pairs, sections_are_groups, table
 from .tree import NAME, Node

@@ -16,7 +16,7 @@ from ...mesh import Dat, ElementSet, IndexList, Mesh, SetMap
 from ...mesh.assemble import Block, GroupTable, assemble, merge_data, merge_tags
 from ...mesh.cells import shape_of
 from ..meshio_adapter.harden import guarded
-from ..su2.read import group_numbers
+from ..su2 import group_numbers
 from .elements import FACETS, ElementSection, Lists, read_section, standard_name
 from .groups import BC, NOTES, REGION, SECTION, ZONE, CgnsNotes, sections_are_groups, table
 from .tree import Node, load

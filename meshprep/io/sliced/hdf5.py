@@ -1,6 +1,7 @@
 """OP2's HDF5 meshes, and XDMF whose numbers lie in HDF5, by slices of their datasets."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, parse
@@ -63,7 +64,8 @@ def _coordinates(
     return Hdf5Rows(path, chosen, *item.shape)
 
 
-class _Table(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Table:
     """Gives rows as an array would."""
 
     rows: StoredRows
