@@ -1,7 +1,8 @@
 """What of a mesh is left in a format that cannot carry everything, and what is lost."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -280,6 +281,23 @@ def _foreign_sets(job: _Job) -> None:
     valued = {"nodes", *(s.name for s in job.valued)} | dropped
     for what, items, sets in (("values", job.mesh.dats, valued), ("groups", job.mesh.tags, known)):
         job.lost.extend(f"{what} '{i.name}' on '{i.set}'" for i in items if i.set not in sets)
+
+
+def with_used_names(tag: Tag) -> Tag:
+    """The tag with names of those groups alone that it has elements in."""
+    have = set(tag.group_id.tolist())
+    return replace(tag, names={i: n for i, n in tag.names.items() if i in have})
+
+
+def bad_lists(mesh: Mesh, pattern: str) -> Iterator[IndexList]:
+    """Lists with names that do not fit, that two lists of a set have, or that have two forms."""
+    times = Counter((i.name.upper(), i.set) for i in mesh.lists)
+    names = {(i.name, i.set == "nodes") for i in mesh.lists}
+    forms = Counter((name.upper(), on_nodes) for name, on_nodes in names)
+    for i in mesh.lists:
+        alone = times[i.name.upper(), i.set] == forms[i.name.upper(), i.set == "nodes"] == 1
+        if not (alone and i.index.size and re.fullmatch(pattern, i.name)):
+            yield i
 
 
 def flattened(mesh: Mesh) -> Mesh:

@@ -13,6 +13,7 @@ from meshprep_runtime.types.maps import as_indices, distinct
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
+from ..reduce import with_used_names
 from ..registry import FIELD_DATA, MED_FIELDS, MED_MESH, STEP, TIME, VTU_ARRAYS, group_of_array
 from .numbers import drop_counts
 
@@ -52,19 +53,14 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
         extras=extras,
     )
     lists = [*_point_sets(source), *_cell_sets(source, places), *_side_sets(source, places)]
-    kept = (_own_names(t) for t in mesh.tags if t.group_id.size or t.names)
+    # some formats list the names of all cells together
+    shared = ("cell_tags", "exodus:block")
+    held = (t for t in mesh.tags if t.group_id.size or t.names)
+    kept = (with_used_names(t) if t.name in shared else t for t in held)
     # values of a later time step say so
     named = ((d, *d.name.partition("\0")) for d in mesh.dats)
     values = (replace(d, name=n, attrs={STEP: int(s)}) if s else d for d, n, _, s in named)
     return replace(mesh, dats=tuple(values), tags=(*kept, *tags), lists=tuple(lists))
-
-
-def _own_names(tag: Tag) -> Tag:
-    """Some formats list the names of all cells together: leave those of groups this set has."""
-    if tag.name not in ("cell_tags", "exodus:block"):
-        return tag
-    have = set(tag.group_id.tolist())
-    return replace(tag, names={i: n for i, n in tag.names.items() if i in have})
 
 
 def name_in_file(name: str) -> str:
