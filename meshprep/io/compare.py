@@ -37,7 +37,8 @@ def _sets(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
     types = {s.name: s.cell_type for s in a.cell_sets}
     names = list(types) + [s.name for s in b.cell_sets if s.name not in types]
     for name in names:
-        if partial and name not in b.sets and not _is_top(a, name):
+        top = name == "cells" or ("cells" in a.sets and name in a.sets["cells"].parts)
+        if partial and name not in b.sets and not top:
             continue
         if name not in b.sets or name not in a.sets:
             yield f"set '{name}' is {'missing' if name in a.sets else 'new'}"
@@ -57,10 +58,6 @@ def _untyped_sets(a: Mesh, b: Mesh) -> Iterator[str]:
     for name, s in a.sets.items():
         if name in b.sets and b.size(name) != s.size:
             yield f"set '{name}' of {s.size} elements has {b.size(name)} now"
-
-
-def _is_top(mesh: Mesh, name: str) -> bool:
-    return name == "cells" or ("cells" in mesh.sets and name in mesh.sets["cells"].parts)
 
 
 def _tables(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
@@ -99,7 +96,9 @@ def _padded(points: NDArray, width: int) -> NDArray:
 
 
 def _first_unequal(one: NDArray, other: NDArray, digits: int) -> int | None:
-    if np.array_equal(one, other) or _same_records(one, other):
+    # records of the same bytes are equal, NaN among them
+    records = one.dtype == other.dtype and one.dtype.kind == "V" and not one.dtype.hasobject
+    if np.array_equal(one, other) or (records and one.tobytes() == other.tobytes()):
         return None
     equal = one == other
     if one.dtype.kind in "fc" and other.dtype.kind in "fc":
@@ -108,12 +107,6 @@ def _first_unequal(one: NDArray, other: NDArray, digits: int) -> int | None:
             equal |= np.abs(one - other) <= 10.0 ** (1 - digits) * np.abs(one)
     bad = np.flatnonzero(~equal.reshape(len(one), -1).all(axis=1))
     return int(bad[0]) if bad.size else None
-
-
-def _same_records(one: NDArray, other: NDArray) -> bool:
-    """Whether these are records of the same bytes, NaN among them."""
-    plain = one.dtype == other.dtype and one.dtype.kind == "V" and not one.dtype.hasobject
-    return plain and one.tobytes() == other.tobytes()
 
 
 def _dats(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
@@ -145,9 +138,7 @@ def _by_key(items: Iterable[Any]) -> dict[tuple[str, str, int], Any]:
 
 
 def _stored(mesh: Mesh) -> set[str]:
-    if not mesh.cell_sets:
-        return set(mesh.sets)
-    return {"nodes"} | {s.name for s in mesh.cell_sets}
+    return {"nodes", *(s.name for s in mesh.cell_sets)} if mesh.cell_sets else set(mesh.sets)
 
 
 def _is_void(d: Dat) -> bool:
@@ -197,16 +188,14 @@ def _one_tag(text: str, a: Tag, b: Tag, partial: bool) -> Iterator[str]:
     unequal = np.flatnonzero(_group_rows(a) != _group_rows(b, a))
     if unequal.size:
         yield f"{text} changed at element {unequal[0] + 1}"
-    names = b.names.items() <= a.names.items() if partial else a.names == b.names
-    if not names:
+    if not (b.names.items() <= a.names.items() if partial else a.names == b.names):
         yield f"{text} changed their names"
 
 
 def _group_rows(tag: Tag, like: Tag | None = None) -> NDArray[np.int64]:
     """A number for each element's list of groups: the same for equal lists of ``tag``, ``like``."""
     number: dict[tuple[int, ...], int] = {}
-    base = tag if like is None else like
-    for source in (base, tag):
+    for source in (like or tag, tag):
         for row in range(source.group_offset.size - 1):
             number.setdefault(source.groups(row), len(number))
     rows = [number[tag.groups(r)] for r in range(tag.group_offset.size - 1)]

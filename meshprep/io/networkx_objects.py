@@ -136,10 +136,12 @@ def to_networkx(
     -----
     The edges are found by a product of sparse matrices, O(sum over points of incidences squared).
     """
-    networkx = _import()
+    message = "graphs of networkx need networkx: pip install 'meshprep[graphs]'"
+    networkx = import_package("networkx", message)
     check_choice("a graph of", kind, KINDS)
     if isinstance(source, Plan):
-        plan, mesh = _of_plan(source, loop), None
+        name = next(iter(source.loops)) if loop is None else str(getattr(loop, "name", loop))
+        plan, mesh = source[name], None
     else:
         plan, mesh = _of_mesh(source, loop)
     if plan.loop.leading_map is None:
@@ -150,10 +152,6 @@ def to_networkx(
     for name, values in _attributes(mesh, points.to_set, variant, kind).items():
         networkx.set_node_attributes(graph, dict(enumerate(values)), name)
     return graph
-
-
-def _of_plan(plan: Plan, loop: LoopRequest | str | None) -> LoopPlan:
-    return plan[next(iter(plan.loops)) if loop is None else str(getattr(loop, "name", loop))]
 
 
 def _of_mesh(mesh: Mesh, loop: LoopRequest | str | None) -> tuple[LoopPlan, Mesh]:
@@ -215,8 +213,3 @@ def _attributes(
         return {"block": block, "colour": colour}
     elements = np.diff(variant.block_offset).tolist()
     return {"elements": elements, "colour": variant.colour_of_block().tolist()}
-
-
-def _import() -> Any:
-    message = "graphs of networkx need networkx: pip install 'meshprep[graphs]'"
-    return import_package("networkx", message)

@@ -1,7 +1,8 @@
 """What of a mesh is left in a format that cannot carry everything, and what is lost."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -52,7 +53,9 @@ def reduce(mesh: Mesh, capabilities: Capabilities) -> tuple[Mesh, list[str]]:
     Raises MeshprepError where the format cannot hold the cells of the highest dimension, or there
     are no coordinates: nothing worth writing would be left.
     """
-    dim = _highest(mesh)
+    dim = max((shape_of(str(s.cell_type)).dim for s in mesh.cell_sets), default=0)
+    if "nodes" not in mesh.sets or not dim:
+        raise MeshprepError("there are no cells to write")
     lost: list[str] = []
     job = _Job(mesh, capabilities, _cell_sets(mesh, capabilities, dim, lost), dim, lost)
     nodes = mesh.sets["nodes"]
@@ -76,7 +79,8 @@ def reduced_values(
 
 
 def _dats(job: _Job) -> list[Dat]:
-    dats = [_coordinates(job), *_node_dats(job), *_cell_dats(job)]
+    of_nodes = (_kept(job, d, job.capabilities.node_values) for d in _values_of(job, "nodes"))
+    dats = [_coordinates(job), *(d for d in of_nodes if d is not None), *_cell_dats(job)]
     _foreign_sets(job)
     return dats
 
@@ -86,13 +90,6 @@ def _ordered(union: ElementSet, mesh: Mesh, capabilities: Capabilities) -> Eleme
         return union
     place = {p: capabilities.type_order.index(str(mesh.sets[p].cell_type)) for p in union.parts}
     return replace(union, parts=tuple(sorted(union.parts, key=place.__getitem__)))
-
-
-def _highest(mesh: Mesh) -> int:
-    dims = [shape_of(str(s.cell_type)).dim for s in mesh.cell_sets]
-    if "nodes" not in mesh.sets or not dims or max(dims) == 0:
-        raise MeshprepError("there are no cells to write")
-    return max(dims)
 
 
 def _cell_sets(
@@ -140,11 +137,6 @@ def _values_of(job: _Job, set_name: str) -> Iterable[Dat]:
 
 def _key(job: _Job, d: Dat) -> tuple[str, str]:
     return d.name, str(d.attrs.get(job.capabilities.step, ""))
-
-
-def _node_dats(job: _Job) -> list[Dat]:
-    kept = (_kept(job, d, job.capabilities.node_values) for d in _values_of(job, "nodes"))
-    return [d for d in kept if d is not None]
 
 
 def _cell_dats(job: _Job) -> list[Dat]:
@@ -204,9 +196,8 @@ def _refusal(d: Dat, values: NDArray, able: Values, n: int) -> str:
     if able.numbers and d.is_numbering and 0 < values.min() <= values.max() < 1 << 31:
         return ""
     if values.dtype.kind not in able.kinds:
-        return {"i": "integers", "u": "integers", "f": "floating numbers"}.get(
-            values.dtype.kind, f"of type {values.dtype}"
-        )
+        known = {"i": "integers", "u": "integers", "f": "floating numbers"}
+        return known.get(values.dtype.kind, f"of type {values.dtype}")
     half = values.dtype.itemsize == 2 and values.dtype.kind == "f"
     if values.dtype.itemsize > 8 or half or values.dtype.name in able.lacks:
         return f"of type {values.dtype}"
@@ -288,12 +279,25 @@ def _foreign_sets(job: _Job) -> None:
     dropped = {s.name for s in job.mesh.cell_sets} - {s.name for s in job.sets}
     known = {"nodes", *(s.name for s in job.sets)} | dropped
     valued = {"nodes", *(s.name for s in job.valued)} | dropped
-    for what, items, sets in (
-        ("values", job.mesh.dats, valued),
-        ("groups", job.mesh.tags, known),
-    ):
-        foreign = [i for i in items if i.set not in sets]
-        job.lost.extend(f"{what} '{i.name}' on '{i.set}'" for i in foreign)
+    for what, items, sets in (("values", job.mesh.dats, valued), ("groups", job.mesh.tags, known)):
+        job.lost.extend(f"{what} '{i.name}' on '{i.set}'" for i in items if i.set not in sets)
+
+
+def with_used_names(tag: Tag) -> Tag:
+    """The tag with names of those groups alone that it has elements in."""
+    have = set(tag.group_id.tolist())
+    return replace(tag, names={i: n for i, n in tag.names.items() if i in have})
+
+
+def bad_lists(mesh: Mesh, pattern: str) -> Iterator[IndexList]:
+    """Lists with names that do not fit, that two lists of a set have, or that have two forms."""
+    times = Counter((i.name.upper(), i.set) for i in mesh.lists)
+    names = {(i.name, i.set == "nodes") for i in mesh.lists}
+    forms = Counter((name.upper(), on_nodes) for name, on_nodes in names)
+    for i in mesh.lists:
+        alone = times[i.name.upper(), i.set] == forms[i.name.upper(), i.set == "nodes"] == 1
+        if not (alone and i.index.size and re.fullmatch(pattern, i.name)):
+            yield i
 
 
 def flattened(mesh: Mesh) -> Mesh:
@@ -301,8 +305,6 @@ def flattened(mesh: Mesh) -> Mesh:
     points = mesh.coordinates
     if points is None or points.shape[1] < 3 or points[:, 2].any():
         return mesh
-    flat = tuple(
-        replace(d, values=d.values[:, :2]) if (d.name, d.set) == ("coordinates", "nodes") else d
-        for d in mesh.dats
-    )
-    return replace(mesh, dats=flat)
+    flat = Dat("coordinates", "nodes", points[:, :2])
+    same = ((d.name, d.set) == ("coordinates", "nodes") for d in mesh.dats)
+    return replace(mesh, dats=tuple(flat if s else d for s, d in zip(same, mesh.dats, strict=True)))

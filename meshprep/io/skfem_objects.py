@@ -16,12 +16,8 @@ from ..mesh.cells import shape_of
 CLASS = "skfem:class"
 BOUNDARY, INSIDE, SUBDOMAIN = "skfem:boundary", "skfem:inside", "skfem:subdomain"
 TYPES = {
-    "MeshLine1": "line",
-    "MeshTri1": "triangle",
-    "MeshQuad1": "quad",
-    "MeshTet1": "tetra",
-    "MeshHex1": "hexahedron",
-    "MeshWedge1": "wedge",
+    **{"MeshLine1": "line", "MeshTri1": "triangle", "MeshQuad1": "quad"},
+    **{"MeshTet1": "tetra", "MeshHex1": "hexahedron", "MeshWedge1": "wedge"},
 }
 # Node k of a hexahedron in the order of VTK is scikit-fem's node HEX[k].
 HEX = (0, 3, 6, 2, 1, 5, 7, 4)
@@ -61,7 +57,9 @@ def from_skfem(source: Any) -> Mesh:
         cells = cells[:, HEX]
     settings = {f.name: getattr(source, f.name) for f in fields(source) if f.name not in _ARRAYS}
     extras = {CLASS: (type(source), settings)}
-    lists = [*_boundary_lists(source), *_subdomain_lists(source)]
+    parts = (source.subdomains or {}).items()
+    inside = [IndexList(n, "cells", np.asarray(c), {"kind": SUBDOMAIN}) for n, c in parts]
+    lists = [*_boundary_lists(source), *inside]
     mesh, _ = assemble(
         np.ascontiguousarray(points), [Block(TYPES[name], cells)], lists=lists, extras=extras
     )
@@ -77,11 +75,6 @@ def _boundary_lists(source: Any) -> Iterator[IndexList]:
             # The side of a facet is told by the cell on it.
             cells = source.f2t[np.asarray(found.ori), facets]
             yield IndexList(name, "cells", cells, {"kind": INSIDE})
-
-
-def _subdomain_lists(source: Any) -> Iterator[IndexList]:
-    for name, cells in (source.subdomains or {}).items():
-        yield IndexList(name, "cells", np.asarray(cells), {"kind": SUBDOMAIN})
 
 
 def to_skfem(mesh: Mesh) -> Any:
@@ -116,7 +109,9 @@ def to_skfem(mesh: Mesh) -> Any:
     cells = mesh.cell_map("cells").table
     if kind == "hexahedron":
         cells = cells[:, np.argsort(HEX)]
-    points = mesh.coordinates[:, : shape_of(str(kind)).dim] if _is_flat(mesh) else mesh.coordinates
+    points, dim = mesh.coordinates, shape_of(str(kind)).dim
+    # flat where the coordinates beyond the dimension of the cells are all zero
+    points = points if points[:, dim:].any() else points[:, :dim]
     made = made_of(
         doflocs=np.ascontiguousarray(points.T), t=np.ascontiguousarray(cells.T), **settings
     )
@@ -132,13 +127,9 @@ def _class_of(kind: str) -> Any:
     return getattr(skfem, next(name for name, t in TYPES.items() if t == kind))
 
 
-def _is_flat(mesh: Mesh) -> bool:
-    """Whether the coordinates beyond the dimension of the cells are all zero."""
-    points, dim = mesh.coordinates, shape_of(str(mesh.sets["cells"].cell_type)).dim
-    return points is not None and not points[:, dim:].any()
-
-
 def _boundaries(mesh: Mesh, made: Any) -> Iterator[tuple[str, NDArray[Any]]]:
+    from skfem.generic_utils import OrientedBoundary
+
     inside = {i.name: i.index for i in mesh.lists if i.attrs.get("kind") == INSIDE}
     wanted = {i.name: i.index for i in mesh.lists if i.attrs.get("kind") == BOUNDARY}
     dim = shape_of(str(mesh.sets["cells"].cell_type)).dim
@@ -153,13 +144,10 @@ def _boundaries(mesh: Mesh, made: Any) -> Iterator[tuple[str, NDArray[Any]]]:
         np.cumsum([len(rows) for rows in wanted.values()])[:-1],
     )
     for name, facets in zip(wanted, found, strict=True):
-        yield name, _oriented(made, facets, inside[name]) if name in inside else facets
-
-
-def _oriented(made: Any, facets: NDArray[Any], cells: NDArray[Any]) -> Any:
-    from skfem.generic_utils import OrientedBoundary
-
-    return OrientedBoundary(facets, (made.f2t[1, facets] == cells).astype(np.int64))
+        if name in inside:
+            other = made.f2t[1, facets] == inside[name]
+            facets = OrientedBoundary(facets, other.astype(np.int64))
+        yield name, facets
 
 
 def _subdomains(mesh: Mesh) -> Iterator[tuple[str, NDArray[Any]]]:

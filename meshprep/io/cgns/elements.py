@@ -251,7 +251,7 @@ def write_section(
     name: str, first: int, cells: Sequence[tuple[str, NDArray[np.integer]]], integer: type
 ) -> Node:
     """A section of these tables of nodes from 0; of several types one after the other, MIXED."""
-    tables = [_in_file(t, table) for t, table in cells]
+    tables = [(table[:, TO_FILE[t]] if t in TO_FILE else table) + 1 for t, table in cells]
     if len(cells) == 1:
         kind, values, offset = NUMBER[cells[0][0]], tables[0].ravel(), None
     else:
@@ -263,11 +263,6 @@ def write_section(
         values = np.concatenate([table.ravel() for table in whole])
         offset = offsets_of(np.repeat([t.shape[1] for t in whole], [len(t) for t in whole]))
     return section_node(name, kind, first, sum(map(len, tables)), values, offset, integer)
-
-
-def _in_file(cell_type: str, table: NDArray[np.integer]) -> NDArray[np.integer]:
-    order = TO_FILE.get(cell_type)
-    return (table if order is None else table[:, order]) + 1
 
 
 def section_node(

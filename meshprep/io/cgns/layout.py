@@ -14,15 +14,12 @@ from ...mesh.cells import shape_of
 from ...topology.tags import without_sense
 from ..reduce import choose_tag, reduce, reduced_values
 from ..registry import Capabilities, Values
-from ..su2.read import group_numbers
+from ..su2 import group_numbers
 from .elements import FACETS, NUMBER, standard_name
 from .groups import BC, NOTES, REGION, SECTION, ZONE, CgnsNotes, pairs, sections_are_groups, table
 from .tree import NAME, Node
 
-_CAST = (
-    *((name, "int32") for name in ("int8", "int16", "uint8", "uint16")),
-    ("uint32", "int64"),
-)
+_CAST = (*((name, "int32") for name in ("int8", "int16", "uint8", "uint16")), ("uint32", "int64"))
 _VALUES = Values(widths=(1,), name=NAME, cast=_CAST, lacks=("uint64",))
 CAPABILITIES = Capabilities(
     tuple(NUMBER),
@@ -144,12 +141,6 @@ def notes_of(mesh: Mesh) -> CgnsNotes:
     return found
 
 
-def section_of(mesh: Mesh, set_name: str) -> str:
-    """The name of the section of a set whose elements have no groups of that kind."""
-    kind = str(mesh.sets[set_name].cell_type or set_name)
-    return notes_of(mesh).sections.get(kind) or standard_name(kind)
-
-
 def _of_polyhedra(mesh: Mesh) -> tuple[Mesh, list[str]]:
     """Nodes, facets, cells and the maps that they are made of; no others."""
     facets = facets_of(mesh)
@@ -221,15 +212,14 @@ def _layout(
     zones = groups[ZONE]
     if zones.on:
         of_node = zones.whole("nodes", mesh.size("nodes"))
-        if of_node is None:
-            return None
-        together = _runs(of_node)
-        if together is None:
+        together = None if of_node is None else _runs(of_node)
+        if of_node is None or together is None:
             return None
         nodes = {int(of_node[r.start]): r for r in together}
     chunks = []
     for name in levels:
-        n, found, word = mesh.size(name), groups[SECTION], section_of(mesh, name)
+        n, found, kind = mesh.size(name), groups[SECTION], str(mesh.sets[name].cell_type or name)
+        word = notes_of(mesh).sections.get(kind) or standard_name(kind)
         if name not in found.on:
             found.names += [word] if word not in found.names else []
             section: NDArray[np.int64] | None = np.full(n, found.names.index(word))

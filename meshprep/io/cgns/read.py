@@ -16,7 +16,8 @@ from ...mesh import Dat, ElementSet, IndexList, Mesh, SetMap
 from ...mesh.assemble import Block, GroupTable, assemble, merge_data, merge_tags
 from ...mesh.cells import shape_of
 from ..meshio_adapter.harden import guarded
-from ..su2.read import group_numbers
+from ..reduce import with_used_names
+from ..su2 import group_numbers
 from .elements import FACETS, ElementSection, Lists, read_section, standard_name
 from .groups import BC, NOTES, REGION, SECTION, ZONE, CgnsNotes, sections_are_groups, table
 from .tree import Node, load
@@ -97,15 +98,14 @@ def _mesh(root: Node) -> Mesh:
     zones = [_zone(node, dim, sections) for node in base.having("Zone_t")]
     unread += [f"{text} of zone '{z.node.name}'" for z in zones for text in z.unread]
     names = _tag(zones, sections)
-    untagged = {
-        p.kind: sections[np.ravel(p.section)[0]]
-        for z in zones
-        for p in z.pieces
-        if SECTION not in p.tags
-    }
+    bare = [p for z in zones for p in z.pieces if SECTION not in p.tags]
+    untagged = {p.kind: sections[np.ravel(p.section)[0]] for p in bare}
     extras: dict[str, Any] = {NOTES: CgnsNotes(tuple(root.children), tuple(sections), untagged)}
     extras |= {"unread": tuple(unread)} if unread else {}
-    points = np.concatenate(_of_one_width(zones))
+    width = max(z.points.shape[1] for z in zones)
+    points = np.concatenate(
+        [np.pad(z.points, ((0, 0), (0, width - z.points.shape[1]))) for z in zones]
+    )
     lists, dats = _lists(zones), _node_data(zones)
     tag_names = {(tag, d): named for tag, named in names.items() for d in range(4)}
     if any(p.polygons is not None for z in zones for p in z.pieces):
@@ -117,17 +117,11 @@ def _mesh(root: Node) -> Mesh:
             for z, start in zip(zones, at, strict=False)
             for p in z.pieces
         ]
-        mesh = assemble(points, blocks, tag_names=tag_names, dats=dats, lists=lists, extras=extras)[
-            0
-        ]
+        more: dict[str, Any] = {"dats": dats, "lists": lists, "extras": extras}
+        mesh, _ = assemble(points, blocks, tag_names=tag_names, **more)
     node_tags = merge_tags("nodes", [_as_nodes(z, i) for i, z in enumerate(zones)], 0, tag_names)
-    tags = [_with_own_names(t) for t in [*mesh.tags, *node_tags]]
+    tags = map(with_used_names, [*mesh.tags, *node_tags])
     return replace(mesh, tags=tuple(tags), dats=tuple(map(_named_by_solution, mesh.dats)))
-
-
-def _of_one_width(zones: Sequence[_Zone]) -> list[NDArray[np.float64]]:
-    width = max(z.points.shape[1] for z in zones)
-    return [np.pad(z.points, ((0, 0), (0, width - z.points.shape[1]))) for z in zones]
 
 
 def _as_nodes(zone: _Zone, place: int) -> Block:
@@ -135,11 +129,6 @@ def _as_nodes(zone: _Zone, place: int) -> Block:
     at = next(iter(zone.pieces)).tags.get(ZONE)
     found = {} if at is None else {ZONE: np.full(len(zone.points), place + 1)}
     return Block("vertex", np.empty((len(zone.points), 1), np.int8), tags=found)
-
-
-def _with_own_names(tag: Any) -> Any:
-    have = set(tag.group_id.tolist())
-    return replace(tag, names={i: n for i, n in tag.names.items() if i in have})
 
 
 def _named_by_solution(dat: Dat) -> Dat:
@@ -383,7 +372,9 @@ def _boundary_condition(zone: _Zone, node: Node) -> None:
         return
     numbers = _numbers(found[0])
     if location == "Vertex" and found[0].name.startswith("Point"):
-        _check_range(numbers, len(zone.points), "node", node)
+        for bad in numbers[(numbers < 1) | (numbers > len(zone.points))][:1]:
+            where = f"node {bad} of {len(zone.points)}"
+            raise MeshprepError(f"'{node.name}' names {where}: the file is damaged")
         zone.lists[node.name] = numbers - 1
     else:
         zone.groups.setdefault(BC, {})[node.name] = numbers
@@ -407,12 +398,6 @@ def _numbers(node: Node) -> NDArray[np.int64]:
         return node.integers()
     first, last = node.integers(2).tolist()
     return np.arange(first, last + 1)
-
-
-def _check_range(numbers: NDArray[np.int64], n: int, what: str, node: Node) -> None:
-    if numbers.size and (numbers.min() < 1 or numbers.max() > n):
-        bad = numbers[(numbers < 1) | (numbers > n)][0]
-        raise MeshprepError(f"'{node.name}' names {what} {bad} of {n}: the file is damaged")
 
 
 def _keep(zone: _Zone, node: Node, count: int, where: str) -> None:
@@ -544,13 +529,8 @@ def _polyhedral(
                 raise MeshprepError(
                     "has zones of polyhedra and of other cells: write one file each"
                 )
-            polygons = _joined(
-                [
-                    Lists(p.polygons.offset, p.polygons.values + nodes[i])
-                    for i, p in own
-                    if p.polygons
-                ]
-            )
+            listed = [(i, p.polygons) for i, p in own if p.polygons]
+            polygons = _joined([Lists(one.offset, one.values + nodes[i]) for i, one in listed])
             beside = np.concatenate([np.asarray(p.cells) + cells[i] for i, p in own])
             tables = {"cells": beside, "nodes": polygons.filled()}
             maps += [

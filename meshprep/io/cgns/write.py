@@ -47,7 +47,9 @@ def _copy(node: Node) -> Node:
 def _fill(zone: Node, layout: CgnsLayout, place: int) -> None:
     """Put the elements, nodes, groups and values of a zone into it; empty places leave."""
     mesh, nodes, chunks = layout.mesh, layout.nodes[place], layout.of_zone(place)
-    integer = _integer(mesh)
+    # 64 bits where some table has more entries than 32 can count
+    entries = [m.table.size + m.size for m in mesh.maps.values()]
+    integer = np.int64 if 2 * sum(entries) > _LARGEST else np.int32
     top = max(layout.levels.values())
     cells = [c for c in chunks if layout.levels[c.set] == top]
     sizes = [nodes.stop - nodes.start, sum(c.rows.stop - c.rows.start for c in cells), 0]
@@ -79,12 +81,6 @@ def _fill(zone: Node, layout: CgnsLayout, place: int) -> None:
     _take_out_empty(zone)
 
 
-def _integer(mesh: Mesh) -> type:
-    """The type of whole numbers: 64 bits where some table has more than 2^31-1 entries."""
-    entries = [m.table.size + m.size for m in mesh.maps.values()]
-    return np.int64 if 2 * sum(entries) > _LARGEST else np.int32
-
-
 def _sections(
     layout: CgnsLayout, chunks: list[Chunk], first: NDArray[np.int64], start: int, integer: type
 ) -> Iterable[Node]:
@@ -104,15 +100,10 @@ def _sections(
             values = lists.values, lists.offset
             yield section_node(words[section], NFACE, number, size, *values, integer)
         else:
-            yield _polygons(
-                layout, own, words[section], number, start, _cells(chunks, first), integer
-            )
-
-
-def _cells(chunks: list[Chunk], first: NDArray[np.int64]) -> int:
-    """What makes a cell of polyhedra its number."""
-    i = next(i for i, c in enumerate(chunks) if c.set == "cells")
-    return int(first[i]) - chunks[i].rows.start
+            # what makes a cell its number
+            i = next(i for i, c in enumerate(chunks) if c.set == "cells")
+            shift = int(first[i]) - chunks[i].rows.start
+            yield _polygons(layout, own, words[section], number, start, shift, integer)
 
 
 def _polygons(

@@ -18,9 +18,10 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.file.atomic import check_input
 from meshprep_runtime.types.maps import as_indices
 
-from ...mesh import IndexList, Mesh, Tag
+from ...mesh import IndexList, Mesh
 from ...mesh.assemble import Block, assemble
 from ...mesh.cells import check_node_count, node_count
+from ..reduce import with_used_names
 from .keywords import (
     CONDITIONS,
     FIRST,
@@ -424,13 +425,8 @@ def _mesh(reader: _Reader) -> Mesh:
     of = np.repeat(np.arange(len(ranges)), [len(n) for n in numbers])
     row = np.concatenate([np.arange(r.start, r.stop) for r in ranges])
     lists = list(_lists(reader, mesh, node_numbers, every, [r.set for r in ranges], of, row))
-    kept = tuple(replace(t, names=_used(t)) for t in mesh.tags if t.group_id.size)
+    kept = tuple(with_used_names(t) for t in mesh.tags if t.group_id.size)
     return replace(mesh, tags=kept, lists=tuple(lists))
-
-
-def _used(tag: Tag) -> dict[int, str]:
-    have = set(tag.group_id.tolist())
-    return {i: n for i, n in tag.names.items() if i in have}
 
 
 def _counts(reader: _Reader) -> bool:

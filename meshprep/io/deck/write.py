@@ -1,7 +1,5 @@
 """Writing decks of Abaqus and CalculiX, and what they cannot hold."""
 
-import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...mesh import IndexList, Mesh
 from ..meshio_adapter.numbers import without_counts
-from ..reduce import reduce
+from ..reduce import bad_lists, reduce
 from ..registry import Capabilities, Values
 from .keywords import MIDDLE, NAME, USUAL
 from .read import DECK, REFERENCES, TYPE, Place
@@ -52,20 +50,10 @@ def reduced(mesh: Mesh) -> Mesh:
 
 
 def _bad_lists(mesh: Mesh) -> Iterator[IndexList]:
-    """Lists with names that do not fit, that two lists of a set have, or that have two forms."""
-    items = {p.key for p in _items(mesh) if isinstance(p, Place)}
-    free = [i for i in mesh.lists if i.attrs.get("place") not in (*items, "node", "element")]
-    of_nodes = [i.set == "nodes" for i in mesh.lists]
-    times = Counter((i.name.upper(), i.set) for i in mesh.lists)
-    forms: dict[tuple[str, bool], set[str]] = {}
-    for i, nodes in zip(mesh.lists, of_nodes, strict=True):
-        forms.setdefault((i.name.upper(), nodes), set()).add(i.name)
-    for i in free:
-        fits = re.fullmatch(r"[\x21-\x2b\x2d-\x3c\x3e-\x7e]+", i.name)
-        alone = times[i.name.upper(), i.set] == 1
-        one_form = len(forms[i.name.upper(), i.set == "nodes"]) == 1
-        if not (fits and alone and one_form and i.index.size):
-            yield i
+    """Lists whose names do not fit, but for those that the deck has a place for."""
+    placed = {"node", "element", *(p.key for p in _items(mesh) if isinstance(p, Place))}
+    bad = bad_lists(mesh, r"[\x21-\x2b\x2d-\x3c\x3e-\x7e]+")
+    return (i for i in bad if i.attrs.get("place") not in placed)
 
 
 def _items(mesh: Mesh) -> Sequence[str | Place]:

@@ -19,40 +19,21 @@ from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.file.atomic import check_input, together
 
 from ..outputs import check_targets
-from . import hdf5, meshes, numpy_files
+from . import arrays, meshes
 from .permute import FieldFormat, PermutedField, Permuter
 
-__all__ = ["VARIANTS", "PermutedField", "move"]
+__all__ = ["VARIANTS", "PermutedField", "move_files"]
 
 VARIANTS: dict[str, FieldFormat] = {
-    ".npy": numpy_files.NPY,
-    ".npz": numpy_files.NPZ,
-    ".h5": hdf5.HDF5,
-    ".hdf5": hdf5.HDF5,
+    **{".npy": arrays.NPY, ".npz": arrays.NPZ},
+    **{".h5": arrays.HDF5, ".hdf5": arrays.HDF5},
 }
 
 
-def move(
-    plan: Plan,
-    source: Path,
-    target: Path,
-    *,
-    inverse: bool = False,
-    declared: Mapping[str, str] | None = None,
-) -> list[PermutedField]:
-    """Write a copy of a file with its values in the plan's order, or ``inverse``: what was moved.
-
-    ``target`` is written as it stands: the caller stages it. Without ``declared``, as of
-    :mod:`meshprep.io.declared`, the row count tells the set. Raises MeshprepError where nothing in
-    the file fits the plan, it is not clear what does, or the file does not read back as the same.
-    """
-    return move_file(partial(Permuter, plan, inverse, declared or {}), source, target)[0]
-
-
-def move_file(
+def _move_file(
     permuter: Callable[[], Permuter], source: Path, target: Path
 ) -> tuple[list[PermutedField], list[str]]:
-    """What :func:`move` does, and what was dropped of a mesh."""
+    """Write a copy of a file in the other order: what was moved, and what was dropped of a mesh."""
     try:
         check_input(source)
         made = permuter()
@@ -119,10 +100,12 @@ def move_files(
     overwrite: bool = False,
     drop: bool = False,
 ) -> list[PermutedFile]:
-    """Put files of values into the plan's order, or back; see :func:`meshprep.io.fields.move`.
+    """Put files of values into the plan's order, or ``inverse``: what was written and moved.
 
-    Without ``output``, ``q.npy`` becomes ``q-reordered.npy`` or ``q-restored.npy``. With ``drop``
-    mesh files go without what cannot be written.
+    Without ``output``, ``q.npy`` becomes ``q-reordered.npy`` or ``q-restored.npy``; without
+    ``declared``, as of :mod:`meshprep.io.declared`, the row count tells the set. With ``drop`` mesh
+    files go without what cannot be written. Raises MeshprepError where nothing in a file fits the
+    plan, it is not clear what does, or a file does not read back as the same.
     """
     if output is not None and len(files) > 1:
         raise MeshprepError("there are several files: leave --output out")
@@ -134,5 +117,5 @@ def move_files(
     made = Plan.load(plan)
     with together(targets, overwrite=overwrite) as staged:
         permuter = partial(Permuter, made, inverse, declared or {}, drop)
-        moved = [move_file(permuter, *pair) for pair in zip(files, staged, strict=True)]
+        moved = [_move_file(permuter, *pair) for pair in zip(files, staged, strict=True)]
     return [PermutedFile(t, *m) for t, m in zip(targets, moved, strict=True)]

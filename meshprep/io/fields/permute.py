@@ -40,9 +40,6 @@ class Permuter:
         self.sizes = _distinct(plan)
         found = plan.options.get("sets", {})
         self.known: dict[str, str] = dict(found) if isinstance(found, dict) else {}
-        self._check()
-
-    def _check(self) -> None:
         for name, place in self.declared.items():
             for part in place.split("->") if name not in (BASE, COORDINATES) else ():
                 if part.strip() not in (*self.plan.sizes, NO_SET):

@@ -128,20 +128,16 @@ def read_case(path: Path, region: str = "") -> FoamCase:
         tables[FACES].append(np.stack([part.owner[:n], part.neighbour], axis=1) + np.int32(base))
         for name, (start, size) in part.patches.items():
             own = part.owner[start : start + size, None] + np.int32(base)
-            tables.setdefault(f"{_set_name(name)}->cells", []).append(own)
+            known = name in _KEPT or "->" in name or "/" in name
+            tables.setdefault(f"{'patch ' * known}{name}->cells", []).append(own)
         base += part.n_cells
     joined = {name: np.concatenate(found) for name, found in tables.items()}
     return FoamCase(root, region, parts, joined)
 
 
-def _set_name(patch: str) -> str:
-    return f"patch {patch}" if patch in _KEPT or "->" in patch or "/" in patch else patch
-
-
 def _read_mesh(folder: Path, root: Path) -> PolyMesh:
-    files = {
-        name: open_file(folder / name, root) for name in ("points", "faces", "owner", "neighbour")
-    }
+    names = ("points", "faces", "owner", "neighbour")
+    files = {name: open_file(folder / name, root) for name in names}
     ends = dict[str, int]()
     offset, points, ends["faces"] = files["faces"].faces()
     n_faces = offset.size - 1
@@ -154,9 +150,7 @@ def _read_mesh(folder: Path, root: Path) -> PolyMesh:
         raise MeshprepError(
             f"{files['owner'].name}: holds {owner.size} labels for {n_faces} faces: {_DAMAGED}"
         )
-    same = owner[: neighbour.size] == neighbour
-    if same.any():
-        at = int(np.argmax(same))
+    for at in np.flatnonzero(owner[: neighbour.size] == neighbour)[:1]:
         raise MeshprepError(f"{files['owner'].name}: face {at} has cell {owner[at]} on both sides")
     found, ends["points"] = files["points"].numbers(files["points"].start, "scalar", 3)
     xyz = np.require(found, np.float64, ["A", "C"])
@@ -164,7 +158,8 @@ def _read_mesh(folder: Path, root: Path) -> PolyMesh:
         raise MeshprepError(
             f"{files['faces'].name}: a face has point {points.max()} of {len(xyz)}: {_DAMAGED}"
         )
-    _refuse_points(files["points"], xyz)
+    for at in np.flatnonzero(~np.isfinite(xyz).all(axis=1))[:1]:
+        raise MeshprepError(f"{files['points'].name}: point {at} is {xyz[at].tolist()}: {_DAMAGED}")
     n_cells = int(max(owner.max(), neighbour.max(initial=0))) + 1
     # every cell has a face, so that damaged numbers are told before they are allocated for
     if n_cells > n_faces + neighbour.size:
@@ -178,13 +173,6 @@ def _read_mesh(folder: Path, root: Path) -> PolyMesh:
     return PolyMesh(
         folder, kept, owner, neighbour, offset, points, len(xyz), n_cells, patches, centre
     )
-
-
-def _refuse_points(file: FoamFile, xyz: Float64s) -> None:
-    good = np.isfinite(xyz).all(axis=1)
-    if not good.all():
-        at = int(np.argmin(good))
-        raise MeshprepError(f"{file.name}: point {at} is {xyz[at].tolist()}: {_DAMAGED}")
 
 
 def _centres(

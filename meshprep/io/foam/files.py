@@ -91,7 +91,10 @@ class FoamFile:
         n, at = self.count(pos, limit)
         opening = self.raw[at : at + 1]
         if opening == b"{" and columns == 1 and limit is not None:
-            return self._uniform(n, at, of)
+            even = re.compile(rb"\{\s*([0-9]{1,18})\s*\}").match(self.raw, at)
+            if even is None:
+                raise self.error(f"expected one number: {_MORE}", at)
+            return np.full((n, 1), int(even[1]), np.uint8 if of == "bool" else np.int64), even.end()
         if opening != b"(":
             if n == 0:
                 return np.zeros((0, columns), self.kind(of)), at
@@ -105,17 +108,8 @@ class FoamFile:
             return rows.reshape(n, columns), end + 1
         cursor = Cursor(Path(self.name), np.frombuffer(self.raw.translate(_BARE), np.uint8))
         cursor.pos = at + 1
-        if of == "scalar":
-            rows = cursor.doubles(n * columns)
-        else:
-            rows = cursor.ints(n * columns)
+        rows = cursor.doubles(n * columns) if of == "scalar" else cursor.ints(n * columns)
         return rows.reshape(n, columns), self.end_of_list(cursor.pos, 1 + (columns > 1 and n > 0))
-
-    def _uniform(self, n: int, at: int, of: str) -> tuple[NDArray[Any], int]:
-        found = re.compile(rb"\{\s*([0-9]{1,18})\s*\}").match(self.raw, at)
-        if found is None:
-            raise self.error(f"expected one number: {_MORE}", at)
-        return np.full((n, 1), int(found[1]), np.uint8 if of == "bool" else np.int64), found.end()
 
     def end_of_list(self, pos: int, brackets: int = 1) -> int:
         found = re.compile(rb"(?:\s*\)){%d}" % brackets).match(self.raw, pos)

@@ -97,12 +97,8 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 19 else None
 
 
-def _truth(text: str) -> bool | None:
-    return {"true": True, "false": False}.get(text.lower())
-
-
 _KINDS: dict[type, tuple[Callable[[str], Any], str]] = {
     int: (_whole, "a whole number, 0 or more"),
-    bool: (_truth, "true or false"),
+    bool: (lambda text: {"true": True, "false": False}.get(text.lower()), "true or false"),
     str: (str, "text"),
 }

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ...kernels.arithmetic import cosine_and_sine
 from ...mesh import Mesh
 from ...mesh.assemble import Block, assemble
-from .common import check_count, shuffled, whole
+from .box import check_count, shuffled, whole
 
 WALL, FARFIELD = 1, 2
 FLUID = {3: "fluid"}
@@ -35,7 +35,10 @@ def airfoil(cells: int, i: int, j: int, shuffle: bool, seed: int) -> Mesh:
     i, j = _counts(cells, i, j)
     check_count("the number of nodes", (3 * i + 1) * (j + 1), 1)
     point = _points(i, j)
-    node = _merged_nodes(i, j)
+    # number of node (column, row) at [row, column], one for both sides of the wake cut
+    node = np.arange((j + 1) * (3 * i + 1), dtype=np.int32).reshape(j + 1, 3 * i + 1)
+    node[1:] -= i + 1
+    node[0, 2 * i :] = np.arange(i, -1, -1)
     corners = (node[:-1, :-1], node[:-1, 1:], node[1:, 1:], node[1:, :-1])
     quads = np.column_stack([c.reshape(-1) for c in corners])
     lines, bound = _boundary(node, i)
@@ -115,14 +118,6 @@ def _spline(
     off, h, turn = x - knots[at], step[at], slope[at] + slope[at + 1] - 2 * rise[at]
     bend = rise[at] - slope[at] - turn
     return values[at] + off * (slope[at] + off / h * (bend + off / h * turn))
-
-
-def _merged_nodes(i: int, j: int) -> NDArray[np.int32]:
-    """Number of node (column, row) at ``[row, column]``, one for both sides of the wake cut."""
-    node = np.arange((j + 1) * (3 * i + 1), dtype=np.int32).reshape(j + 1, 3 * i + 1)
-    node[1:] -= i + 1
-    node[0, 2 * i :] = np.arange(i, -1, -1)
-    return node
 
 
 def _boundary(node: NDArray[np.int32], i: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

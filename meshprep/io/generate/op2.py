@@ -57,12 +57,8 @@ def op2_hdf5(mesh: Mesh) -> Mesh:
     dats += [Dat(name, "cells", values) for name, values in state.items()]
     paths = dict(zip(MAPS, _MAP_NAMES, strict=True))
     notes = Op2Notes({}, paths, {}, 0, _image(constants))
-    return Mesh(
-        grid.sets.values(),
-        grid.maps.values(),
-        dats,
-        extras={NOTES: notes, CONSTANTS: tuple(constants)},
-    )
+    extras = {NOTES: notes, CONSTANTS: tuple(constants)}
+    return Mesh(grid.sets.values(), grid.maps.values(), dats, extras=extras)
 
 
 def _constants() -> dict[str, np.ndarray]:
@@ -70,11 +66,7 @@ def _constants() -> dict[str, np.ndarray]:
     gam, cfl, eps, mach = (float(np.float32(v)) for v in (1.4, 0.9, 0.05, 0.4))
     speed = sqrt(gam) * mach
     found = {
-        "gam": [gam],
-        "gm1": [gam - 1.0],
-        "cfl": [cfl],
-        "eps": [eps],
-        "mach": [mach],
+        **{"gam": [gam], "gm1": [gam - 1.0], "cfl": [cfl], "eps": [eps], "mach": [mach]},
         "alpha": [3.0 * (pi / 4) / 45.0],
         "qinf": [1.0, speed, 0.0, 1.0 / (gam - 1.0) + 0.5 * speed * speed],
     }

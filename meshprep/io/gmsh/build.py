@@ -63,15 +63,11 @@ def notes_of(raw: RawMesh) -> GmshNotes:
     for words in raw.notes:
         if words[0] == "entity":
             entity.setdefault(int(words[1]), {})[int(words[2])] = int(words[3])
-    named = [words[1] for words in raw.notes if words[0] == "physical"]
-    return GmshNotes(
-        entity,
-        any(words[0] == "nodes" for words in raw.notes),
-        any(words[0] == "apart" for words in raw.notes),
-        any(words[0] == "numbered" for words in raw.notes),
-        tuple(words[1] for words in raw.notes if words[0] == "unnumbered"),
-        named[0] if named else "physical",
-    )
+    named = {words[0]: words[-1] for words in reversed(raw.notes)}
+    bare, apart, numbered = (name in named for name in ("nodes", "apart", "numbered"))
+    unnumbered = tuple(words[1] for words in raw.notes if words[0] == "unnumbered")
+    physical = named.get("physical", "physical")
+    return GmshNotes(entity, bare, apart, numbered, unnumbered, physical)
 
 
 def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
@@ -152,20 +148,9 @@ def _node_dats(nodes: RawNodes, notes: GmshNotes) -> list[Dat]:
 
 
 def _periodic(link: Any, nodes: Lookup) -> IndexList:
-    pairs = nodes.find(link.pairs)
-    if pairs.size and pairs.min() < 0:
-        raise MeshprepError(
-            f"$Periodic: node {link.pairs.reshape(-1)[np.argmax(pairs.reshape(-1) < 0)]} is not "
-            "in $Nodes: repair the file"
-        )
-    attrs = {
-        "kind": "periodic",
-        "dim": link.dim,
-        "slave": link.slave,
-        "master": link.master,
-        "affine": link.affine,
-    }
-    return IndexList(PERIODIC, "nodes", pairs, attrs)
+    pairs = nodes.find_all(link.pairs, "$Periodic", "node", "repair the file")
+    attrs = {name: getattr(link, name) for name in ("dim", "slave", "master", "affine")}
+    return IndexList(PERIODIC, "nodes", pairs, {"kind": "periodic", **attrs})
 
 
 def _blocks(cells: list[FileCells], notes: GmshNotes) -> list[Block]:

@@ -1,6 +1,8 @@
 """Sections, nodes and elements of Gmsh files, in text or binary, a piece at a time."""
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -65,12 +67,7 @@ class GmshWriter(NumberWriter):
                 self.file.write(points[a:b].data)
             return
         row = max(INT_ROOM, DOUBLE_ROOM * 3) + 5 * INT_ROOM
-        step, out = self.room(2 * len(label), row)
-        for i in range(0, 2 * len(label), step):
-            stop = min(i + step, 2 * len(label))
-            block = int(np.searchsorted(2 * start, i, side="right")) - 1
-            items = (i, stop, block)
-            self.put(out, _nodes4(out, self.mode, items, heads, start, label, points))
+        self._in_pieces(_nodes4, 2 * start, row, heads, start, label, points)
 
     def elements4(
         self, heads: Int64s, start: Int64s, label: Int64s, nodes: Int32s, node_label: Int64s
@@ -82,12 +79,16 @@ class GmshWriter(NumberWriter):
                 self.ints([b - a], size=True)
                 self._label_rows("<i8", label[a:b], _NO_TAGS, nodes[a:b], node_label)
             return
-        step, out = self.room(len(label), INT_ROOM * (nodes.shape[1] + 5))
-        for i in range(0, len(label), step):
-            stop = min(i + step, len(label))
-            block = int(np.searchsorted(start, i, side="right")) - 1
-            items = (i, stop, block)
-            self.put(out, _elements4(out, self.mode, items, heads, start, label, nodes, node_label))
+        row = INT_ROOM * (nodes.shape[1] + 5)
+        self._in_pieces(_elements4, start, row, heads, start, label, nodes, node_label)
+
+    def _in_pieces(self, put: Callable[..., int], ends: Int64s, row: int, *arrays: Any) -> None:
+        """Write the items of blocks, which begin at these, as a kernel puts them into bytes."""
+        n = int(ends[-1])
+        step, out = self.room(n, row)
+        for i in range(0, n, step):
+            items = (i, min(i + step, n), int(np.searchsorted(ends, i, side="right")) - 1)
+            self.put(out, put(out, self.mode, items, *arrays))
 
     def elements2(
         self, number: int, label: Int64s, tags: Int64s, nodes: Int32s, node_label: Int64s

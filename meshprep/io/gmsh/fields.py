@@ -32,6 +32,8 @@ from .layout import (
 from .numbering import Lookup, make_lookup
 from .raw import RawField
 
+_TOGETHER = "write mesh and values together"
+
 
 @dataclass(frozen=True, eq=False)
 class FileCells:
@@ -83,13 +85,7 @@ class ElementLookup:
 
     def find(self, label: Int64s, section: str) -> Int32s:
         """The cells of the elements with these numbers."""
-        at = self.lookup.find(label)
-        if at.size and at.min() < 0:
-            raise MeshprepError(
-                f"{section}: element {label[np.argmax(at < 0)]} is not in $Elements: "
-                "write mesh and values together"
-            )
-        return self.cell[at]
+        return self.cell[self.lookup.find_all(label, section, "element", _TOGETHER)]
 
 
 @dataclass(frozen=True)
@@ -175,12 +171,7 @@ def _pieces(
         INTEGERS: (f.integers[0], *f.integers[3:]),
     }
     if f.section == "NodeData":
-        at = nodes.find(f.label)
-        if at.size and at.min() < 0:
-            raise MeshprepError(
-                f"$NodeData '{name}': node {f.label[np.argmax(at < 0)]} is not in $Nodes: "
-                "write mesh and values together"
-            )
+        at = nodes.find_all(f.label, f"$NodeData '{name}'", "node", _TOGETHER)
         yield _dat(name, "nodes", nodes.size, at, _shaped(f.values, mark, name), attrs)
         return
     assert where is not None

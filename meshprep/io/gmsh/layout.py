@@ -1,7 +1,7 @@
 """What a Gmsh file can store of a mesh, and in which section; imports no numba."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,7 +93,8 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     _refuse_highest(mesh, cells)
     lost = [f"cells of type '{s.cell_type}'" for s in mesh.cell_sets if s not in cells and s.size]
     held = {s.name for s in cells}
-    entity = _native(mesh, held, "entity", _is_entity)
+    entity = _native(mesh, held, "entity", lambda t: not (t.names or _several(t).size))
+    entity = {name: t for name, t in entity.items() if _fits_int(t.group_id)}
     partition = _native(mesh, held, "partition", lambda t: _is_partition(t, version))
     name = _physical_name(mesh, held)
     physical = _same_names(_native(mesh, held, name, _is_physical), cells)
@@ -110,12 +111,11 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     node_label, cell_label, problems = _labels(mesh, labels, version, kept_tags, kept_dats)
     lost += problems
     lost += [p for t in tags for p in _tag_problems(t, held)]
-    lost += [p for d in dats for p in (*_dat_problems(d, held), *_attribute_problems(d))]
-    lost += [
-        f"names of groups '{t.name}' that {UNFIT}"
-        for t in physical.values()
-        if not all(is_text(n) for n in t.names.values())
-    ]
+    for d in dats:
+        lost += _dat_problems(d, held)
+        lost += [f"attribute '{k}' of values '{d.name}'" for k in d.attrs if k not in ATTRIBUTES]
+    unfit = (t for t in physical.values() if not all(map(is_text, t.names.values())))
+    lost += [f"names of groups '{t.name}' that {UNFIT}" for t in unfit]
     unused = [n for table in source(mesh).get("names", {}).values() for n in table.values()]
     lost += [f"names of groups without cells that {UNFIT}"] if not all(map(is_text, unused)) else []
     lost += [f"index list '{i.name}'" for i in mesh.lists if not is_periodic(i)]
@@ -149,8 +149,7 @@ def _is_written(mesh: Mesh, s: ElementSet) -> bool:
     return kind in NUMBER_OF and mesh.cell_map(s.name).arity == node_count(kind) and s.size > 0
 
 
-def _native(mesh: Mesh, held: set[str], name: str, fits: object) -> dict[str, Tag]:
-    assert callable(fits)
+def _native(mesh: Mesh, held: set[str], name: str, fits: Callable[[Tag], bool]) -> dict[str, Tag]:
     return {t.set: t for t in mesh.tags if t.name == name and t.set in held and fits(t)}
 
 
@@ -165,25 +164,20 @@ def _physical_name(mesh: Mesh, held: set[str]) -> str:
 
 def _is_physical(t: Tag) -> bool:
     """Numbers of 4 bytes but 0, no group twice for a cell; names of such numbers."""
-    return (
-        _fits_int(t.group_id)
-        and all(-INT_LIMIT <= i <= INT_LIMIT for i in t.names)
-        and all(len(set(g)) == len(g) for g in map(t.groups, _several(t)))
-    )
-
-
-def _is_entity(t: Tag) -> bool:
-    return _fits_int(t.group_id) and not t.names and not len(_several(t))
+    named = all(-INT_LIMIT <= i <= INT_LIMIT for i in t.names)
+    return named and _fits_int(t.group_id) and _differ(t)
 
 
 def _is_partition(t: Tag, version: str) -> bool:
     """In MSH 4.1 partitions are positive; in 2.2 a cell is a ghost in negative ones."""
     if not _fits_int(t.group_id) or t.names:
         return False
-    rows = [t.groups(r) for r in _several(t)]
-    return version == "2.2" or (
-        bool((t.group_id > 0).all()) and all(len(set(g)) == len(g) for g in rows)
-    )
+    return version == "2.2" or (bool((t.group_id > 0).all()) and _differ(t))
+
+
+def _differ(t: Tag) -> bool:
+    """Whether no element is in a group twice."""
+    return all(len(set(g)) == len(g) for g in map(t.groups, _several(t)))
 
 
 def _fits_int(ids: NDArray[np.int64]) -> bool:
@@ -227,10 +221,6 @@ def _dat_problems(d: Dat, held: set[str]) -> Iterator[str]:
             yield f"{what} (whole numbers beyond 2^53)"
     elif d.name in RESERVED:
         yield f"{what} (the name has another meaning)"
-
-
-def _attribute_problems(d: Dat) -> list[str]:
-    return [f"attribute '{k}' of values '{d.name}'" for k in d.attrs if k not in ATTRIBUTES]
 
 
 def _node_entity(mesh: Mesh) -> NodeEntity | None:
@@ -293,11 +283,8 @@ def is_periodic(i: IndexList) -> bool:
 
 def _section_losses(mesh: Mesh, version: str, binary: bool) -> list[str]:
     info = source(mesh)
-    lost = [
-        f"section ${name}"
-        for name, _ in info.get("sections", ())
-        if not keeps_section(mesh, name, version, binary)
-    ]
+    names = (name for name, _ in info.get("sections", ()))
+    lost = [f"section ${n}" for n in names if not keeps_section(mesh, n, version, binary)]
     if version == "2.2" and (info.get("entities") or info.get("partitioned")):
         lost.append("boxes, boundaries and own groups of entities (MSH 2.2)")
     return lost

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import Int32s, Int64s, chunks
 
 from ...kernels.parallel import each, pieces
@@ -50,6 +51,14 @@ class Lookup:
         out = np.empty(numbers.shape, np.int32)
         each(self._fill, [(numbers, *piece, out) for piece in pieces(len(numbers))])
         return out
+
+    def find_all(self, numbers: NDArray[np.integer], where: str, what: str, advice: str) -> Int32s:
+        """As :meth:`find`; raises MeshprepError where one is missing in the section ``what``."""
+        at = self.find(numbers)
+        if at.size and at.min() < 0:
+            missing = numbers.reshape(-1)[np.argmax(at.reshape(-1) < 0)]
+            raise MeshprepError(f"{where}: {what} {missing} is not in ${what.title()}s: {advice}")
+        return at
 
     def _fill(self, numbers: NDArray[np.integer], begin: int, end: int, out: Int32s) -> None:
         for start in range(begin, end, AT_ONCE):

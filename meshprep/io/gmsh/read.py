@@ -21,28 +21,29 @@ from .sections import quoted
 
 Reader = Callable[[GmshCursor], Any]
 # By version: section, the attribute of RawMesh that holds it, and its reader.
-_READERS: dict[str, dict[str, tuple[str, Reader]]] = {
+_BOTH: dict[str, tuple[str, Reader]] = {
+    "PhysicalNames": ("names", sections.read_names),
+    sections.NOTES_SECTION: ("notes", sections.read_notes),
+}
+_READERS = {
     "2.2": {
-        "PhysicalNames": ("names", sections.read_names),
+        **_BOTH,
         "Nodes": ("nodes", read2.read_nodes),
         "Elements": ("elements", read2.read_elements),
         "Periodic": ("periodic", read2.read_periodic),
-        sections.NOTES_SECTION: ("notes", sections.read_notes),
     },
     "4.1": {
-        "PhysicalNames": ("names", sections.read_names),
+        **_BOTH,
         "Entities": ("entities", sections.read_entities),
         "PartitionedEntities": ("partitioned", sections.read_partitioned),
         "Nodes": ("nodes", read4.read_nodes),
         "Elements": ("elements", read4.read_elements),
         "Periodic": ("periodic", sections.read_periodic),
-        sections.NOTES_SECTION: ("notes", sections.read_notes),
     },
 }
 _FIELDS = ("NodeData", "ElementData")
 _REFUSED = {
-    "NOD": "MSH 1.0 is not supported: save the file as MSH 4.1 or 2.2",
-    "ELM": "MSH 1.0 is not supported: save the file as MSH 4.1 or 2.2",
+    **dict.fromkeys(("NOD", "ELM"), "MSH 1.0 is not supported: save the file as MSH 4.1 or 2.2"),
     "ParametricNodes": "parametric nodes of MSH 2 are not supported: save the file as MSH 4.1",
 }
 

@@ -107,18 +107,9 @@ def read_format(cursor: GmshCursor) -> None:
 
 def _byte_order(cursor: GmshCursor) -> Mode:
     one = cursor.data[cursor.pos : cursor.pos + 4].tobytes()
-    if one == b"\1\0\0\0":
-        return LITTLE
-    if one == b"\0\0\0\1":
-        return BIG
+    if one in (b"\1\0\0\0", b"\0\0\0\1"):
+        return LITTLE if one[0] else BIG
     raise cursor.error("the number one that tells the byte order is missing: write the file again")
-
-
-def nodes_before(cursor: GmshCursor) -> Lookup:
-    """The numbers of the nodes, which a section needs that refers to nodes."""
-    if cursor.nodes is None:
-        raise cursor.error("the section stands before $Nodes: move it behind")
-    return cursor.nodes
 
 
 def tables_by_type(
@@ -151,7 +142,9 @@ def positions_of_nodes(
     ``numbers`` (n, k) are those of the nodes. ``place`` is where in the file each element begins;
     the first one, where rows lie as they do there.
     """
-    nodes = nodes_before(cursor).find(numbers)
+    if cursor.nodes is None:
+        raise cursor.error("the section stands before $Nodes: move it behind")
+    nodes = cursor.nodes.find(numbers)
     if nodes.min() < 0:
         row, column = np.argwhere(nodes < 0)[0]
         at = place + row * numbers.strides[0] if isinstance(place, int) else place[row]

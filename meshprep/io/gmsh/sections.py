@@ -61,11 +61,6 @@ def quoted(cursor: GmshCursor) -> tuple[str, str]:
     return name, rest.strip()
 
 
-def read_entities(cursor: GmshCursor) -> tuple[Entity, ...]:
-    """The body of $Entities. O(entities)."""
-    return _entities(cursor, parts=False)
-
-
 def read_partitioned(cursor: GmshCursor) -> dict[str, Any]:
     """The body of $PartitionedEntities: the number of partitions, and the entities."""
     count = cursor.count("partitions")
@@ -73,10 +68,11 @@ def read_partitioned(cursor: GmshCursor) -> dict[str, Any]:
     if n:
         cursor.unread.append(GHOSTS)
         cursor.rows(n, 2, 0, what="ghost entities")
-    return {"count": count, "entities": _entities(cursor, parts=True)}
+    return {"count": count, "entities": read_entities(cursor, parts=True)}
 
 
-def _entities(cursor: GmshCursor, *, parts: bool) -> tuple[Entity, ...]:
+def read_entities(cursor: GmshCursor, *, parts: bool = False) -> tuple[Entity, ...]:
+    """The body of $Entities, and the end of that of $PartitionedEntities. O(entities)."""
     numbers = [cursor.count(f"entities of dimension {dim}") for dim in range(4)]
     cursor.need(sum(numbers), 10, 28 + cursor.size_width, "entities")
     return tuple(_entity(cursor, dim, parts) for dim in range(4) for _ in range(numbers[dim]))
@@ -123,17 +119,12 @@ def read_periodic(cursor: GmshCursor) -> tuple[RawPeriodic, ...]:
 
 def periodic_links(mesh: Mesh, node_label: NDArray[np.int64]) -> list[RawPeriodic]:
     """The links of a mesh, with the numbers that the nodes have in the file."""
-    return [
-        RawPeriodic(
-            int(i.attrs["dim"]),
-            int(i.attrs["slave"]),
-            int(i.attrs["master"]),
-            tuple(float(x) for x in i.attrs.get("affine", ())),
-            node_label[i.index],
-        )
-        for i in mesh.lists
-        if is_periodic(i)
-    ]
+    links = []
+    for i in filter(is_periodic, mesh.lists):
+        dim, slave, master = (int(i.attrs[name]) for name in ("dim", "slave", "master"))
+        affine = tuple(map(float, i.attrs.get("affine", ())))
+        links.append(RawPeriodic(dim, slave, master, affine, node_label[i.index]))
+    return links
 
 
 def read_notes(cursor: GmshCursor) -> tuple[tuple[str, ...], ...]:

@@ -22,28 +22,18 @@ def _read(entry: Entry, path: Path) -> Mesh:
     from .harden import guarded, load
     from .incoming import convert
 
-    what = f"not a readable {entry.name} file"
-    with guarded(what) as warnings:
+    with guarded(f"not a readable {entry.name} file") as warnings:
         unread = check_before(entry.name, path)
         load()
-        source = _run_reader(entry, path)
+        from .readers import run_reader
+
+        source = run_reader(entry, path)
         # Warnings of things left out, as findings; the others are errors
         for text in warnings:
             if not text.startswith(entry.tolerated or ("\0",)):
                 raise MeshprepError(f"not a readable {entry.name} file: {text}")
         unread += list(warnings)
         return convert(source, unread)
-
-
-def _run_reader(entry: Entry, path: Path) -> Any:
-    from .harden import opened
-    from .readers import reader_of
-
-    reader = reader_of(entry.name, path)
-    if entry.mode is None:
-        return reader(str(path))
-    with opened(path, entry.mode) as file:
-        return reader(file)
 
 
 def _reduced(entry: Entry, mesh: Mesh) -> Mesh:

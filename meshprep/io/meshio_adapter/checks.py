@@ -19,17 +19,17 @@ from meshprep_runtime.plan.file.atomic import check_input
 from ...mesh.cells import check_node_count, node_count
 from .table import MEDIT_IGNORED, NASTRAN_READ
 
-_HDF5 = ("exodus", "med")
-
 
 def check_before(name: str, path: Path) -> list[str]:
-    """Run the checks of a format, where there are some."""
-    # Imported here, since most files need no HDF5.
-    if name in _HDF5:
-        return CHECKS[name](path)
-    check = _CHECKS.get(name)
-    unread = check(path) if check else []
-    check_sizes(name, path)
+    """Run the checks of a format, where there are some; what meshio leaves out.
+
+    Raises MeshprepError that names the first cell of a text file whose size is not its type's.
+    Formats whose cells come as tables, or with a size that meshio looks at, pass. O(bytes).
+    """
+    unread = _CHECKS[name](path) if name in _CHECKS else []
+    for number, (cell_type, found) in enumerate(_SIZES[name](path) if name in _SIZES else (), 1):
+        if found != node_count(cell_type):
+            check_node_count(f"cell {number}", cell_type, found)
     return unread
 
 
@@ -142,16 +142,6 @@ def _tetgen(path: Path) -> list[str]:
     return []
 
 
-_CHECKS: dict[str, Callable[[Path], list[str]]] = {
-    "vtk": _vtk,
-    "xdmf": _xdmf,
-    "medit": _medit,
-    "nastran": _nastran,
-    "netgen": _netgen,
-    "tetgen": _tetgen,
-}
-
-
 # The most that the compression in HDF5 and netCDF files can gain.
 _MOST_PACKED = 1040
 # Datasets of this many bytes may be unwritten; so may the dimensions of netCDF, never read.
@@ -178,13 +168,10 @@ def check_hdf5(path: Path) -> list[str]:
     return []
 
 
-def _exodus(path: Path) -> list[str]:
-    return check_hdf5(path) if h5py.is_hdf5(path) else []
-
-
-CHECKS: dict[str, Callable[[Path], list[str]]] = {
-    "exodus": _exodus,
-    "med": check_hdf5,
+_CHECKS: dict[str, Callable[[Path], list[str]]] = {
+    **{"vtk": _vtk, "xdmf": _xdmf, "medit": _medit, "nastran": _nastran, "netgen": _netgen},
+    **{"tetgen": _tetgen, "med": check_hdf5},
+    "exodus": lambda path: check_hdf5(path) if h5py.is_hdf5(path) else [],
 }
 
 
@@ -206,18 +193,6 @@ _NASTRAN: dict[str, tuple[str, ...]] = {
 _NETGEN = {"4": "tetra", "5": "pyramid", "6": "wedge", "8": "hexahedron"}
 _NETGEN |= {"10": "tetra10", "13": "pyramid13", "15": "wedge15", "20": "hexahedron20"}
 _UGRID = ("triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
-
-
-def check_sizes(name: str, path: Path) -> None:
-    """Raise MeshprepError that names the first cell of a text file whose size is not its type's.
-
-    Formats whose cells come as tables, or with a size that meshio looks at, pass. O(bytes).
-    """
-    if name not in _SIZES:
-        return
-    for number, (cell_type, found) in enumerate(_SIZES[name](path), 1):
-        if found != node_count(cell_type):
-            check_node_count(f"cell {number}", cell_type, found)
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
@@ -304,9 +279,6 @@ def _ugrid(path: Path) -> Sizes:
 
 
 _SIZES: dict[str, Callable[[Path], Sizes]] = {
-    "medit": _medit_sizes,
-    "nastran": _nastran_sizes,
-    "netgen": _netgen_sizes,
-    "tetgen": _tetgen_sizes,
-    "ugrid": _ugrid,
+    **{"medit": _medit_sizes, "nastran": _nastran_sizes, "netgen": _netgen_sizes},
+    **{"tetgen": _tetgen_sizes, "ugrid": _ugrid},
 }

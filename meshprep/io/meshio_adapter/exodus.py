@@ -7,7 +7,6 @@ cells, and takes nodes of second order for VTK's.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +68,9 @@ def read(path: str) -> Any:
         mesh.left_out += _empty(file, names, blocks)
         named = {i: names[b - 1] for i, b in zip(ids, blocks, strict=True) if b <= len(names)}
         mesh.group_names = {BLOCK: {i: name for i, name in named.items() if name}}
-        if _says_nothing(mesh, ids):
+        # one block a type, counted from 1 and without a name, says no more than the types
+        counted = list(range(1, len({c.type for c in mesh.cells}) + 1))
+        if list(ids) == counted and not mesh.group_names[BLOCK]:
             del mesh.cell_data[BLOCK]
     return mesh
 
@@ -88,13 +89,6 @@ def _empty(file: Any, names: Sequence[str], blocks: Sequence[int]) -> list[str]:
             name = f" '{known[place - 1]}'" if place <= len(known) and known[place - 1] else ""
             out.append(f"{kind} {number}{name}, which is empty")
     return out
-
-
-def _says_nothing(mesh: Any, ids: Sequence[int]) -> bool:
-    """One block a type of cell, counted from 1 and without a name: no more than the types say."""
-    types = {c.type for c in mesh.cells}
-    plain = len(types) == len(ids) and list(ids) == list(range(1, len(ids) + 1))
-    return plain and not mesh.group_names[BLOCK]
 
 
 def _check_sizes(file: Any, size: int) -> None:
@@ -264,11 +258,8 @@ def _side_sets(file: Any, n: int) -> tuple[dict[str, SideSet], list[str]]:
                 "the file is damaged"
             )
         factors = file.variables.get(f"dist_fact_ss{place}")
-        odd += (
-            []
-            if factors is None or (factors[:] == 1).all()
-            else [f"distribution factors of the side set '{name}'"]
-        )
+        if factors is not None and (factors[:] != 1).any():
+            odd.append(f"distribution factors of the side set '{name}'")
         out[name] = number, elements, sides
     return out, odd
 
@@ -397,9 +388,17 @@ def write(path: str, mesh: Any) -> None:
     runs = list(_runs(mesh))
     with netCDF4.Dataset(path, "w") as file:
         file.set_auto_mask(False)
-        _write_head(file, mesh, len(runs), max(_USUAL_BYTES, *map(_bytes, _all_names(mesh))))
-        _write_points(file, mesh.points)
-        _write_numbers(file, mesh)
+        _write_head(file, mesh, len(runs))
+        axes = "xyz"[: mesh.points.shape[1]]
+        _write_names(file, "coor_names", "num_dim", list(axes))
+        for axis, values in zip(axes, mesh.points.T, strict=True):
+            file.createVariable(f"coord{axis}", "f8", ("num_nodes",))[:] = values
+        # numbers of nodes and of elements, which are then no values any more
+        nodes, elements = taken_numbers(mesh)
+        if nodes is not None:
+            file.createVariable("node_num_map", "i4", ("num_nodes",))[:] = nodes
+        if elements is not None:
+            file.createVariable("elem_num_map", "i4", ("num_elem",))[:] = np.concatenate(elements)
         _write_blocks(file, mesh, runs)
         _write_values(file, mesh, runs)
         _write_node_sets(file, mesh.point_sets, getattr(mesh, "set_numbers", {}))
@@ -414,34 +413,18 @@ def _runs(mesh: Any) -> Iterator[tuple[int, slice, int]]:
             yield k, slice(a, b), int(ids[a]) or k + 1
 
 
-def _all_names(mesh: Any) -> list[str]:
-    return [
-        *mesh.point_data,
-        *mesh.cell_data,
-        *mesh.point_sets,
-        *getattr(mesh, "side_sets", {}),
-        *mesh.group_names.get(BLOCK, {}).values(),
-    ]
-
-
-def _bytes(name: str) -> int:
-    return len(name.encode())
-
-
-def _write_head(file: Any, mesh: Any, n_blocks: int, longest: int) -> None:
+def _write_head(file: Any, mesh: Any, n_blocks: int) -> None:
+    names = [*mesh.point_data, *mesh.cell_data, *mesh.point_sets, *getattr(mesh, "side_sets", {})]
+    names += mesh.group_names.get(BLOCK, {}).values()
+    longest = max(_USUAL_BYTES, *(len(name.encode()) for name in names))
     file.title = "written by meshprep"
     file.api_version = file.version = np.float32(7.06)
     file.floating_point_word_size = np.int32(8)
     file.file_size = np.int32(1)
     file.int64_status = np.int32(0)
     file.maximum_name_length = np.int32(longest)
-    sizes = {
-        "len_string": _USUAL_BYTES + 1,
-        "len_name": longest + 1,
-        "len_line": 81,
-        "four": 4,
-        "time_step": None,
-    }
+    sizes = {"len_string": _USUAL_BYTES + 1, "len_name": longest + 1, "len_line": 81, "four": 4}
+    file.createDimension("time_step", None)
     sizes |= {"num_dim": mesh.points.shape[1], "num_nodes": len(mesh.points)}
     sizes |= {"num_elem": sum(len(c.data) for c in mesh.cells), "num_el_blk": n_blocks}
     for name, size in sizes.items():
@@ -449,26 +432,10 @@ def _write_head(file: Any, mesh: Any, n_blocks: int, longest: int) -> None:
     file.createVariable("time_whole", "f8", ("time_step",))[:] = getattr(mesh, "times", [0.0])
 
 
-def _write_points(file: Any, points: NDArray) -> None:
-    axes = "xyz"[: points.shape[1]]
-    _write_names(file, "coor_names", "num_dim", list(axes))
-    for axis, values in zip(axes, points.T, strict=True):
-        file.createVariable(f"coord{axis}", "f8", ("num_nodes",))[:] = values
-
-
-def _write_numbers(file: Any, mesh: Any) -> None:
-    """Numbers of nodes and of elements, which are then no values any more."""
-    nodes, cells = taken_numbers(mesh)
-    if nodes is not None:
-        file.createVariable("node_num_map", "i4", ("num_nodes",))[:] = nodes
-    if cells is not None:
-        file.createVariable("elem_num_map", "i4", ("num_elem",))[:] = np.concatenate(cells)
-
-
 def _write_names(file: Any, key: str, dimension: str, names: Sequence[str]) -> None:
     letters = np.zeros((len(names), len(file.dimensions["len_name"])), dtype="S1")
-    for row, name in zip(letters, names, strict=True):
-        row[: _bytes(name)] = np.frombuffer(name.encode(), "S1")
+    for row, name in zip(letters, (n.encode() for n in names), strict=True):
+        row[: len(name)] = np.frombuffer(name, "S1")
     file.createVariable(key, "S1", (dimension, "len_name"))[:] = letters
 
 
@@ -494,18 +461,18 @@ def _write_values(file: Any, mesh: Any, runs: Sequence[tuple[int, slice, int]]) 
     """Values of nodes and of elements at the time steps; NaN at those where there are none."""
     steps = range(len(file.dimensions["time_step"]))
 
-    def write(key: str, dimension: str, name: str, data: Mapping[str, Any], k: Any) -> None:
+    def write(key: str, dimension: str, name: str, data: Mapping[str, Any]) -> None:
         made = file.createVariable(key, "f8", ("time_step", dimension))
         for step in steps:
             values = data.get(stepped(name, step))
-            made[step] = np.nan if values is None else k(values)
+            made[step] = np.nan if values is None else values
 
     names = list(dict.fromkeys(name.partition("\0")[0] for name in mesh.point_data))
     if names:
         file.createDimension("num_nod_var", len(names))
         _write_names(file, "name_nod_var", "num_nod_var", names)
     for i, name in enumerate(names, 1):
-        write(f"vals_nod_var{i}", "num_nodes", name, mesh.point_data, lambda values: values)
+        write(f"vals_nod_var{i}", "num_nodes", name, mesh.point_data)
     data = {name: values for name, values in mesh.cell_data.items() if name != BLOCK}
     names = list(dict.fromkeys(name.partition("\0")[0] for name in data))
     if not names:
@@ -513,14 +480,10 @@ def _write_values(file: Any, mesh: Any, runs: Sequence[tuple[int, slice, int]]) 
     file.createDimension("num_elem_var", len(names))
     _write_names(file, "name_elem_var", "num_elem_var", names)
     file.createVariable("elem_var_tab", "i4", ("num_el_blk", "num_elem_var"))[:] = 1
+    parts = [{at: values[k][rows] for at, values in data.items()} for k, rows, _ in runs]
     for i, name in enumerate(names, 1):
-        for b, (k, rows, _) in enumerate(runs, 1):
-            pick = partial(_rows_of, k, rows)
-            write(f"vals_elem_var{i}eb{b}", f"num_el_in_blk{b}", name, data, pick)
-
-
-def _rows_of(k: int, rows: slice, values: Sequence[NDArray]) -> NDArray:
-    return values[k][rows]
+        for b, own in enumerate(parts, 1):
+            write(f"vals_elem_var{i}eb{b}", f"num_el_in_blk{b}", name, own)
 
 
 def _write_node_sets(file: Any, sets: Mapping[str, NDArray], given: Mapping[str, int]) -> None:

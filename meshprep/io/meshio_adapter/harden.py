@@ -51,52 +51,42 @@ class _BoundedNumpy(ModuleType):
         return np.fromfile(file, dtype=dtype, count=count, sep=sep, **more)
 
 
-class _EndingText(io.TextIOWrapper):
-    """A text file that stops a reader which goes on at the end."""
+class _Ending:
+    """A file that stops a reader which goes on at the end."""
 
     misses = 0
 
-    def readline(self, *size: int) -> str:  # type: ignore[override]
-        """The next line; raises EOFError after many reads past the end."""
-        return _counted(self, super().readline(*size))
+    def readline(self, *size: int) -> Any:
+        return self._counted(super().readline(*size))  # type: ignore[misc]
 
-    def read(self, *size: int | None) -> str:
-        """The next characters; raises EOFError after many reads past the end."""
-        return _counted(self, super().read(*size))
+    def read(self, *size: int | None) -> Any:
+        return self._counted(super().read(*size))  # type: ignore[misc]
+
+    def _counted(self, found: Any) -> Any:
+        self.misses += not found
+        if self.misses > _PATIENCE:
+            raise EOFError("the file ends in the middle")
+        return found
 
 
-class _EndingBytes(io.BufferedReader):
-    """A binary file that stops a reader which goes on at the end or asks for too much."""
+class _EndingText(_Ending, io.TextIOWrapper):  # type: ignore[misc]
+    """Text."""
 
-    misses = 0
 
-    def readline(self, *size: int) -> bytes:  # type: ignore[override]
-        """The next line; raises EOFError after many reads past the end."""
-        return _counted(self, super().readline(*size))
+class _EndingBytes(_Ending, io.BufferedReader):  # type: ignore[misc]
+    """Bytes, of which a reader may not ask for more than there are."""
 
-    def read(self, *size: int | None) -> bytes:
-        """The next bytes; raises EOFError where that many cannot be there."""
+    def read(self, *size: int | None) -> Any:
         wanted = size[0] if size and size[0] is not None else -1
         if wanted > os.fstat(self.fileno()).st_size - self.tell():
             raise EOFError(f"{wanted} bytes are declared, but the file ends before")
-        return _counted(self, super().read(*size))
+        return super().read(*size)
 
 
-def _counted(file: Any, found: Any) -> Any:
-    if not found:
-        file.misses += 1
-        if file.misses > _PATIENCE:
-            raise EOFError("the file ends in the middle")
-    return found
-
-
-@contextmanager
-def opened(path: Path, mode: str) -> Iterator[Any]:
+def opened(path: Path, mode: str) -> Any:
     """The file for a reader of meshio: ``"r"`` UTF-8 text, ``"rb"`` bytes."""
     raw = _EndingBytes(io.FileIO(path))
-    file: Any = _EndingText(raw, encoding="utf-8") if mode == "r" else raw
-    with file:
-        yield file
+    return _EndingText(raw, encoding="utf-8") if mode == "r" else raw
 
 
 @cache
@@ -144,17 +134,13 @@ def guarded(what: str) -> Iterator[list[str]]:
     except (MeshprepError, KeyboardInterrupt):
         raise
     except ImportError as error:
-        raise missing_package(error) from None
+        name = (error.name or "the package").partition(".")[0]
+        needed = f"package {name} is needed: install it with  pip install {name}"
+        raise MissingPackageError(needed) from None
     except (Exception, SystemExit) as error:
         raise MeshprepError(f"{what}: {_reason(error)}") from error
     finally:
         _findings.reset(token)
-
-
-def missing_package(error: ImportError) -> MissingPackageError:
-    """The error that names the package and the command that installs it."""
-    name = (error.name or "the package").partition(".")[0]
-    return MissingPackageError(f"package {name} is needed: install it with  pip install {name}")
 
 
 def _reason(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from meshprep_runtime.types.maps import as_indices, distinct
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
+from ..reduce import with_used_names
 from ..registry import FIELD_DATA, MED_FIELDS, MED_MESH, STEP, TIME, VTU_ARRAYS, group_of_array
 from .numbers import drop_counts
 
@@ -52,23 +53,14 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
         extras=extras,
     )
     lists = [*_point_sets(source), *_cell_sets(source, places), *_side_sets(source, places)]
-    kept = (_own_names(t) for t in mesh.tags if t.group_id.size or t.names)
-    values = tuple(map(_of_step, mesh.dats))
-    return replace(mesh, dats=values, tags=(*kept, *tags), lists=tuple(lists))
-
-
-def _of_step(dat: Dat) -> Dat:
-    """Values of a later time step say so."""
-    name, _, step = dat.name.partition("\0")
-    return replace(dat, name=name, attrs={STEP: int(step)}) if step else dat
-
-
-def _own_names(tag: Tag) -> Tag:
-    """Some formats list the names of all cells together: leave those of groups this set has."""
-    if tag.name not in ("cell_tags", "exodus:block"):
-        return tag
-    have = set(tag.group_id.tolist())
-    return replace(tag, names={i: n for i, n in tag.names.items() if i in have})
+    # some formats list the names of all cells together
+    shared = ("cell_tags", "exodus:block")
+    held = (t for t in mesh.tags if t.group_id.size or t.names)
+    kept = (with_used_names(t) if t.name in shared else t for t in held)
+    # values of a later time step say so
+    named = ((d, *d.name.partition("\0")) for d in mesh.dats)
+    values = (replace(d, name=n, attrs={STEP: int(s)}) if s else d for d, n, _, s in named)
+    return replace(mesh, dats=tuple(values), tags=(*kept, *tags), lists=tuple(lists))
 
 
 def name_in_file(name: str) -> str:
@@ -210,12 +202,9 @@ def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
         extras[TIME] = {f"{i}: {time:g}": time for i, time in enumerate(times, 1)}
     elif times[0]:
         extras[TIME] = {f"{times[0]:g}": times[0]}
-    if fields := getattr(source, "fields", {}):
-        extras[MED_FIELDS] = fields
-    if about := getattr(source, "about", {}):
-        extras[MED_MESH] = about
-    if arrays := getattr(source, "arrays", {}):
-        extras[VTU_ARRAYS] = arrays
+    for key, name in ((MED_FIELDS, "fields"), (MED_MESH, "about"), (VTU_ARRAYS, "arrays")):
+        if found := getattr(source, name, {}):
+            extras[key] = found
     if unread:
         extras["unread"] = tuple(dict.fromkeys(unread))
     return extras
@@ -225,14 +214,13 @@ def _unplaced(source: Any) -> list[str]:
     """Netgen's periodic pairs, which meshio keeps as arrays, what a reader says, and empty sets."""
     pairs = list(source.info) if isinstance(source.info, dict) else []
     pairs += ["periodic pairs of nodes"] if source.gmsh_periodic else []
-    nodes = [name for name, index in source.point_sets.items() if not np.size(index)]
-    cells = [
-        name
+    nodes = source.point_sets.items()
+    empty = [f"set '{name}' without nodes" for name, index in nodes if not np.size(index)]
+    empty += [
+        f"set '{name}' without cells"
         for name, blocks in source.cell_sets.items()
         if name != _BOUNDS and not any(index is not None and len(index) for index in blocks)
     ]
-    empty = [f"set '{name}' without nodes" for name in nodes]
-    empty += [f"set '{name}' without cells" for name in cells]
     return [*pairs, *getattr(source, "left_out", ()), *empty]
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import h5py
@@ -49,7 +50,12 @@ class _Partial(meshio.Mesh):
 def read(path: str) -> Any:
     """Read a MED file as meshio does, volumes in VTK's order and groups by our numbers."""
     with h5py.File(path, "r") as file:
-        _refuse_unknown(_step(file))
+        for name in _step(file)["MAI"]:
+            if name not in _med.med_to_meshio_type:
+                raise MeshprepError(
+                    f"holds cells of MED's type '{name}', which are not supported: "
+                    "split polygons and polyhedra into triangles and tetrahedra"
+                )
     readers = {"_read_nodal_data": _node_values, "_read_cell_data": _cell_values}
     with _instead(Mesh=_Partial, _read_families=_families, **readers):
         mesh = _med.read(path)
@@ -58,10 +64,10 @@ def read(path: str) -> Any:
         mesh.fields, mesh.left_out = read_fields(file)
         mesh.left_out += read_numbers(_step(file), mesh)
         mesh.about = _about(file)
+        families, own = _cell_families(file, mesh)
     _turn(mesh)
-    families = _cell_families(path, mesh)
     used = {i for ids in families for i in np.unique(ids).tolist()} - {0}
-    numbers = _in_memory(_group_numbers(path), mesh.cell_tags, used)
+    numbers = _in_memory(own, mesh.cell_tags, used)
     mesh.cell_tags = {numbers.get(i, i): names for i, names in mesh.cell_tags.items() if names}
     mesh.point_tags = {i: names for i, names in mesh.point_tags.items() if names}
     mesh.cell_data["cell_tags"] = [_renumbered(ids, numbers) for ids in families]
@@ -72,15 +78,6 @@ def read(path: str) -> Any:
         if name.removesuffix(_OF_CELLS) in mesh.point_data:
             mesh.cell_data[name.removesuffix(_OF_CELLS)] = mesh.cell_data.pop(name)
     return mesh
-
-
-def _refuse_unknown(step: Any) -> None:
-    for name in step["MAI"]:
-        if name not in _med.med_to_meshio_type:
-            raise MeshprepError(
-                f"holds cells of MED's type '{name}', which are not supported: "
-                "split polygons and polyhedra into triangles and tetrahedra"
-            )
 
 
 def _about(file: Any) -> dict[str, Any]:
@@ -126,12 +123,10 @@ def _instead(**parts: Any) -> Iterator[None]:
     """Give meshio these parts instead of its own."""
     before = {name: getattr(_med, name) for name in parts}
     try:
-        for name, part in parts.items():
-            setattr(_med, name, part)
+        vars(_med).update(parts)
         yield
     finally:
-        for name, part in before.items():
-            setattr(_med, name, part)
+        vars(_med).update(before)
 
 
 def _step(file: Any) -> Any:
@@ -143,7 +138,7 @@ def _step(file: Any) -> Any:
 def _node_values(support: Any, profiles: Any) -> NDArray:
     n = _step(support.file)["NOE/COO"].attrs["NBR"]
     values = values_on(support["NOE"], profiles, int(n))
-    return values[:, 0] if values.shape[1] == 1 else values.reshape(len(values), -1)
+    return values.reshape(len(values), -1)
 
 
 def _cell_values(support: Any, profiles: Any) -> NDArray:
@@ -153,19 +148,16 @@ def _cell_values(support: Any, profiles: Any) -> NDArray:
     return values[:, 0] if values.shape[1] == 1 else values
 
 
-def _cell_families(path: str, mesh: Any) -> list[NDArray]:
-    """The family of each cell; meshio shifts them where a type of cells has none."""
-    with h5py.File(path, "r") as file:
-        types = zip(_step(file)["MAI"].values(), mesh.cells, strict=True)
-        return [t["FAM"][()] if "FAM" in t else np.zeros(len(c), int) for t, c in types]
+def _cell_families(file: Any, mesh: Any) -> tuple[list[NDArray], dict[int, int]]:
+    """The family of each cell, and the number in memory of those that :func:`write` made.
 
-
-def _group_numbers(path: str) -> dict[int, int]:
-    """The number in memory of each family of cells that :func:`write` made."""
-    with h5py.File(path, "r") as file:
-        families = next(iter(file["FAS"].values())).get("ELEME", {}) if "FAS" in file else {}
-        found = {int(f.attrs["NUM"]): _FAMILY.fullmatch(name) for name, f in families.items()}
-    return {number: int(match[1]) for number, match in found.items() if match}
+    meshio shifts families where a type of cells has none.
+    """
+    types = zip(_step(file)["MAI"].values(), mesh.cells, strict=True)
+    of_cells = [t["FAM"][()] if "FAM" in t else np.zeros(len(c), int) for t, c in types]
+    families = next(iter(file["FAS"].values())).get("ELEME", {}) if "FAS" in file else {}
+    found = {int(f.attrs["NUM"]): _FAMILY.fullmatch(name) for name, f in families.items()}
+    return of_cells, {number: int(match[1]) for number, match in found.items() if match}
 
 
 def _in_memory(
@@ -192,8 +184,12 @@ def _renumbered(ids: NDArray, numbers: Mapping[int, int]) -> NDArray[np.int64]:
     return out
 
 
-def write(buffer: BytesIO, mesh: meshio.Mesh) -> None:
-    """Write a MED file as MED's own library reads it; the mesh is changed."""
+def write(path: str, mesh: meshio.Mesh) -> None:
+    """Write a MED file as MED's own library reads it; the mesh is changed.
+
+    It is made in memory: HDF5 prints at exit, or crashes, when the disk is full.
+    """
+    buffer = BytesIO()
     _turn(mesh)
     numbers = taken_numbers(mesh)
     for name in mesh.point_data.keys() & mesh.cell_data.keys():
@@ -217,6 +213,7 @@ def write(buffer: BytesIO, mesh: meshio.Mesh) -> None:
             _write_family(file["FAS/mesh"], f"NOEUD/family {i}", i, names[1].get(i, ()))
         if about := getattr(mesh, "about", {}):
             _name(file, about)
+    Path(path).write_bytes(buffer.getbuffer())
 
 
 def _negative(ids: Sequence[int]) -> dict[int, int]:

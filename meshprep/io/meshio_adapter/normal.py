@@ -8,6 +8,7 @@ from functools import partial
 
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
+from ..reduce import bad_lists, with_used_names
 from ..registry import FIELD_DATA, MED_MESH
 from .exodus import NAME as EXODUS_NAME
 from .exodus import blocks
@@ -21,64 +22,52 @@ _GROUP_NAMES = {
 }
 # Bytes of a name in a MED file.
 _MED_BYTES = 80
-_LIST_NAMES = {
-    "exodus": re.compile(EXODUS_NAME),
-}
-
-
-# Formats whose writers give nodes and cells the numbers that they have.
-NUMBERED = ("exodus", "med")
-# Formats that keep the names of groups that have cells.
+# Formats whose writers give nodes and cells the numbers that they have, and that keep the names
+# of groups that have cells.
 _USED_ALONE = ("med", "exodus")
+
+
+def _named(tag: Tag) -> Tag:
+    return tag if tag.set == "nodes" else with_used_names(tag)
 
 
 def own_losses(name: str, mesh: Mesh) -> list[str]:
     """What this format loses of a mesh that its capabilities let through."""
     lost = blocks(mesh)[1] if name == "exodus" else []
     lost += [f"'{array}' of the {FIELD_DATA}" for array in sorted(_bad_arrays(mesh))]
-    lost += _lost_unused(mesh) if name in _USED_ALONE else []
+    if name in _USED_ALONE:
+        used = {n for t in mesh.tags for n in _named(t).names.values()}
+        unused = {n for t in mesh.tags for n in t.names.values()} - used
+        lost += [f"the name '{n}' of a group without cells" for n in sorted(unused)]
     lost += [f"the name '{group}' of a group" for group in sorted(_bad_group_names(name, mesh))]
     return lost + [f"the list '{i.name}' of '{i.set}'" for i in _bad_lists(name, mesh)]
 
 
 def normal(name: str, mesh: Mesh) -> Mesh:
     """The mesh without what :func:`own_losses` tells of."""
-    if name in NUMBERED:
-        mesh = without_counts(mesh)
     if name == "exodus":
         on_nodes = (t for t in mesh.tags if t.set == "nodes")
         mesh = replace(mesh, tags=(*on_nodes, *blocks(mesh)[0]))
     if name in _USED_ALONE:
-        mesh = replace(mesh, tags=tuple(map(_with_used_names, mesh.tags)))
+        mesh = without_counts(replace(mesh, tags=tuple(map(_named, mesh.tags))))
     if whole := mesh.extras.get(FIELD_DATA):
         kept = {key: array for key, array in whole.items() if key not in _bad_arrays(mesh)}
         mesh = replace(mesh, extras={**mesh.extras, FIELD_DATA: kept})
     bad_names = _bad_group_names(name, mesh)
-    bad_lists = {id(i) for i in _bad_lists(name, mesh)}
-    tags = tuple(_without(t, bad_names) for t in mesh.tags)
-    return replace(mesh, tags=tags, lists=tuple(i for i in mesh.lists if id(i) not in bad_lists))
+    bad = {id(i) for i in _bad_lists(name, mesh)}
+    kept_names = ({i: n for i, n in t.names.items() if n not in bad_names} for t in mesh.tags)
+    tags = tuple(replace(t, names=n) for t, n in zip(mesh.tags, kept_names, strict=True))
+    return replace(mesh, tags=tags, lists=tuple(i for i in mesh.lists if id(i) not in bad))
+
+
+def _bad_lists(name: str, mesh: Mesh) -> Iterator[IndexList]:
+    return bad_lists(mesh, f"(?!.*[,=]){EXODUS_NAME}" if name == "exodus" else r"(?s:.*)")
 
 
 def _bad_arrays(mesh: Mesh) -> set[str]:
     """Values of the whole mesh that are no rows of numbers."""
     whole = mesh.extras.get(FIELD_DATA, {})
     return {name for name, a in whole.items() if a.dtype.kind not in "iuf" or a.ndim not in (1, 2)}
-
-
-def _with_used_names(tag: Tag) -> Tag:
-    have = set(tag.group_id.tolist())
-    named = {i: n for i, n in tag.names.items() if i in have}
-    return tag if tag.set == "nodes" else replace(tag, names=named)
-
-
-def _lost_unused(mesh: Mesh) -> list[str]:
-    used = {n for t in mesh.tags for n in _with_used_names(t).names.values()}
-    names = {n for t in mesh.tags for n in t.names.values()}
-    return [f"the name '{n}' of a group without cells" for n in sorted(names - used)]
-
-
-def _without(tag: Tag, bad: set[str]) -> Tag:
-    return replace(tag, names={i: n for i, n in tag.names.items() if n not in bad})
 
 
 def _bad_group_names(name: str, mesh: Mesh) -> set[str]:
@@ -110,18 +99,3 @@ def _family(name: str, mesh: Mesh, tag: Tag, group: int) -> tuple[int, ...]:
     if name != "netgen":
         return (group,)
     return (shape_of(str(mesh.sets[tag.set].cell_type)).dim, max(group, 0))
-
-
-def _bad_lists(name: str, mesh: Mesh) -> Iterator[IndexList]:
-    """Lists with names that do not fit, that two lists of a set have, or that have two forms."""
-    pattern = _LIST_NAMES.get(name)
-    times = Counter((i.name.upper(), i.set) for i in mesh.lists)
-    forms: dict[tuple[str, bool], set[str]] = {}
-    for i in mesh.lists:
-        forms.setdefault((i.name.upper(), i.set == "nodes"), set()).add(i.name)
-    for i in mesh.lists:
-        fits = pattern is None or (pattern.fullmatch(i.name) and not set(",=") & set(i.name))
-        alone = times[i.name.upper(), i.set] == 1
-        one_form = len(forms[i.name.upper(), i.set == "nodes"]) == 1
-        if not (fits and alone and one_form and i.index.size):
-            yield i

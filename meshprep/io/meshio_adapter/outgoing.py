@@ -78,21 +78,16 @@ def _block(module: Any, cell_type: str, table: NDArray) -> Any:
 
 def _fitting(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Numbers of at most 16 characters, which is what a Nastran field holds."""
-    rounded = [_sixteen(x) for x in points.ravel().tolist()]
+    values = points.ravel().tolist()
+    exponents = (len(f"{x:.15e}".partition("e")[2].lstrip("+-").lstrip("0")) or 1 for x in values)
+    digits = zip(values, exponents, strict=True)
+    rounded = [float(f"{x:.{12 - e - (x < 0)}e}") + 0.0 for x, e in digits]
     return np.array(rounded).reshape(points.shape)
 
 
-def _sixteen(x: float) -> float:
-    if x == 0:
-        return 0.0
-    exponent = len(f"{x:.15e}".partition("e")[2].lstrip("+-").lstrip("0")) or 1
-    return float(f"{x:.{12 - exponent - (x < 0)}e}")
-
-
 def _node_data(mesh: Mesh, capabilities: Capabilities) -> dict[str, NDArray]:
-    out = {
-        _key(d): d.values.copy() for d in mesh.dats if d.set == "nodes" and d.name != "coordinates"
-    }
+    on_nodes = (d for d in mesh.dats if d.set == "nodes" and d.name != "coordinates")
+    out = {_key(d): d.values.copy() for d in on_nodes}
     for t in mesh.tags:
         if t.set == "nodes":
             out[array_of_group(t.name)] = t.first_ids()

@@ -1,8 +1,6 @@
 """meshio's reading functions, past its front: that one prints and leaves the interpreter."""
 
-import io
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,10 @@ from meshprep_runtime.errors import MeshprepError
 
 from . import exodus, med, vtk, vtu, xdmf
 from .checks import NASTRAN_START, nastran_bulk, nastran_numbers
+from .harden import opened
 from .numbers import NUMBERS
 from .own import meshio
+from .table import Entry
 
 # Characters of a field in Nastran's cards of cells, and in the large ones of nodes.
 _SMALL, _LARGE = 8, 16
@@ -81,31 +81,25 @@ def _check_width(numbers: Any, characters: int) -> None:
             )
 
 
-def _write_med(path: str, mesh: Any, **options: Any) -> None:
-    """Write into memory first: HDF5 prints at exit, or crashes, when the disk is full."""
-    buffer = io.BytesIO()
-    med.write(buffer, mesh, **options)
-    Path(path).write_bytes(buffer.getbuffer())
-
-
 # Formats that are not left to meshio alone.
 WRITERS: dict[str, Callable[..., None]] = {
-    **{"exodus": exodus.write, "med": _write_med},
+    **{"exodus": exodus.write, "med": med.write, "nastran": write_nastran},
     **{"vtk": vtk.write, "vtu": vtu.write, "xdmf": xdmf.write},
-    "nastran": write_nastran,
 }
 
 
-def reader_of(name: str, path: Path) -> Callable[[Any], Any]:
-    """The function that reads this format, from a path or an open file as its entry says."""
-    if name == "ugrid":
-        return partial(_read_ugrid, path)
-    return READERS.get(name) or meshio._helpers.reader_map[name]
+def run_reader(entry: Entry, path: Path) -> Any:
+    """The ``meshio.Mesh`` of a file, which is opened where the format's entry says so."""
+    reader = READERS.get(entry.name) or meshio._helpers.reader_map[entry.name]
+    if entry.mode is None:
+        return reader(str(path))
+    with opened(path, entry.mode) as file:
+        return reader(file)
 
 
-def _read_ugrid(path: Path, file: Any) -> Any:
+def _read_ugrid(file: Any) -> Any:
     """With the digits that a text has: meshio takes them in single precision."""
-    kind = meshio.ugrid._ugrid.determine_file_type(str(path))
+    kind = meshio.ugrid._ugrid.determine_file_type(str(file.name))
     text = kind["type"] == "ascii"
     kind = kind | {"float_type": "f8", "int_type": "i8"} if text else kind
     mesh = meshio.ugrid._ugrid.read_buffer(file, kind)
@@ -116,8 +110,6 @@ def _read_ugrid(path: Path, file: Any) -> Any:
 
 def _read_medit(path: str) -> Any:
     """The binary kind shows in its first bytes, not in the name alone."""
-    from .harden import opened
-
     with open(path, "rb") as file:
         binary = int.from_bytes(file.read(4), "little") in (1, 16777216)
     module = meshio.medit._medit
@@ -127,6 +119,6 @@ def _read_medit(path: str) -> Any:
 
 READERS: dict[str, Callable[[Any], Any]] = {
     **{"exodus": exodus.read, "med": med.read},
-    **{"medit": _read_medit, "nastran": _read_nastran},
+    **{"medit": _read_medit, "nastran": _read_nastran, "ugrid": _read_ugrid},
     **{"vtk": vtk.read, "vtu": vtu.read, "xdmf": xdmf.read},
 }

@@ -45,11 +45,7 @@ _VTK_CAST = (
 )
 _VTK_VALUES = Values(widths=(1, 3, 4, 6, 9), cast=_VTK_CAST)
 _EXODUS_VALUES = Values(
-    kinds="f",
-    widths=(1,),
-    name=EXODUS_NAME,
-    cast=(("float32", "float64"),),
-    numbers=True,
+    kinds="f", widths=(1,), name=EXODUS_NAME, cast=(("float32", "float64"),), numbers=True
 )
 # Names of fields are those of groups in HDF5, where one or two dots stand for a place.
 _MED_VALUES = Values(kinds="f", name=r"(?!\.{1,2}$)[^/\x00-\x1f]{1,64}", numbers=True)

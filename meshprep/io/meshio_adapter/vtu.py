@@ -13,6 +13,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from html import unescape
 from mmap import ACCESS_READ, mmap
+from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, BinaryIO
 from xml.sax.saxutils import quoteattr
@@ -40,14 +41,12 @@ def read(path: str) -> meshio.Mesh:
     """Read a VTU file as meshio does; raises MeshprepError where it has several pieces."""
     found = _parsed(path)
     if found.names["connectivity"] > 1:
-        _check_pieces(path)
+        count = len(re.findall(rb"<Piece[\s>]", Path(path).read_bytes()))
+        if count > 1:
+            raise MeshprepError(f"has {count} pieces: merge them into one first")
     _check_names(found)
-    mesh = meshio.Mesh(
-        found.points,
-        found.cells,
-        point_data=found.point_data,
-        cell_data=found.cell_data,
-    )
+    values = {"point_data": found.point_data, "cell_data": found.cell_data}
+    mesh = meshio.Mesh(found.points, found.cells, **values)
     mesh.whole_values = found.field_data
     mesh.arrays = read_arrays(path)
     return mesh
@@ -71,13 +70,6 @@ def _parsed(path: str) -> "_VtuReader":
             copy.write(data[:end] + b"\n" + data[end:])
             copy.flush()
             return _VtuReader(copy.name)
-
-
-def _check_pieces(path: str) -> None:
-    with open(path, "rb") as file:
-        count = len(re.findall(rb"<Piece[\s>]", file.read()))
-    if count > 1:
-        raise MeshprepError(f"has {count} pieces: merge them into one first")
 
 
 def _check_names(found: "_VtuReader") -> None:
@@ -175,13 +167,9 @@ def write(path: str, mesh: meshio.Mesh, *, header_type: str = "UInt64") -> None:
         if whole := getattr(mesh, "whole_values", {}):
             _put(file, "<FieldData>\n")
             for name, values in whole.items():
-                tuples = f' NumberOfTuples="{len(values)}"'
-                _write_array(file, name, values, header_type, tuples)
+                _write_array(file, name, values, header_type, f' NumberOfTuples="{len(values)}"')
             _put(file, "</FieldData>\n")
-        _put(
-            file,
-            f'<Piece NumberOfPoints="{len(mesh.points)}" NumberOfCells="{n_cells}">\n',
-        )
+        _put(file, f'<Piece NumberOfPoints="{len(mesh.points)}" NumberOfCells="{n_cells}">\n')
         said = getattr(mesh, "arrays", {})
         for group, arrays in _groups(mesh):
             told = said.get(group, PlaceArrays())

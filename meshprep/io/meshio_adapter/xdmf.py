@@ -113,19 +113,14 @@ class _XdmfReader(meshio.xdmf.main.XdmfReader):
         self.left_out: list[str] = []
 
     def read_xdmf2(self, root: Element) -> meshio.Mesh:
-        """The mesh of a file of version 2."""
-        refuse_unknown(root)
-        self._take_out(root)
-        return super().read_xdmf2(root)
+        return super().read_xdmf2(self._known(root))
 
     def read_xdmf3(self, root: Element) -> meshio.Mesh:
-        """The mesh of a file of version 3."""
-        refuse_unknown(root)
-        self._take_out(root)
-        return super().read_xdmf3(root)
+        return super().read_xdmf3(self._known(root))
 
-    def _take_out(self, root: Element) -> None:
-        """Take out what is of the whole mesh, which meshio refuses or passes over."""
+    def _known(self, root: Element) -> Element:
+        """Without what is of the whole mesh, which meshio refuses or passes over."""
+        refuse_unknown(root)
         for grid in root.iter("Grid"):
             for item in list(grid):
                 if item.tag == "Time":
@@ -135,6 +130,7 @@ class _XdmfReader(meshio.xdmf.main.XdmfReader):
                 else:
                     continue
                 grid.remove(item)
+        return root
 
     def _read_data_item(self, data_item: Element, root: Element | None = None) -> NDArray:
         found = None
@@ -191,28 +187,21 @@ def _numbers(text: NDArray[np.uint8], n: int, dtype: np.dtype) -> NDArray | None
         values = cursor.doubles(n) if dtype.kind == "f" else cursor.ints(n)
     except MeshprepError:
         return None
-    fits = dtype.kind == "f" or _fits(values, dtype)
-    if not fits or _skip_blank(text, cursor.pos) < text.size:
-        return None
-    return values.astype(dtype, copy=False)
-
-
-def _fits(values: NDArray, dtype: np.dtype) -> bool:
-    limits = np.iinfo(dtype)
-    return not values.size or (int(values.min()) >= limits.min and int(values.max()) <= limits.max)
+    if dtype.kind != "f" and values.size:
+        limits = np.iinfo(dtype)
+        if int(values.min()) < limits.min or int(values.max()) > limits.max:
+            return None
+    return None if _skip_blank(text, cursor.pos) < text.size else values.astype(dtype, copy=False)
 
 
 class _Writer(meshio.xdmf.main.XdmfWriter):
     def numpy_to_xml_string(self, data: NDArray) -> str:
-        kind = data.dtype
-        if self.data_format != "XML" or kind.kind not in "if" or kind.itemsize not in (4, 8):
-            return str(super().numpy_to_xml_string(data))
-        if kind == np.float32:
+        if self.data_format != "XML" or data.dtype.name not in ("int32", "int64", "float64"):
             return str(super().numpy_to_xml_string(data))
         rows = data.reshape(len(data), -1)
         file = BytesIO()
         text = NumberWriter(file, ASCII)
-        if kind.kind == "i":
+        if data.dtype.kind == "i":
             text.rows(rows)
         else:
             text.rows(np.empty((len(rows), 0), dtype=np.int64), rows)

@@ -6,6 +6,8 @@ and what runs on the file computes nonsense. What contradicts itself is refused 
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,27 +23,18 @@ Sizes = Mapping[str, int]
 
 
 class MapRows(Protocol):
-    """A map, or what reads one; the table gives some rows."""
+    """A map, or what reads one; the table gives rows by a slice, or by their numbers."""
 
     @property
-    def from_set(self) -> str:
-        """Whose rows these are."""
-
+    def from_set(self) -> str: ...
     @property
-    def to_set(self) -> str:
-        """What they point into."""
-
+    def to_set(self) -> str: ...
     @property
-    def table(self) -> Any:
-        """Gives rows by a slice, or by their numbers."""
-
+    def table(self) -> Any: ...
     @property
-    def size(self) -> int:
-        """Rows."""
-
+    def size(self) -> int: ...
     @property
-    def arity(self) -> int:
-        """Columns."""
+    def arity(self) -> int: ...
 
 
 def check_fit(maps: Mapping[str, MapRows], sizes: Sizes, declared: Mapping[str, str]) -> None:
@@ -69,11 +62,12 @@ def check_fit(maps: Mapping[str, MapRows], sizes: Sizes, declared: Mapping[str, 
 def _by_name(path: str, m: MapRows, sizes: Sizes) -> str:
     """OP2 names maps by a p, the beginning of the from-set and the to-set in the singular."""
     name = path.rpartition("/")[2]
-    if name == f"p{_singular(m.from_set)}":
+    if name == f"p{m.from_set.removesuffix('s')}":
         return ""
     for target in sizes:
-        start = name.removeprefix("p").removesuffix(_singular(target))
-        full = f"p{start}{_singular(target)}"
+        one = target.removesuffix("s")
+        start = name.removeprefix("p").removesuffix(one)
+        full = f"p{start}{one}"
         if name == full and start and m.from_set.startswith(start) and target != m.to_set:
             return (
                 f"its name says {m.from_set}->{target}: declare that, "
@@ -82,15 +76,14 @@ def _by_name(path: str, m: MapRows, sizes: Sizes) -> str:
     return ""
 
 
-def _singular(name: str) -> str:
-    return name.removesuffix("s")
-
-
 def _by_rows(m: MapRows, sizes: Sizes) -> str:
     """Rows of several indices are of different elements, but for a few that are degenerate."""
     if m.arity < 2 or m.size < _LEAST_ROWS or sizes[m.to_set] < 4 * m.arity**2:
         return ""
-    twice = sum(_twice(rows) for rows in _in_turn(m))
+    twice = 0
+    for rows in _in_turn(m):
+        pairs = itertools.combinations(np.ascontiguousarray(rows.T), 2)
+        twice += int(np.count_nonzero(reduce(or_, (one == other for one, other in pairs))))
     if 2 * twice <= m.size:
         return ""
     return f"{twice} of its {m.size} rows hold an index twice: declare it as what it is, or as none"
@@ -99,14 +92,6 @@ def _by_rows(m: MapRows, sizes: Sizes) -> str:
 def _in_turn(m: MapRows) -> Iterator[NDArray[np.integer]]:
     for begin in range(0, m.size, _ROWS_AT_ONCE):
         yield m.table[begin : begin + _ROWS_AT_ONCE]
-
-
-def _twice(rows: NDArray[np.integer]) -> int:
-    """How many rows hold an index twice."""
-    found = np.zeros(len(rows), np.bool_)
-    for one, other in itertools.combinations(np.ascontiguousarray(rows.T), 2):
-        found |= one == other
-    return int(np.count_nonzero(found))
 
 
 def _by_others(m: MapRows, others: Sequence[MapRows], sizes: Sizes, *, unknown: float) -> str:
@@ -136,14 +121,10 @@ def _shares(m: MapRows, target: str, others: Sequence[MapRows], sizes: Sizes) ->
                 # Nodes of a boundary edge are among the nodes of its cell.
                 around = other.table[near].reshape(len(rows), -1)
                 if sizes[target] > 2 * around.shape[1]:
-                    yield _share((own[:, :, None] == around[:, None, :]).any(2).all(1))
+                    yield float((own[:, :, None] == around[:, None, :]).any(2).all(1).mean())
             says_something = sizes[known.to_set] > 2 * other.arity * near.shape[1]
             if says_something and (other.from_set, other.to_set) == (target, known.to_set):
                 # The cell of a boundary edge has nodes of the edge.
                 around = other.table[own]
                 met = around[:, :, :, None] == near[:, None, None, :]
-                yield _share(met.any((2, 3)).all(1))
-
-
-def _share(fits: NDArray[np.bool_]) -> float:
-    return float(fits.mean())
+                yield float(met.any((2, 3)).all(1).mean())

@@ -15,25 +15,16 @@ from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES, NO_MAPS, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded
 from .fit import check_fit
-from .infer import InferredSets, Range, infer
+from .infer import DatasetInfo, InferredSets, Range, classify, infer, load, pieces
 from .layout import CONSTANTS, INFERRED, NOTES, ORIGINAL_ID, Op2Notes
-from .objects import DatasetInfo, classify, load, pieces
-from .rest import image
+from .write import image
 
 
 def read(path: Path, declared: Mapping[str, str]) -> Mesh:
     """Read a file; every map is named ``from->to``, with ``:NAME`` where there are several.
 
-    Parameters
-    ----------
-    declared : mapping of dataset to ``SET`` or ``FROM->TO``
-        See :mod:`meshprep.io.declared`. Sets that the file does not hold are as large as what is
-        declared on them has rows.
-
-    Raises
-    ------
-    MeshprepError
-        Where sets cannot be told apart, indices are out of range, or this is no such file.
+    Sets that are ``declared`` (:mod:`meshprep.io.declared`) and not in the file are as large as
+    what is on them. Raises MeshprepError where sets cannot be told apart, or indices are wrong.
     """
     if is_plan(path) or is_parts(path):
         kind = "plan" if is_plan(path) else "mesh in parts"
@@ -137,7 +128,7 @@ def _dats(
                 f"dataset '{path}' holds texts of any length, and a mesh only those of a fixed "
                 f"one: say by --sets '{path}={NO_SET}' that it is on no set"
             )
-        if (name, on) == (COORDINATES, "nodes") or name == COORDINATES:
+        if name == COORDINATES:
             check_coordinates(path, on, values)
         dats.append(Dat(name, on, values))
         paths[on, name] = path

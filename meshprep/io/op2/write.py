@@ -1,7 +1,7 @@
-"""Writing OP2's HDF5 meshes."""
+"""Writing OP2's HDF5 meshes, and copying what meshprep does not have to understand."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,12 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.errors import MeshprepError
+
 from ...mesh import Mesh
 from ..meshio_adapter.harden import guarded
+from .infer import MAP_TEXT, TYPE_NAME
 from .layout import file_layout, reduced
-from .objects import MAP_TEXT, TYPE_NAME
-from .rest import copy_attributes, copy_references, restore
 
 
 def write(mesh: Mesh, path: Path) -> None:
@@ -100,3 +101,147 @@ def describe(item: Any, numbers: Mapping[str, int], kind: str) -> None:
     text.set_size(len(kind))
     made = h5py.h5a.create(item.id, b"type", text, h5py.h5s.create(h5py.h5s.SCALAR))
     made.write(np.array(kind.encode(), dtype=f"S{len(kind)}"), mtype=text)
+
+
+def image(file: Any, emptied: Collection[str]) -> bytes:
+    """A file like this one, in which the datasets ``emptied`` have their rows left out.
+
+    No group may hold itself, which :func:`classify` refuses. Their types and attributes stay. Links
+    other than hard ones are copied as links. O(bytes kept).
+    """
+    with h5py.File("rest", "w", driver="core", backing_store=False) as out:
+        _copy_group(file, out, "", frozenset(emptied))
+        copy_references(file, out)
+        out.flush()
+        return bytes(out.id.get_file_image())
+
+
+def restore(stored: bytes, out: Any, emptied: Collection[str]) -> None:
+    """Copy everything of an image but the emptied datasets into a new file."""
+    if not stored:
+        return
+    with h5py.File(io.BytesIO(stored), "r") as file:
+        _copy_group(file, out, "", frozenset(emptied), skip=True)
+
+
+def _copy_group(
+    source: Any, out: Any, prefix: str, emptied: frozenset[str], skip: bool = False
+) -> None:
+    copy_attributes(source, out)
+    for name in source:
+        link, path = source.get(name, getlink=True), f"{prefix}{name}"
+        if not isinstance(link, h5py.HardLink):
+            out[name] = link
+        elif isinstance(source[name], h5py.Group):
+            inner = out.create_group(name)
+            _copy_group(source[name], inner, f"{path}/", emptied, skip)
+        elif path not in emptied:
+            _copy_dataset(source, out, name, path)
+        elif not skip:
+            space = h5py.h5s.create_simple((0, *source[name].shape[1:]))
+            _twin(source[name], out, name, space)
+
+
+def _copy_dataset(source: Any, out: Any, name: str, path: str) -> None:
+    """Copy an object with its values as they stand; as one only where it needs that.
+
+    What lies in other files stays there, neither read nor written. A damaged object that is copied
+    whole can crash the library; one that is opened cannot.
+    """
+    old = source[name]
+    if isinstance(old, h5py.Datatype):
+        old.id.copy().commit(out.id, name.encode())
+        copy_attributes(old, out[name])
+        return
+    if old.id.get_type().detect_class(h5py.h5t.REFERENCE):
+        raise MeshprepError(f"dataset '{path}' holds references, which no copy keeps: take it out")
+    if old.dtype.kind not in "biufS" or old.external or old.is_virtual:
+        source.copy(name, out, name)
+        return
+    new = _twin(old, out, name, old.id.get_space(), old.id.get_create_plist())
+    if old.size:
+        values = np.empty(old.shape, old.dtype)
+        every = h5py.h5s.ALL
+        old.id.read(every, every, values, mtype=old.id.get_type())
+        new.id.write(every, every, values, mtype=old.id.get_type())
+
+
+def _twin(old: Any, out: Any, name: str, space: Any, layout: Any = None) -> Any:
+    """A dataset of the same type and attributes, with values unset."""
+    made = h5py.h5d.create(out.id, name.encode(), old.id.get_type(), space, layout)
+    new = h5py.Dataset(made)
+    copy_attributes(old, new)
+    return new
+
+
+def copy_attributes(source: Any, out: Any) -> None:
+    """Give ``out`` every attribute of ``source`` without references, in the same type."""
+    for name in source.attrs:
+        old = source.attrs.get_id(name)
+        if not old.get_type().detect_class(h5py.h5t.REFERENCE):
+            _write_attribute(old, out, name, _read_attribute(old))
+
+
+def copy_references(file: Any, out: Any) -> None:
+    """Give the objects of ``out`` the attributes that refer to others, such as dimension scales.
+
+    Raises MeshprepError where one refers to what ``out`` does not have, or to rows. O(objects).
+    """
+    for path, source in _objects(file):
+        for name in source.attrs:
+            old = source.attrs.get_id(name)
+            if path in out and old.get_type().detect_class(h5py.h5t.REFERENCE):
+                where = f"attribute '{name}' of '{path.strip('/')}'"
+                moved = _led(_read_attribute(old), file, out, where)
+                _write_attribute(old, out[path], name, moved)
+
+
+def _objects(group: Any, path: str = "/") -> Iterator[tuple[str, Any]]:
+    """Every object under each of its names; groups that hold themselves were refused before."""
+    yield path, group
+    for name in group:
+        if isinstance(group.get(name, getlink=True), h5py.HardLink):
+            inner = group[name]
+            if isinstance(inner, h5py.Group):
+                yield from _objects(inner, f"{path}{name}/")
+            else:
+                yield f"{path}{name}", inner
+
+
+def _led(value: Any, file: Any, out: Any, where: str) -> Any:
+    """References of ``file``, alone or inside of arrays, as references to the same in ``out``."""
+    if isinstance(value, np.ndarray):
+        led = value.copy()
+        for place in np.ndindex(value.shape):
+            led[place] = _led(value[place], file, out, where)
+        return led
+    if isinstance(value, np.void):
+        return tuple(_led(one, file, out, where) for one in value.item())
+    if not isinstance(value, h5py.Reference) or not value:
+        return value
+    target = h5py.h5r.get_name(value, file.id)
+    if target is None:
+        raise MeshprepError(f"{where} refers to an object that is not there: take it out")
+    if isinstance(value, h5py.RegionReference):
+        raise MeshprepError(f"{where} refers to rows of '{target.decode()}': take it out")
+    return out[target].ref
+
+
+def _read_attribute(old: Any) -> Any:
+    """The values as they stand in the file, or as objects of Python; None where there are none."""
+    if old.get_space().get_simple_extent_type() == h5py.h5s.NULL or old.shape == (0,):
+        return None
+    values = np.empty(old.shape, old.dtype)
+    old.read(values, mtype=_in_memory(old))
+    return values
+
+
+def _write_attribute(old: Any, out: Any, name: str, values: Any) -> None:
+    new = h5py.h5a.create(out.id, name.encode(), old.get_type(), old.get_space())
+    if values is not None:
+        new.write(values, mtype=_in_memory(old))
+
+
+def _in_memory(old: Any) -> Any:
+    # As it stands in the file: a conversion would cut C strings without a zero byte.
+    return h5py.h5t.py_create(old.dtype) if old.dtype.hasobject else old.get_type()

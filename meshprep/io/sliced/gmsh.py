@@ -14,7 +14,6 @@ from meshprep_runtime.types.maps import distinct
 
 from ...mesh.assemble import set_names
 from ...mesh.cells import shape_of
-from ...mesh.model import hash_of_rows
 from ..gmsh.build import notes_of, tags_of_blocks
 from ..gmsh.read import read_sections
 from ..gmsh.scan import GmshCursor
@@ -212,13 +211,7 @@ def scan_gmsh(path: Path) -> SlicedMesh:
     for runs in scan.tags.values():
         _check_groups(RunRows(path, tuple(runs), 2, scan.integer))
     made = _mesh(path, scan)
-    made = replace(made, tags=tuple(_tags(path, scan, made)))
-    named = {m.name: m.rows for m in made.maps}
-
-    def rows_of(name: str) -> Iterator[NDArray[Any]]:
-        return in_turn(named[name])
-
-    return replace(made, content_hash=hash_of_rows(made.shape(), made.sizes, rows_of))
+    return replace(made, tags=tuple(_tags(path, scan, made))).hashed()
 
 
 def _mesh(path: Path, scan: GmshScan) -> SlicedMesh:

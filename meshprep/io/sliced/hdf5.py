@@ -1,9 +1,9 @@
 """OP2's HDF5 meshes, and XDMF whose numbers lie in HDF5, by slices of their datasets."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, parse
 
 import h5py
@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.cells import check_node_count, shape_of
-from ...mesh.model import hash_of_rows
 from ..declared import COORDINATES, NO_MAPS, check_names
 from ..meshio_adapter.harden import guarded
 from ..meshio_adapter.xdmf import check_dimensions, refuse_unknown
 from ..op2.fit import check_fit
-from ..op2.infer import InferredSets, infer
-from ..op2.objects import check_held, classify
+from ..op2.infer import InferredSets, check_held, classify, infer
 from ..op2.read import check_coordinates, index_range, name_of_map, sizes_of
-from .model import Hdf5Rows, SlicedMesh, StoredMap, StoredRows, in_turn
+from .model import Hdf5Rows, SlicedMesh, StoredMap, StoredRows
 
 
 def scan_op2(path: Path, declared: Mapping[str, str]) -> SlicedMesh:
@@ -36,14 +34,12 @@ def scan_op2(path: Path, declared: Mapping[str, str]) -> SlicedMesh:
             raise MeshprepError(NO_MAPS)
         maps = {name: _map(path, file[name], name, inferred) for name in inferred.maps}
         coordinates = _coordinates(path, file, inferred, declared)
-    check_fit({name: _Sampled.of(m) for name, m in maps.items()}, sizes, declared)
-    made = SlicedMesh(sizes, tuple(maps.values()), coordinates)
-    named = {m.name: m for m in maps.values()}
-
-    def rows(name: str) -> Iterator[NDArray[Any]]:
-        return in_turn(named[name].rows)
-
-    return replace(made, content_hash=hash_of_rows(made.shape(), sizes, rows))
+    sampled = {
+        name: _Sampled(m.from_set, m.to_set, m.rows.size, m.rows.width, _Table(m.rows))
+        for name, m in maps.items()
+    }
+    check_fit(sampled, sizes, declared)
+    return SlicedMesh(sizes, tuple(maps.values()), coordinates).hashed()
 
 
 def _map(path: Path, item: Any, name: str, inferred: InferredSets) -> StoredMap:
@@ -69,21 +65,6 @@ def _coordinates(
 
 
 @dataclass(frozen=True, eq=False)
-class _Sampled:
-    """A map of which some rows are looked at."""
-
-    from_set: str
-    to_set: str
-    size: int
-    arity: int
-    table: "_Table"
-
-    @classmethod
-    def of(cls, m: StoredMap) -> "_Sampled":
-        return cls(m.from_set, m.to_set, m.rows.size, m.rows.width, _Table(m.rows))
-
-
-@dataclass(frozen=True, eq=False)
 class _Table:
     """Gives rows as an array would."""
 
@@ -95,6 +76,16 @@ class _Table:
             return self.rows.read(begin, end)
         which, place = np.unique(wanted, return_inverse=True)
         return self.rows.at(which)[place.reshape(np.shape(wanted))]
+
+
+class _Sampled(NamedTuple):
+    """A map of which some rows are looked at."""
+
+    from_set: str
+    to_set: str
+    size: int
+    arity: int
+    table: _Table
 
 
 def scan_xdmf(path: Path) -> SlicedMesh:
@@ -115,12 +106,7 @@ def scan_xdmf(path: Path) -> SlicedMesh:
         raise MeshprepError("only cells of first order are read by slices from XDMF")
     sizes = {"nodes": points.size, "cells": cells.size}
     maps = (StoredMap("cells->nodes", "cells", "nodes", cells),)
-    made = SlicedMesh(sizes, maps, points, "", {"cells": kind})
-
-    def rows(name: str) -> Iterator[NDArray[Any]]:
-        return in_turn(cells)
-
-    return replace(made, content_hash=hash_of_rows(made.shape(), sizes, rows))
+    return SlicedMesh(sizes, maps, points, "", {"cells": kind}).hashed()
 
 
 def _only(root: Element, tag: str) -> Element:

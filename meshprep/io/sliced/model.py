@@ -1,7 +1,7 @@
 """A mesh that stays in its file, and rows of it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap, Tag
 from ...mesh.assemble import GroupTable
+from ...mesh.model import hash_of_rows
 
 # Rows that are read at once where all are read in turn.
 ROWS = 1 << 17
@@ -119,18 +120,21 @@ class SlicedMesh:
 
     def shape(self) -> Mesh:
         """The same sets and maps without elements, from which loops and maps are looked up."""
-        sets = [
-            ElementSet(name, 0, self.cell_types.get(name), self.unions.get(name, ()))
-            for name in self.sizes
-        ]
-        maps = [
-            SetMap(m.name, m.from_set, m.to_set, np.empty((0, m.rows.width), np.int32))
-            for m in self.maps
-        ]
+        kinds, unions = self.cell_types, self.unions
+        sets = [ElementSet(n, 0, kinds.get(n), unions.get(n, ())) for n in self.sizes]
+        tables = [np.empty((0, m.rows.width), np.int32) for m in self.maps]
+        ends = zip(self.maps, tables, strict=True)
+        maps = [SetMap(m.name, m.from_set, m.to_set, table) for m, table in ends]
         dats = []
         if self.coordinates is not None:
             dats.append(Dat("coordinates", "nodes", np.empty((0, self.coordinates.width))))
         return Mesh(sets, maps, dats)
+
+    def hashed(self) -> "SlicedMesh":
+        """With the hash of its content, for which all rows are read."""
+        rows = {m.name: m.rows for m in self.maps}
+        found = hash_of_rows(self.shape(), self.sizes, lambda name: in_turn(rows[name]))
+        return replace(self, content_hash=found)
 
     def map(self, name: str) -> StoredMap | None:
         """A map of the file by its name."""
