@@ -14,18 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.plan.parts import ClassColours, PartPlan
-from meshprep_runtime.plan.parts.arrays import Arrays, part_of, range_arrays
 from meshprep_runtime.plan.parts.batch import (
+    Arrays,
     Numbers,
     PartBatch,
     alternating,
     begins,
+    part_of,
+    range_arrays,
     spread,
 )
 from meshprep_runtime.plan.parts.slices import in_runs
 from meshprep_runtime.plan.ranges import ranges_for
 from meshprep_runtime.types.loops import Loop
-from meshprep_runtime.types.maps import SetMap, ranges
+from meshprep_runtime.types.maps import Int32s, SetMap, ranges
 
 from ..colour import colour_threads
 from ..colour.block_colours import colour_blocks
@@ -58,8 +60,7 @@ class PartBuilder:
 
     def build(self, part: int) -> PartPlan:
         """One part of this rank. O(its size)."""
-        batch = self.batch(range(part, part + 1))
-        return part_of(batch.description, batch.arrays, part, self.parts)
+        return part_of(self.batch(range(part, part + 1)))
 
     def batches(self, parts: range) -> list[range]:
         """Split parts of this rank into batches of about :data:`TOGETHER` elements."""
@@ -75,24 +76,27 @@ class PartBuilder:
         """Neighbouring parts of this rank, built together. O(their size)."""
         out, begin = _PartArrays({}, {}), self.numbers.held.index(parts.start)
         at = range(begin, begin + len(parts))
+
+        def known() -> PartBatch:
+            return PartBatch(self._description, parts, self.parts, out.arrays, out.rows)
+
         for name in self.subject.sizes:
             self._put_set(out, name, at, parts)
-        self._put_values(out, at, PartBatch(self._description, parts, self.parts, *out.all))
-        batch = PartBatch(self._description, parts, self.parts, *out.all)
+        self._put_values(out, at, known())
+        batch = known()
         for m in self.subject.maps.values():
             self._put_map(out, m, at, batch)
-        batch = PartBatch(self._description, parts, self.parts, *out.all)
+        batch = known()
         for spec in self.subject.specs:
             self._put_loop(out, spec, at, batch)
         for name in self.copies.partial:
             self._put_partial(out, name, at, batch)
-        batch = PartBatch(self._description, parts, self.parts, *out.all)
-        _put_ranges(out, batch)
-        return PartBatch(self._description, parts, self.parts, *out.all)
+        _put_ranges(out, known())
+        return known()
 
     @cached_property
     def _description(self) -> dict[str, Any]:
-        """Sets, maps and loops common to all parts, as :func:`~.arrays.describe_parts`."""
+        """Sets, maps and loops common to all parts, as docs/plan-format.md has them."""
         return {
             "sets": self.numbers.sizes,
             "maps": {m.name: [m.from_set, m.to_set, m.arity] for m in self.subject.maps.values()},
@@ -145,7 +149,8 @@ class PartBuilder:
     def _put_values(self, out: "_PartArrays", at: range, known: PartBatch) -> None:
         """Coordinates, fields and groups of owned elements and copies."""
         elements = dict[str, NDArray[np.integer]]()
-        for name in {*(one.split("/")[1] for one in self.subject.values), *self._tagged}:
+        tagged = (tag.set for tag in self.subject.tags)
+        for name in {*(one.split("/")[1] for one in self.subject.values), *tagged}:
             one, (owned, own) = known.sets[name], self.ordered.runs[name].of_parts(at)
             elements[name] = alternating(own, owned, self._named(name, one.copies), one.n_copies)
         for where, values in self.subject.values.items():
@@ -161,10 +166,6 @@ class PartBuilder:
                 rows[:, 0] -= one.begin[part]
                 count = np.bincount(part, minlength=one.size.size)
                 out.put(f"further_groups/{where}", rows, count)
-
-    @cached_property
-    def _tagged(self) -> set[str]:
-        return {tag.set for tag in self.subject.tags}
 
     def _named(self, name: str, numbers: Numbers) -> NDArray[np.integer]:
         """Elements as they are called here, by their numbers in the split mesh."""
@@ -250,7 +251,7 @@ class PartBuilder:
 
     def _block_ends(
         self, loop: str, size: int, place: int, core: int, owned: int, n: int
-    ) -> NDArray[np.int64]:
+    ) -> Int64s:
         ends = self.ordered.blocks[place].get(loop)
         if ends is None:
             runs = _equal_block_ends(0, core, size), _equal_block_ends(core, owned, size)
@@ -264,10 +265,6 @@ class _PartArrays:
 
     arrays: Arrays
     rows: dict[str, Numbers]
-
-    @property
-    def all(self) -> tuple[Arrays, dict[str, Numbers]]:
-        return self.arrays, self.rows
 
     def put(self, name: str, array: NDArray[Any], count: Numbers) -> None:
         self.arrays[name], self.rows[name] = array, count
@@ -308,9 +305,9 @@ def _put_ranges(out: _PartArrays, batch: PartBatch) -> None:
 def _put_colours(
     out: _PartArrays,
     place: str,
-    table: NDArray[np.int32],
+    table: Int32s,
     n_points: int,
-    ends: list[NDArray[np.int64]],
+    ends: list[Int64s],
     known: PartBatch,
     loop: Loop,
 ) -> None:
@@ -328,7 +325,7 @@ def _put_colours(
     out.put(f"{place}/classes", both.reshape(-1), np.full(len(ends), 2))
 
 
-def _equal_block_ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
+def _equal_block_ends(begin: int, end: int, size: int) -> Int64s:
     """Ends of blocks of ``size`` consecutive elements."""
     if begin == end:
         return np.empty(0, np.int64)
@@ -336,8 +333,8 @@ def _equal_block_ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
 
 
 def _class_colours(
-    table: NDArray[np.int32], n_points: int, offset: NDArray[np.int64], classes: tuple[int, int]
-) -> tuple[NDArray[np.int32], NDArray[np.int64], ClassColours]:
+    table: Int32s, n_points: int, offset: Int64s, classes: tuple[int, int]
+) -> tuple[Int32s, Int64s, ClassColours]:
     """Block order and its offsets by colour; every class has colours of its own."""
     block_ends, n_blocks = offset.tolist(), offset.size - 1
     first = [0, *(bisect_left(block_ends, end) for end in classes), n_blocks]
@@ -358,12 +355,8 @@ def _class_colours(
 
 @kernel
 def _local_rows(
-    table: NDArray[np.int32],
-    rows: NDArray[np.int32],
-    number: NDArray[np.integer],
-    copies: NDArray[np.int64],
-    counts: Int64s,
-) -> NDArray[np.int32]:
+    table: Int32s, rows: Int32s, number: NDArray[np.integer], copies: Int64s, counts: Int64s
+) -> Int32s:
     """Rows in local numbers: owned points by their place, copies by a search in both their runs.
 
     ``counts`` has a row for each part: its rows here, its first point, how many points it owns and

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, PlanError, Progress, listed
 from meshprep_runtime.plan.parts import kept, parts_table
-from meshprep_runtime.plan.parts.arrays import FURTHER
-from meshprep_runtime.plan.parts.batch import PartBatch, leading, split_pairs
+from meshprep_runtime.plan.parts.batch import FURTHER, PartBatch, leading, split_pairs
 from meshprep_runtime.plan.parts.loop_proof import loop_findings
 from meshprep_runtime.plan.parts.proof import PartsProof
 from meshprep_runtime.plan.parts.store import about, read_batch
@@ -43,9 +42,9 @@ def check_parts(
     Raises PlanError when the file or a part is damaged, or belongs to another mesh; on every rank
     the same. Raises MeshprepError for a mesh on several ranks, none of which has all maps.
     """
-    splits = of_root(
-        ranks, lambda: _splits_to_prove(path, parts, alone=mesh is None or ranks.size == 1)
-    )
+    if mesh is not None and ranks.size > 1:
+        raise MeshprepError("a mesh is compared by one process: leave mpiexec or --mesh out")
+    splits = of_root(ranks, lambda: kept(path) if parts is None else [parts])
     ordered, note, total = None, "", len(splits) + (mesh is not None)
     if mesh is not None:
         progress(0, total, "reading the mesh")
@@ -69,12 +68,6 @@ def check_parts(
         return CheckResult(findings, f"{path}: {len(findings)} findings: the parts are wrong")
     against = "" if mesh is None else f" and fits {mesh.path}"
     return CheckResult([], f"{path}: right{against} ({number} parts){note}")
-
-
-def _splits_to_prove(path: Path, parts: int | None, *, alone: bool) -> list[int]:
-    if not alone:
-        raise MeshprepError("a mesh is compared by one process: leave mpiexec or --mesh out")
-    return kept(path) if parts is None else [parts]
 
 
 def proof_of_split(path: Path, count: int, ranks: Ranks) -> PartsProof:

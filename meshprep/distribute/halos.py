@@ -29,19 +29,27 @@ from .subject import SplitSubject
 
 
 @dataclass(frozen=True, eq=False)
-class OwnedRuns:
+class PartRows:
+    """Elements for each part: part ``p`` has ``elements[offset[p]:offset[p + 1]]``, ascending."""
+
+    offset: Int64s  # (parts + 1,)
+    elements: NDArray[np.integer]
+
+    def of_parts(self, parts: range) -> tuple[Int64s, NDArray[Any]]:
+        """Element count of each part, and the elements, concatenated."""
+        ends = self.offset[parts.start : parts.stop + 1]
+        return np.diff(ends), self.elements[ends[0] : ends[-1]]
+
+
+@dataclass(frozen=True, eq=False)
+class OwnedRuns(PartRows):
     """The elements of one set, part after part, and in each part core before boundary."""
 
     elements: Int32s  # (n,): numbers of the input
-    offset: Int64s  # (parts + 1,): part ``p`` owns ``elements[offset[p]:offset[p + 1]]``
     core: Int64s  # (parts,): core elements of each part, which come first
 
     def of(self, part: int) -> Int32s:
         return self.elements[self.offset[part] : self.offset[part + 1]]
-
-    def of_parts(self, parts: range) -> tuple[Int64s, Int32s]:
-        """Element count of each part, and the elements, concatenated."""
-        return rows_of_parts(self.offset, self.elements, parts)
 
     @property
     def number(self) -> Int32s:
@@ -49,26 +57,6 @@ class OwnedRuns:
         place = np.empty_like(self.elements)
         place[self.elements] = np.arange(place.size, dtype=place.dtype)
         return place
-
-
-@dataclass(frozen=True, eq=False)
-class PartRows:
-    """Elements for each part: part ``p`` has ``elements[offset[p]:offset[p + 1]]``, ascending."""
-
-    offset: Int64s
-    elements: NDArray[np.integer]
-
-    def of_parts(self, parts: range) -> tuple[Int64s, NDArray[np.integer]]:
-        """Element count of each part, and the elements, concatenated."""
-        return rows_of_parts(self.offset, self.elements, parts)
-
-
-def rows_of_parts(
-    offset: Int64s, elements: NDArray[Any], parts: range
-) -> tuple[Int64s, NDArray[Any]]:
-    """Element count of each part, and the elements, concatenated."""
-    ends = offset[parts.start : parts.stop + 1]
-    return np.diff(ends), elements[ends[0] : ends[-1]]
 
 
 def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, OwnedRuns]:
@@ -79,8 +67,7 @@ def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, O
     runs = {}
     for name, owner in owners.items():
         elements, count = _sorted_by_class(owner, boundary[name], parts)
-        offset = offsets_of(count.sum(axis=1))
-        runs[name] = OwnedRuns(elements, offset, count[:, 0])
+        runs[name] = OwnedRuns(offsets_of(count.sum(axis=1)), elements, count[:, 0])
     return runs
 
 
@@ -95,23 +82,17 @@ def executed_copies(
         table = m.table if every else np.ascontiguousarray(m.table[:, list(columns)])
         part, element = _foreign_pairs(table, owners[m.from_set], owners[m.to_set])
         pairs[m.from_set].append(part * np.int64(subject.sizes[m.from_set]) + element)
-    return {
-        name: _part_rows(distinct(np.concatenate([*keys, _NOTHING])), subject.sizes[name], parts)
-        for name, keys in pairs.items()
-    }
-
-
-def _part_rows(keys: Int64s, size: int, parts: int) -> PartRows:
-    part, element = np.divmod(keys, max(size, 1))
-    return PartRows(offsets(part, parts), element.astype(np.int32))
+    found = {}
+    for name, keys in pairs.items():
+        own = distinct(np.concatenate([*keys, np.empty(0, np.int64)]))
+        part, element = np.divmod(own, max(subject.sizes[name], 1))
+        found[name] = PartRows(offsets(part, parts), element.astype(np.int32))
+    return found
 
 
 def offsets(part: NDArray[np.integer], parts: int) -> Int64s:
     """First entry of each part, and the end, for entries sorted by part."""
     return np.searchsorted(part, np.arange(parts + 1)).astype(np.int64)
-
-
-_NOTHING = np.empty(0, np.int64)
 
 
 @kernel
@@ -271,10 +252,12 @@ def all_copies(
         into = [reached[m.name][0] for m in subject.maps.values() if m.to_set == name]
         beyond = distinct_without(np.concatenate([own[:0], *into]), own)
         halo[name] = _copies_of_keys(beyond, numbers, name, ranks)
-    few = _exchanged_partly(subject, copies, halo, {m: n for m, (_, n) in reached.items()}, ranks)
-    partial = {
-        m: _copies_of_keys(reached[m][0], numbers, subject.maps[m].to_set, ranks) for m in few
-    }
+    held = {n: copies[n].rows.elements.size + halo[n].rows.elements.size for n in copies}
+    every, partial = ranks.allgather(({m: n for m, (_, n) in reached.items()}, held)), {}
+    for m in subject.maps.values():
+        entries = sum(n[m.name] for n, _ in every)
+        if entries < PARTIAL * sum(copied[m.to_set] for _, copied in every):
+            partial[m.name] = _copies_of_keys(reached[m.name][0], numbers, m.to_set, ranks)
     return AllCopies(elements, copies, halo, partial)
 
 
@@ -285,25 +268,6 @@ def _by_number(rows: PartRows, numbers: SplitNumbers, name: str) -> tuple[PartRo
     keys += numbers.number[name][elements]
     order = np.argsort(keys)
     return PartRows(rows.offset, elements[order]), keys[order]
-
-
-def _exchanged_partly(
-    subject: SplitSubject,
-    copies: Mapping[str, Copies],
-    halo: Mapping[str, Copies],
-    entries: Mapping[str, int],
-    ranks: Ranks,
-) -> list[str]:
-    """Maps that reach few of the copies of their to-set, counted over all ranks."""
-    held = {
-        name: copies[name].rows.elements.size + halo[name].rows.elements.size for name in copies
-    }
-    every = ranks.allgather((entries, held))
-    return [
-        name
-        for name, m in subject.maps.items()
-        if sum(n[name] for n, _ in every) < PARTIAL * sum(h[m.to_set] for _, h in every)
-    ]
 
 
 def _foreign_keys(

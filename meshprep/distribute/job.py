@@ -107,9 +107,7 @@ class SplitJobResult:
 
 
 def run(
-    job: SplitJob,
-    progress: Progress = lambda done, total, name: None,
-    ranks: Ranks = ALONE,
+    job: SplitJob, progress: Progress = lambda done, total, name: None, ranks: Ranks = ALONE
 ) -> SplitJobResult:
     """Read, split, write: the file appears whole or not at all.
 
@@ -361,20 +359,16 @@ def write_external(path: Path, source: Path, counts: Sequence[int], name: str) -
     for table, begin in zip(tables, address, strict=True):
         n = int(table.description["sets"][name])
         if n:
-            _reserve(path, begin, 4 * n)
+            # where the disk has no room, a mapped page would end the process
+            with path.open("r+b") as file:
+                file.seek(begin)
+                for left in range(4 * n, 0, -PIECE):
+                    file.write(bytes(min(left, PIECE)))
         values = np.memmap(path, "<i4", "r+", begin, (n,)) if n else np.empty(0, np.int32)
         for part in range(table.parts):
             values[read_part(source, table, part).sets[name].original] = part
         if isinstance(values, np.memmap):
             values.flush()
-
-
-def _reserve(path: Path, begin: int, nbytes: int) -> None:
-    """Take room on the disk; where there is none, a mapped page would end the process."""
-    with path.open("r+b") as file:
-        file.seek(begin)
-        for left in range(nbytes, 0, -PIECE):
-            file.write(bytes(min(left, PIECE)))
 
 
 def _dataset(file: Any, name: str, n: int) -> int:

@@ -9,8 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.plan.parts import kept, parts_table
-from meshprep_runtime.plan.parts.arrays import FURTHER, loops_of
-from meshprep_runtime.plan.parts.batch import PartBatch, SetBatch, leading, split_pairs
+from meshprep_runtime.plan.parts.batch import (
+    FURTHER,
+    PartBatch,
+    SetBatch,
+    leading,
+    loops_of,
+    split_pairs,
+)
 from meshprep_runtime.plan.parts.slices import PartsTable
 from meshprep_runtime.plan.parts.store import about, read_batch
 from meshprep_runtime.types.maps import SetMap, ranges

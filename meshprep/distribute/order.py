@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.maps import Bools, Int32s, Int64s
 
 from ..kernels import kernel
 from ..loops.options import Options
@@ -84,7 +85,7 @@ def order_parts(
 
 
 def _groups(
-    subject: SplitSubject, runs: Mapping[str, OwnedRuns], mine: range, small: NDArray[np.bool_]
+    subject: SplitSubject, runs: Mapping[str, OwnedRuns], mine: range, small: Bools
 ) -> list[Parts]:
     """The parts that are ordered together: some small ones, or a larger one alone.
 
@@ -153,12 +154,12 @@ def with_kept_blocks(subject: SplitSubject, options: Options) -> SplitSubject:
 
 def kept_blocks(
     subject: SplitSubject, runs: Mapping[str, OwnedRuns], parts: int, options: Options
-) -> list[dict[str, NDArray[np.int64]]]:
+) -> list[dict[str, Int64s]]:
     """Block ends of each loop in each part: the blocks of the file, cut to the part.
 
     Pieces of blocks are joined with what follows them while there is room. O(owned elements).
     """
-    found: list[dict[str, NDArray[np.int64]]] = [{} for _ in range(parts)]
+    found: list[dict[str, Int64s]] = [{} for _ in range(parts)]
     for spec in subject.specs:
         name, run = spec.loop.name, runs[spec.loop.over]
         size = options.for_loop(spec.options).block_elements
@@ -169,9 +170,7 @@ def kept_blocks(
 
 
 @kernel
-def _joined_pieces(
-    elements: NDArray[np.int32], core: int, block: NDArray[np.integer], size: int
-) -> NDArray[np.int64]:
+def _joined_pieces(elements: Int32s, core: int, block: NDArray[np.integer], size: int) -> Int64s:
     """0, and where blocks end: elements of one block stay together, core and boundary do not."""
     ends = np.zeros(elements.size + 1, np.int64)
     n, begin, i = 0, 0, 0

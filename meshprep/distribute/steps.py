@@ -5,20 +5,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.types.loops import Loop
-from meshprep_runtime.types.maps import SetMap
+from meshprep_runtime.types.maps import Float64s, SetMap
 
 from ..kernels import Int32s, kernel
-from ..kernels.arrays import stable_argsort
 from ..kernels.parallel import at_once, each
 from ..loops.options import Options
 from ..mesh.incidence import Csr, point_graph, transpose
 from ..partition.metis import has_metis, pymetis
-from ..reorder.curve import curve_keys
-from .assign.inherit import Owners, finite_centroids, inherit, runs
+from .assign.inherit import Owners, inherit, runs
 from .assign.kway import kway
 from .assign.metis import UFACTOR, FileSection, KwayProcesses, sections
 from .assign.owners import FILE, owners_from_file, part_of_element
@@ -40,7 +37,7 @@ class CutProblem:
     """
 
     subject: SplitSubject
-    weights: NDArray[np.float64]
+    weights: Float64s
     seed: int = 0
 
     @property
@@ -52,7 +49,7 @@ class CutProblem:
         return self.subject.sizes[self.subject.leading_set]
 
 
-def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
+def owners_of_leading_set(problem: CutProblem, cut: str) -> Int32s:
     """The part of every element of the leading set.
 
     Parts may be empty, and there may be more of them than elements. ``cut`` is a name in
@@ -69,7 +66,7 @@ def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
     return CUTS[cut](problem)
 
 
-def _annealed(problem: CutProblem) -> NDArray[np.int32]:
+def _annealed(problem: CutProblem) -> Int32s:
     """The fewest copies: 2 to 8 % less to send than METIS, for 4 to 5 times the time."""
     subject, name = problem.subject, problem.subject.leading_set
     leading = subject.leading_map
@@ -87,7 +84,7 @@ def _annealed(problem: CutProblem) -> NDArray[np.int32]:
     )
 
 
-def _rows_at(table: NDArray[np.int32], n: int) -> NDArray[np.int32]:
+def _rows_at(table: Int32s, n: int) -> Int32s:
     """The rows that reach each element, of many the first :data:`MOST_ROWS`; -1 for no more."""
     rows = transpose(table, n)
     count = np.minimum(np.diff(rows.offset), MOST_ROWS)
@@ -103,7 +100,7 @@ def _joins(leading: SetMap) -> bool:
     return bool((leading.table != leading.table[:, :1]).any())
 
 
-def _metis(problem: CutProblem) -> NDArray[np.int32]:
+def _metis(problem: CutProblem) -> Int32s:
     """METIS k-way on the points of the leading map; by sections for large sets from a file."""
     leading, seed = problem.subject.leading_map, problem.seed
     if leading is None or not _joins(leading):
@@ -112,7 +109,7 @@ def _metis(problem: CutProblem) -> NDArray[np.int32]:
     if len(found) == 1:
         return kway(point_graph(leading.table, problem.size), problem.weights, UFACTOR, seed)
 
-    def cut(one: FileSection) -> NDArray[np.int32]:
+    def cut(one: FileSection) -> Int32s:
         graph, own = _graph_of(leading.table, one.elements), slice(one.parts.start, one.parts.stop)
         part = elsewhere.kway(graph, problem.weights[own], one.overfill, seed)
         return part + np.int32(one.parts.start)
@@ -121,7 +118,7 @@ def _metis(problem: CutProblem) -> NDArray[np.int32]:
         return np.concatenate(each(cut, [(one,) for one in found]))
 
 
-def _graph_of(table: NDArray[np.int32], elements: range) -> Csr:
+def _graph_of(table: Int32s, elements: range) -> Csr:
     """Some elements, joined as the rows of a map join them."""
     return point_graph(_rows_within(table, elements.start, elements.stop), len(elements))
 
@@ -141,54 +138,15 @@ def _rows_within(table: Int32s, begin: int, end: int) -> Int32s:
     return out[:n].copy()
 
 
-def _rcb(problem: CutProblem) -> NDArray[np.int32]:
-    """Recursive coordinate bisection [G10 section 6]; each half has its weight to an element.
-
-    O(n log n log parts).
-    """
-    where = finite_centroids(problem.subject, "rcb")
-    owner = np.empty(problem.size, np.int32)
-    waiting = [(np.arange(problem.size), 0, problem.parts)]
-    while waiting:
-        elements, first, last = waiting.pop()
-        if last - first == 1:
-            owner[elements] = first
-            continue
-        middle = (first + last) // 2
-        share = problem.weights[first:middle].sum() / problem.weights[first:last].sum()
-        at = where[elements]
-        axis = int(np.argmax(np.ptp(at, axis=0))) if elements.size and at.shape[1] else 0
-        sort = np.argsort(at[:, axis], kind="stable") if at.shape[1] else np.arange(elements.size)
-        low = round(float(share) * elements.size)
-        waiting.append((np.sort(elements[sort[:low]]), first, middle))
-        waiting.append((np.sort(elements[sort[low:]]), middle, last))
-    return owner
+def _as_slices(cut: str) -> Callable[[CutProblem], Int32s]:
+    """A cut that ranks which hold slices of a mesh find, too."""
+    return lambda problem: leading_owners(problem.subject, problem.weights, cut, ALONE)
 
 
-def _curve(problem: CutProblem) -> NDArray[np.int32]:
-    """Runs of elements along Hilbert's curve; what ranks that hold slices of a mesh find, too.
-
-    O(n). Elements in one cell of the finest grid keep their order.
-    """
-    where = finite_centroids(problem.subject, "curve")
-    box = where.min(axis=0), where.max(axis=0)
-    order = stable_argsort(curve_keys(where, box, "curve", turning=True)[:, None])
-    owner = np.empty(problem.size, np.int32)
-    owner[order] = runs(problem.size, problem.weights)
-    return owner
-
-
-def _refined(problem: CutProblem) -> NDArray[np.int32]:
-    """Bisection with refined borders; what ranks that hold slices of a mesh find, too."""
-    return leading_owners(problem.subject, problem.weights, "refined", ALONE)
-
-
-CUTS: dict[str, Callable[[CutProblem], NDArray[np.int32]]] = {
+CUTS: dict[str, Callable[[CutProblem], Int32s]] = {
     "annealed": _annealed,
     "metis": _metis,
-    "refined": _refined,
-    "rcb": _rcb,
-    "curve": _curve,
+    **{cut: _as_slices(cut) for cut in ("refined", "rcb", "curve")},
 }
 
 
@@ -239,7 +197,7 @@ class SplitOptions:
             return ["METIS is not installed: cut 'annealed', which takes longer, in its place"]
         return []
 
-    def shares(self, parts: int) -> NDArray[np.float64]:
+    def shares(self, parts: int) -> Float64s:
         """The share of each part; raises MeshprepError for weights that do not fit."""
         if not self.weights:
             return np.full(parts, 1 / parts)
@@ -281,7 +239,7 @@ def split(
     return split_by_owners(subject, owners, parts, how, options, progress, ranks)
 
 
-def _first_owners(problem: CutProblem, cut: str) -> tuple[str, NDArray[np.int32]]:
+def _first_owners(problem: CutProblem, cut: str) -> tuple[str, Int32s]:
     """A set and the parts of its elements, from which those of the other sets follow."""
     if cut.startswith(FILE):
         return owners_from_file(problem.subject, problem.parts, Path(cut.removeprefix(FILE)))

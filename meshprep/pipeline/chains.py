@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept
-from meshprep_runtime.program.chains.numbers import ChainNumbers, number, with_common_names
+from meshprep_runtime.program.chains.numbers import number, with_common_names
 from meshprep_runtime.program.chains.owners import tile_in_cache
 from meshprep_runtime.program.chains.tiling import cut
 
@@ -37,14 +37,10 @@ def _plan_chain(plan: Plan, request: ChainRequest, tile: int | None) -> ChainPla
     kept = Kept(*(frozenset(names[d] for d in of) for of in (request.dropped, request.zero)))
     try:
         chain = number(loops, plan.sizes, plan.maps)
-        _check(chain, kept)
+        for name in sorted(kept.all - chain.written):
+            raise MeshprepError(f"dat '{name}' cannot be dropped or zero: no loop writes it")
         size = request.tile or tile or tile_in_cache(chain)
         tiles = cut(chain, plans, size, kept)
     except MeshprepError as error:
         raise MeshprepError(f"{request.where}: {error}") from None
     return ChainPlan(request.name, size, tiles)
-
-
-def _check(chain: ChainNumbers, kept: Kept) -> None:
-    for name in sorted(kept.all - chain.written):
-        raise MeshprepError(f"dat '{name}' cannot be dropped or zero: no loop writes it")

@@ -180,11 +180,7 @@ def _unlike(
     elif isinstance(said, Mapping) and isinstance(found, Mapping):
         for name, value in said.items():
             yield from _unlike(f"{path}/{name}", value, found.get(name), left_out)
-    elif not _same(said, found):
-        yield path, said, found
-
-
-def _same(said: Any, found: Any) -> bool:
-    if isinstance(said, float) and isinstance(found, int | float):
-        return isclose(said, found, rel_tol=_DIGITS)
-    return bool(said == found)
+    elif said != found:
+        numbers = isinstance(said, float) and isinstance(found, int | float)
+        if not (numbers and isclose(said, found, rel_tol=_DIGITS)):
+            yield path, said, found

@@ -176,20 +176,10 @@ class _StandIn:
     def run(self, tables: Tables, some: range, moves: Sequence[Move] = MOVES) -> None:
         """Move what these elements read and write."""
         for begin in range(some.start, some.stop, CHUNK):
-            end = min(begin + CHUNK, some.stop)
+            ends = begin, min(begin + CHUNK, some.stop)
             self._sums[:] = 0.0
             for move, access in moves:
-                self._move(move, access, tables, begin - some.start, (begin, end))
-
-    def _move(
-        self,
-        move: Callable[..., None],
-        access: Sequence[Access],
-        tables: Tables,
-        first: int,
-        ends: tuple[int, int],
-    ) -> None:
-        for arg in (a for a in self._args if a.access in access):
-            table = NO_TABLE if arg.map is None else tables[arg.map][first:]
-            columns = np.array(arg.index if arg.map else (), np.int64)
-            move(table, columns, self._rows[arg.name], *ends, self._sums)
+                for arg in (a for a in self._args if a.access in access):
+                    own = NO_TABLE if arg.map is None else tables[arg.map][begin - some.start :]
+                    columns = np.array(arg.index if arg.map else (), np.int64)
+                    move(own, columns, self._rows[arg.name], *ends, self._sums)

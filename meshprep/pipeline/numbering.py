@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import SetMap
+from meshprep_runtime.types.maps import Int32s, SetMap
 from meshprep_runtime.types.ordering import Ordering
 
 from ..mesh import Mesh
@@ -74,7 +75,7 @@ class Numbering:
         self.mesh.size(name)
         return self.mesh.sets[name].parts or (name,)
 
-    def in_runs(self, name: str, new_to_old: NDArray[np.int32]) -> NDArray[np.int32]:
+    def in_runs(self, name: str, new_to_old: Int32s) -> Int32s:
         """An order of a set with its runs one after the other; stable inside each."""
         sizes = self._runs.get(name)
         return keep_parts(
@@ -125,47 +126,33 @@ class Numbering:
     def all(self) -> dict[str, Ordering]:
         return {name: self.ordering(name) for name in self.mesh.sets}
 
-    def tags(self, file: Mesh) -> dict[str, dict[str, NDArray[np.int64]]]:
-        """Groups of sets that a file does not have, and the numbers that it gave its elements."""
-        derived = [t for t in self.mesh.tags if t.set not in file.sets]
-        found = [(t.set, t.name, t.first_ids()) for t in derived]
-        found += [(d.set, d.name, d.values.astype(np.int64)) for d in file.dats if d.is_numbering]
-        tags: dict[str, dict[str, NDArray[np.int64]]] = {}
-        for of, name, values in found:
-            tags.setdefault(of, {})[name] = self.ordering(of).apply(values)
-        return tags
+    def groups(self, file: Mesh) -> dict[str, Any]:
+        """``tags``, ``further_groups`` and ``group_names`` of a plan.
 
-    def further_groups(self, file: Mesh) -> dict[str, dict[str, NDArray[np.int64]]]:
-        """What :meth:`tags` leaves out of elements in several groups."""
-        found: dict[str, dict[str, NDArray[np.int64]]] = {}
+        Those of sets that a file does not have, and the numbers that it gave its elements. Names
+        are on one line.
+        """
+        tags, further, names = (dict[str, dict[str, Any]]() for _ in range(3))
         for t in (t for t in self.mesh.tags if t.set not in file.sets):
-            rows = t.further_ids()
+            order, rows = self.ordering(t.set), t.further_ids()
+            tags.setdefault(t.set, {})[t.name] = order.apply(t.first_ids())
             if rows.size:
-                rows[:, 0] = self.ordering(t.set).old_to_new[rows[:, 0]]
-                found.setdefault(t.set, {})[t.name] = rows[np.argsort(rows[:, 0], kind="stable")]
-        return found
-
-    def group_names(self, file: Mesh) -> dict[str, dict[str, dict[int, str]]]:
-        """The names of the groups of sets that a file does not have, each on one line."""
-        found: dict[str, dict[str, dict[int, str]]] = {}
-        for t in self.mesh.tags:
-            if t.set not in file.sets and t.names:
-                lines = {k: _one_line(t.names[k]) for k in sorted(t.names)}
-                found.setdefault(t.set, {})[t.name] = lines
-        return found
-
-    def coordinates(self) -> dict[str, NDArray[np.float64]]:
-        """Where the nodes are in the new numbering, as doubles; empty where nobody knows."""
-        where = self.mesh.coordinates
-        return {} if where is None else {"nodes": self.ordering("nodes").apply(where.astype("f8"))}
+                rows[:, 0] = order.old_to_new[rows[:, 0]]
+                further.setdefault(t.set, {})[t.name] = rows[np.argsort(rows[:, 0], kind="stable")]
+            if t.names:
+                lines = names.setdefault(t.set, {})[t.name] = {}
+                for k in sorted(t.names):
+                    lines[k] = t.names[k].translate(_ONE_LINE).encode(errors="replace").decode()
+        for d in (d for d in file.dats if d.is_numbering):
+            values = self.ordering(d.set).apply(d.values.astype(np.int64))
+            tags.setdefault(d.set, {})[d.name] = values
+        return {"tags": tags, "further_groups": further, "group_names": names}
 
     def settled(self) -> dict[str, Ordering]:
         """The orderings of the sets that must not move any more."""
         return {name: self._order[name] for name in self._order if name in self._settled}
 
-    def move(
-        self, name: str, new_to_old: NDArray[np.int32], only: Iterable[str] | None = None
-    ) -> None:
+    def move(self, name: str, new_to_old: Int32s, only: Iterable[str] | None = None) -> None:
         """Reorder the parts of a set that may move, or ``only`` these, relative to their order now.
 
         The parts of a union set stay one after the other: the caller passes an order that keeps
@@ -210,7 +197,3 @@ class Numbering:
         """Take over the orderings of the sets that are not settled, and settle every set."""
         self.follow({**orderings, **self._fixed})
         self._settled.update(self._order)
-
-
-def _one_line(name: str) -> str:
-    return name.translate(_ONE_LINE).encode(errors="replace").decode()

@@ -54,7 +54,9 @@ def _order(method: str, target: str) -> None:
     # as once blocks are cut: nodes follow by touch
     propagate(mesh, {"cells": numbering.present_ordering("cells")}, FOLLOW[target])
     locality_metrics(numbering, leads)
-    _scattered()
+    # two components whose vertices alternate are renumbered, as are those of large meshes
+    graph = Csr(np.arange(5, dtype=np.int64), np.array([2, 3, 0, 1], np.int32))
+    by_component(graph, lambda offset, *rest: np.arange(offset.size - 1, dtype=np.uint32))
 
 
 def _rows() -> None:
@@ -64,16 +66,11 @@ def _rows() -> None:
         follow(mesh.map("cells->nodes").table.copy())
 
 
-def _scattered() -> None:
-    """Two components whose vertices alternate are renumbered, as are those of large meshes."""
-    graph = Csr(np.arange(5, dtype=np.int64), np.array([2, 3, 0, 1], np.int32))
-    by_component(graph, lambda offset, *rest: np.arange(offset.size - 1, dtype=np.uint32))
-
-
 def _blocks(partitioner: str, target: str) -> None:
     mesh, spec, options = _small(partition=partitioner, target=target)
     if partitioner == "structured":
-        mesh, spec = _grid()
+        mesh = generate("box", nx=12, ny=12, nz=0, type="quad")
+        mesh, (spec,) = plan_request_maps(mesh, [default_request(mesh)])
     with _as_if_large():
         cut(Numbering(mesh), spec, options)
     if partitioner == "blocks":
@@ -114,15 +111,11 @@ def _colours(lists: str = "") -> None:
     maps = {name: numbering.map(name) for name in spec.loop.maps}
     variant_metrics(spec.loop, maps, sizes, variant)
     if lists:
-        _worth_of_lists(mesh, spec)
+        kept = Options(partition="contiguous", own_blocks=True, block_size=SMALL)
+        cut(Numbering(mesh, ["edges"]), spec, kept)
         listed = replace(variant, elements=np.arange(sizes["edges"], dtype=np.int32))
         direct = replace(spec.loop, args=(*spec.loop.args, Arg("direct", Access.READ)))
         variant_metrics(direct, maps, sizes, listed)
-
-
-def _worth_of_lists(mesh: Mesh, spec: LoopSpec) -> None:
-    options = Options(partition="contiguous", own_blocks=True, block_size=SMALL)
-    cut(Numbering(mesh, ["edges"]), spec, options)
 
 
 def _split(cut: str = "annealed") -> None:
@@ -231,22 +224,8 @@ def _triangles(random: np.random.Generator, side: int) -> tuple[Float64s, Int32s
     return where, random.permutation(np.concatenate([low, high], axis=1).T)
 
 
-def _grid() -> tuple[Mesh, LoopSpec]:
-    mesh = generate("box", nx=12, ny=12, nz=0, type="quad")
-    full, (spec,) = plan_request_maps(mesh, [default_request(mesh)])
-    return full, spec
-
-
+# By the first word of a task.
 _STAGES: dict[str, Callable[..., None]] = {
-    "order": _order,
-    "blocks": _blocks,
-    "repairs": _repairs,
-    "colours": _colours,
-    "rows": _rows,
-    "split": _split,
-    "matrices": _matrices,
-    "chains": _chains,
-    "measure": _measure,
-    "files": _files,
-    "pictures": _pictures,
-}
+    one.__name__[1:]: one
+    for one in (_order, _blocks, _repairs, _colours, _rows, _split, _matrices, _chains, _measure)
+} | {"files": _files, "pictures": _pictures}

@@ -36,7 +36,7 @@ from meshprep_runtime.types.ordering import Ordering
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores
 from ..loops.chains import ChainRequest
-from ..loops.options import Options
+from ..loops.options import Options as Options
 from ..loops.requests import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..mesh import Mesh
 from ..mesh.model import UPPER_TRIANGULAR
@@ -48,22 +48,6 @@ from .matrices import build_matrices, input_reach
 from .numbering import Numbering
 from .order import Lead, go_by_cells, locality_metrics, order_for_locality
 from .variants import baseline, input_baselines
-
-__all__ = [
-    "STAGES",
-    "Draft",
-    "Options",
-    "Ordered",
-    "Prepared",
-    "cut_and_colour",
-    "draft",
-    "order",
-    "order_alone",
-    "plan_request_maps",
-    "prepare",
-    "prove",
-    "renumbered",
-]
 
 STAGES = ("topology", "locality", "blocks and grouping", "colours and staging", "figures", "proof")
 
@@ -224,17 +208,6 @@ def order_alone(
     return numbering.all(), Metrics(locality_metrics(numbering, ordered.leads)).orders
 
 
-@dataclass(frozen=True, eq=False)
-class Draft:
-    """A plan that is not proved yet, and the maps of the input that it is to be compared with.
-
-    ``maps`` is None where no proof is asked for.
-    """
-
-    plan: Plan
-    maps: Mapping[str, SetMap] | None
-
-
 def _temporary(mesh: Mesh, loops: Sequence[tuple[Loop, Options]]) -> Numbering:
     """A locality order of a mesh that keeps its own, for partitioners alone."""
     numbering = Numbering(mesh)
@@ -253,14 +226,17 @@ def cut_and_colour(
 
     ``ordered`` is left as it was. The plan has no hash of a renumbered mesh.
 
-    Raises
-    ------
-    ProofError
-        When the plan is wrong, which is a fault of meshprep.
+    ``ordered`` is left as it was. The plan has no hash of a renumbered mesh. Raises ProofError when
+    the plan is wrong, which is a fault of meshprep.
     """
     made = draft(ordered, options, progress, chains)
     progress(STAGES.index("proof"), len(STAGES), "proof")
-    return prove(made)
+    return prove(*made)
+
+
+# A plan that is not proved yet, and the maps of the input that it is to be compared with, or None
+# where no proof is asked for.
+Draft = tuple[Plan, Mapping[str, SetMap] | None]
 
 
 def draft(
@@ -269,7 +245,7 @@ def draft(
     progress: Progress = lambda done, total, name: None,
     chains: Sequence[ChainRequest] = (),
 ) -> Draft:
-    """All of :func:`cut_and_colour` but the proof.
+    """All of :func:`cut_and_colour` but the proof, and the maps that :func:`prove` takes.
 
     Blocks of every loop come first, since they order the sets; what names elements by their new
     numbers comes after.
@@ -310,16 +286,16 @@ def draft(
         from .chains import plan_chains
 
         plan = replace(plan, chains=plan_chains(plan, chains, options.tile))
-    return Draft(plan, ordered.full.maps if options.proof else None)
+    return plan, ordered.full.maps if options.proof else None
 
 
-def prove(made: Draft) -> Plan:
+def prove(plan: Plan, maps: Mapping[str, SetMap] | None) -> Plan:
     """The plan, proved, with the seconds that this took; raises ProofError when it is wrong."""
-    start, metrics = clock(), made.plan.metrics
-    if made.maps is not None:
-        refuse_wrong(made.plan, made.maps, at_once)
+    start, metrics = clock(), plan.metrics
+    if maps is not None:
+        refuse_wrong(plan, maps, at_once)
     seconds = {**metrics.seconds, "proof": round(clock() - start, 4)}
-    return replace(made.plan, metrics=replace(metrics, seconds=seconds))
+    return replace(plan, metrics=replace(metrics, seconds=seconds))
 
 
 class _Clock:
@@ -383,6 +359,8 @@ def _assemble(
         blocks = {variant.name: variant}
         made = LoopPlan(loop, full.sizes, own, blocks, variant.name, matrices=added)
         loops[loop.name] = replace(made, ranges=ranges_for(made))
+    where = full.coordinates if options.coordinates else None
+    where = None if where is None else numbering.ordering("nodes").apply(where.astype("f8"))
     return Plan(
         sizes=full.sizes,
         ordering=numbering.all(),
@@ -392,11 +370,9 @@ def _assemble(
         mesh_hash="",
         options=options.effective(),
         about=about(),
-        tags=numbering.tags(ordered.mesh),
         matrices=matrices,
-        group_names=numbering.group_names(ordered.mesh),
-        further_groups=numbering.further_groups(ordered.mesh),
-        coordinates=numbering.coordinates() if options.coordinates else {},
+        coordinates={} if where is None else {"nodes": where},
+        **numbering.groups(ordered.mesh),
     )
 
 

@@ -93,42 +93,42 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class JobResult:
-    """What a job made."""
+class _Written:
+    """The files of a job."""
 
-    plan: Plan
     written: list[Path]
     notes: list[str]
     dropped: list[str]  # what ``drop`` made the mesh lose
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        written = [str(p) for p in self.written]
+        return {"written": written, "notes": [*self.notes, *self.dropped]}
+
+
+@dataclass(frozen=True, eq=False)
+class JobResult(_Written):
+    """What a job made."""
+
+    plan: Plan
     measured: Mapping[str, Measured] = field(default_factory=dict)  # by loop
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: files, notes and every figure."""
-        return {
-            "written": [str(p) for p in self.written],
-            "notes": [*self.notes, *self.dropped],
-            "metrics": to_json(self.plan.metrics),
-            "measured": {name: asdict(one) for name, one in self.measured.items()},
-        }
+        measured = {name: asdict(one) for name, one in self.measured.items()}
+        return {**super().to_dict(), "metrics": to_json(self.plan.metrics), "measured": measured}
 
 
 @dataclass(frozen=True, eq=False)
-class OrderResult:
+class OrderResult(_Written):
     """What a job without a plan made: an order of every set, and figures of those of points."""
 
     ordering: Mapping[str, Ordering]
     orders: tuple[OrderMetrics, ...]
-    written: list[Path]
-    notes: list[str]
-    dropped: list[str]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: files, notes and the figures."""
-        return {
-            "written": [str(p) for p in self.written],
-            "notes": [*self.notes, *self.dropped],
-            "orders": [to_json(one) for one in self.orders],
-        }
+        return {**super().to_dict(), "orders": [to_json(one) for one in self.orders]}
 
 
 @dataclass(frozen=True)
@@ -142,26 +142,24 @@ class Generated:
 def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobResult:
     """Read, prepare, write: the mesh and the plan appear together or not at all.
 
-    Raises
-    ------
-    MeshprepError
-        On bad input, unknown names, outputs that exist, and losses without ``drop``.
+    Raises MeshprepError on bad input, unknown names, outputs that exist, and losses without
+    ``drop``.
     """
     assert job.plan is not None
     told, target = _JobProgress(progress, job), job.plan
     mesh, ordered, warmed = _ordered(job, told)
-    made = draft(ordered, job.options, told.stage, job.chains)
-    check_default(job.requests, made.plan.loops.values(), made.plan.sizes)
+    made = drafted, _ = draft(ordered, job.options, told.stage, job.chains)
+    check_default(job.requests, drafted.loops.values(), drafted.sizes)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
         if job.options.proof:
             told.stage(told.stages - 1, 0, STAGES[-1])
         if job.output is not None:
             told.writing(job.output, " and reading it back")
-        new = renumbered(mesh, made.plan.ordering)
+        new = renumbered(mesh, drafted.ordering)
         plan, (left_out, dropped) = at_once(
             lambda: _save(made, new, job, mesh, staged[target], partial(told.writing, target)),
-            lambda: _write_mesh(new, made.plan.ordering, job, mesh, staged),
+            lambda: _write_mesh(new, drafted.ordering, job, mesh, staged),
         )
         _write_orders(ordered, plan.ordering, job, staged, told.writing)
         if job.blocks is not None:
@@ -172,7 +170,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     notes = [*_found(mesh), *_empty(plan.loops.values(), plan.sizes)]
     notes += [*_not_applied(plan.metrics.orders), *_runs(job, plan), *warmed, *left_out]
     measured = measure(plan) if job.measure else {}
-    return JobResult(plan, job.outputs, notes, dropped, measured)
+    return JobResult(job.outputs, notes, dropped, plan, measured)
 
 
 def run_order(job: Job, progress: Progress = lambda done, total, name: None) -> OrderResult:
@@ -192,7 +190,7 @@ def run_order(job: Job, progress: Progress = lambda done, total, name: None) -> 
         left_out, dropped = _write_mesh(new, ordering, job, mesh, staged)
         _write_orders(ordered, ordering, job, staged, told.writing)
     notes = [*_found(mesh), *_not_applied(orders), *warmed, *left_out]
-    return OrderResult(ordering, orders, job.outputs, notes, dropped)
+    return OrderResult(job.outputs, notes, dropped, ordering, orders)
 
 
 def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered, list[str]]:
@@ -233,28 +231,22 @@ class _JobProgress:
 
 
 def _save(
-    made: Draft,
-    new: Mesh,
-    job: Job,
-    mesh: Mesh,
-    staged: Path,
-    writing: Callable[[], None],
+    made: Draft, new: Mesh, job: Job, mesh: Mesh, staged: Path, writing: Callable[[], None]
 ) -> Plan:
     """Prove and write the plan of a mesh that is ``new`` in its order."""
-    proved, digest = at_once(lambda: prove(made), new.content_hash)
-    plan = replace(proved, mesh_hash=digest)
+    proved, digest = at_once(lambda: prove(*made), new.content_hash)
+    plan: Plan = replace(proved, mesh_hash=digest)
     writing()
-    plan = _with_sets(plan, job, mesh)
+    again = job.source.find_format().again
+    if again is not None:
+        # what the input does not say by itself
+        plan = replace(plan, options={**plan.options, **again(mesh)})
     plan.save(staged)
     return plan
 
 
 def _write_mesh(
-    new: Mesh,
-    ordering: Mapping[str, Ordering],
-    job: Job,
-    mesh: Mesh,
-    staged: Mapping[Path, Path],
+    new: Mesh, ordering: Mapping[str, Ordering], job: Job, mesh: Mesh, staged: Mapping[Path, Path]
 ) -> tuple[list[str], list[str]]:
     """Write the mesh in its new order where it is asked for; what was left out, and dropped."""
     output = job.output
@@ -314,10 +306,8 @@ def generate(
     A format for which the kind has a form of its own (OP2's, of its airfoil) goes before others
     with the same ending.
 
-    Raises
-    ------
-    MeshprepError
-        For unknown kinds, options and formats, outputs that exist, and losses without ``drop``.
+    Raises MeshprepError for unknown kinds, options and formats, outputs that exist, and losses
+    without ``drop``.
     """
     from ..io.generate import GENERATORS
     from ..io.generate import generate as make
@@ -426,12 +416,6 @@ def _write_orders(
         writing(path)
         points = ordered.full.map(loop.leading_map).to_set
         write_vector(staged[path], getattr(ordering[points], way))
-
-
-def _with_sets(plan: Plan, job: Job, mesh: Mesh) -> Plan:
-    """The plan with what its input does not say by itself among the options in effect."""
-    again = job.source.find_format().again
-    return plan if again is None else replace(plan, options={**plan.options, **again(mesh)})
 
 
 def _dropped(lost: list[str], output: Path) -> list[str]:

@@ -6,12 +6,4 @@ from .describe import describe
 from .table import Table
 from .verdict import conclusion, verdict
 
-__all__ = [
-    "Assumptions",
-    "Comparison",
-    "Table",
-    "compare",
-    "conclusion",
-    "describe",
-    "verdict",
-]
+__all__ = ["Assumptions", "Comparison", "Table", "compare", "conclusion", "describe", "verdict"]

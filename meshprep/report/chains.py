@@ -1,14 +1,13 @@
 """The chains of a plan: redundancy, and bytes before and after, as records and tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.chains.tiles import ChainPlan, tiled_bytes, untiled_bytes
-from meshprep_runtime.types.maps import rows_of_entries
+from meshprep_runtime.types.maps import Int32s, rows_of_entries
 
 from .table import Table, table_of
 
@@ -39,7 +38,7 @@ def chain_tables(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
     return [table_of("chains in tiles (bytes are predicted)", records)] if records else []
 
 
-def layers(chain: ChainPlan, tile: int, n: int) -> tuple[NDArray[np.int32], int]:
+def layers(chain: ChainPlan, tile: int, n: int) -> tuple[Int32s, int]:
     """The layers of a tile among the ``n`` elements of the last loop's set, and their number.
 
     0 is outside the tile, 1 what it owns; 2 and more are those that it runs besides, or only
@@ -48,28 +47,19 @@ def layers(chain: ChainPlan, tile: int, n: int) -> tuple[NDArray[np.int32], int]
     tiles = chain.tiles
     times, own = np.zeros(n, np.int64), owner(chain, n) == tile
     held = own.copy()
-    for run in _runs(chain, tile):
-        times[run] += 1
-        held[run] = True
-    of_set = tiles.sets[tiles.loops[-1].over]
-    held[of_set.elements[of_set.offset[tile] : of_set.offset[tile + 1]]] = True
+    over = tiles.loops[-1].over
+    mine = tiles.sets[over].elements[slice(*tiles.sets[over].offset[tile : tile + 2])]
+    for loop, runs in zip(tiles.loops, tiles.runs, strict=True):
+        if loop.over == over:
+            times[mine[runs.of_tile(tile)]] += 1
+    held[mine] = True
     found, ring = np.unique(-times[held & ~own], return_inverse=True)
     layer = own.astype(np.int32)
     layer[held & ~own] = 2 + ring
     return layer, 2 + found.size
 
 
-def _runs(chain: ChainPlan, tile: int) -> Iterator[NDArray[np.int32]]:
-    """What a tile runs in each loop over the last loop's set."""
-    tiles = chain.tiles
-    over = tiles.loops[-1].over
-    for k, loop in enumerate(tiles.loops):
-        if loop.over == over:
-            of_set = tiles.sets[over]
-            yield of_set.elements[of_set.offset[tile] + tiles.runs[k].of_tile(tile)]
-
-
-def owner(chain: ChainPlan, n: int) -> NDArray[np.int32]:
+def owner(chain: ChainPlan, n: int) -> Int32s:
     """The tile of each of the ``n`` elements of the last loop's set; -1 where none owns it."""
     lists = chain.tiles.sets[chain.tiles.loops[-1].over]
     tile = rows_of_entries(lists.offset)

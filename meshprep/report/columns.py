@@ -72,9 +72,7 @@ FIGURES = (
     ReportRow("warp efficiency, increments", lambda v: v.warp_efficiency.increments, +1),
     ReportRow("useful MB a call", lambda v: _useful(v, 1.0)),
     ReportRow(
-        "seconds to cut the blocks",
-        lambda v: v.partition.seconds if v.partition else None,
-        -1,
+        "seconds to cut the blocks", lambda v: v.partition.seconds if v.partition else None, -1
     ),
 )
 

@@ -34,8 +34,6 @@ from .matrices import matrix_record, matrix_tables, store_records
 from .table import Table, figure
 from .verdict import HERE, conclusion
 
-__all__ = ["Column", "Comparison", "compare"]
-
 LEGEND = "* the best of its row or column"
 UNLIKE = "the plans are of different meshes, so that none is the best"
 
@@ -138,10 +136,7 @@ class Comparison:
     def tables(self) -> list[Table]:
         """Every figure: a table a loop, before and after, or a column or line for each plan."""
         loops = [self.loop_table(group) for group in self.by_loop()]
-        further = [
-            *matrix_tables(self.names, self.plans),
-            *chain_tables(self.names, self.plans),
-        ]
+        further = [*matrix_tables(self.names, self.plans), *chain_tables(self.names, self.plans)]
         return [*self.order_tables(), *loops, *further, self.seconds_table()]
 
     def brief(self) -> list[str | Table]:

@@ -14,7 +14,6 @@ from meshprep_runtime.errors import PlanError
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.file.seal import is_parts, is_plan
 from meshprep_runtime.plan.records import Record, from_json, wrong_figures
-from meshprep_runtime.types.loops import Arg
 
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh, Tag
@@ -41,7 +40,8 @@ class Description:
 
         Tags of many groups without names, such as Gmsh's entities, have a line unless ``full``.
         """
-        parts = {k: v for k, v in self.values.items() if isinstance(v, list) and _records(v)}
+        lists = {k: v for k, v in self.values.items() if isinstance(v, list) and v}
+        parts = {k: v for k, v in lists.items() if isinstance(v[0], dict)}
         if "tags" in parts and not full:
             parts["tags"] = _summarised(parts["tags"])
         summary = [(k, _text(v)) for k, v in self.values.items() if k not in parts and v != []]
@@ -107,7 +107,8 @@ def _plan(plan: Plan) -> dict[str, Any]:
         ],
         "loops": [record for p in plan.loops.values() for record in _loop(p)],
         "arguments": [
-            {"loop": p.loop.name, "argument": a.name, "through": _through(a)}
+            {"loop": p.loop.name, "argument": a.name}
+            | {"through": a.map or ("global" if a.is_global else "direct")}
             | {"access": str(a.access), "dim": a.dim, "dtype": a.dtype}
             for p in plan.loops.values()
             for a in p.loop.args
@@ -127,10 +128,6 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "stores": [record for m in plan.matrices.values() for record in store_records(plan, m)],
         "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
     }
-
-
-def _through(a: Arg) -> str:
-    return a.map or ("global" if a.is_global else "direct")
 
 
 def _loop(plan: LoopPlan) -> list[dict[str, Any]]:
@@ -197,10 +194,6 @@ def _box(xyz: NDArray[np.float64] | None) -> list[list[float]] | None:
     if xyz is None or not xyz.size:
         return None
     return [xyz.min(axis=0).tolist(), xyz.max(axis=0).tolist()]
-
-
-def _records(values: list[Any]) -> bool:
-    return bool(values) and isinstance(values[0], dict)
 
 
 def _text(value: Any) -> str:

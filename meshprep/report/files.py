@@ -202,14 +202,10 @@ def paraview_mesh(plan: Plan, loop: str, named: NamedMesh) -> Mesh:
     behind the other. Raises MeshprepError where the mesh has no coordinates, or its elements no
     nodes.
 
-    ``named`` is what :func:`~meshprep.report.meshes.mesh_of` gives.
-
-    Returns
-    -------
-    Mesh
-        Fields ``block``, ``block_colour`` and ``thread_colour`` (from 0), ``input_block`` (the
-        element's block when the input order is cut into runs), ``original_id`` and ``plan_id``
-        (places in the input and in the plan, from 0) and ``reuse`` (of the element's block).
+    ``named`` is what :func:`~meshprep.report.meshes.mesh_of` gives. The fields are ``block``,
+    ``block_colour`` and ``thread_colour`` (from 0), ``input_block`` (the element's block when the
+    input order is cut into runs), ``original_id`` and ``plan_id`` (places in the input and in the
+    plan, from 0) and ``reuse`` (of the element's block).
     """
     mesh, over = named.mesh, plan[loop].loop.over
     if mesh.coordinates is None:

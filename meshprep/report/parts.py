@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.plan.parts import kept, parts_table
-from meshprep_runtime.plan.parts.arrays import VALUES
+from meshprep_runtime.plan.parts.batch import VALUES
 from meshprep_runtime.plan.parts.slices import PartsTable
 from meshprep_runtime.plan.parts.store import about
 

@@ -11,7 +11,7 @@ from meshprep_runtime.plan import LoopPlan, Plan
 from ..io.source import MeshSource
 from ..kernels import clock
 from ..loops.options import Options
-from ..loops.requests import LoopRequest, Loops, LoopSpec
+from ..loops.requests import LoopRequest, Loops
 from ..mesh import Mesh
 from ..metrics.cost import Assumptions
 from ..partition import PARTITIONERS
@@ -76,17 +76,9 @@ def sweep_points(
 ) -> list[SweepPoint]:
     """Every combination, by method, then partitioner, then block size.
 
-    Parameters
-    ----------
-    methods : sequence of str
-    partitioners : sequence of str
-        Names, with options as in ``blocks:effort=strong:staged_bytes=9000``.
-    block_sizes : sequence of int
-
-    Raises
-    ------
-    MeshprepError
-        For unknown names and options, sizes below 1, nothing at all, and more than 400 plans.
+    Partitioners are names, with options as in ``blocks:effort=strong:staged_bytes=9000``. Raises
+    MeshprepError for unknown names and options, sizes below 1, nothing at all, and more than 400
+    plans.
     """
     cuts = [_cut(text) for text in dict.fromkeys(partitioners)]
     sizes = sorted(set(block_sizes))
@@ -108,10 +100,7 @@ def sweep_points(
 def block_sizes(text: str) -> list[int]:
     """Block sizes from text: ``64:1024`` doubles, ``128:512:64`` steps, ``256,448`` lists.
 
-    Raises
-    ------
-    MeshprepError
-        For anything else.
+    Raises MeshprepError for anything else.
     """
     found: list[int] = []
     for part in text.split(","):
@@ -144,24 +133,10 @@ def sweep(
     Topology is derived once and every order found once; that order is judged at the middle block
     size. Block sizes and partitioners that the loops themselves ask for give way to the sweep's.
 
-    Parameters
-    ----------
-    mesh : Mesh
-    loops : sequence of LoopRequest or str, or mapping
-        As for :func:`~meshprep.prepare`.
-    chosen : sequence of SweepPoint
-        From :func:`sweep_points`.
-    options : Options, optional
-        Whatever else there is to choose.
-    assumptions : Assumptions, optional
-        What figures of occupancy rest on.
-    progress : callable
-        ``progress(done, total, name)`` before the topology and each plan, and with fractions.
-
-    Raises
-    ------
-    MeshprepError
-        On loops that do not fit the mesh, and where no way works; the message is the first's.
+    ``chosen`` are from :func:`sweep_points`, ``options`` are whatever else there is to choose, and
+    ``assumptions`` are those of occupancy; ``progress`` is told before the topology and each plan.
+    Raises MeshprepError on loops that do not fit the mesh, and where no way works; the message is
+    the first's.
     """
     assumptions = assumptions or Assumptions()
     plans: dict[str, Plan] = {}
@@ -184,18 +159,16 @@ def sweep(
 
 
 def _plans(
-    mesh: Mesh,
-    loops: Loops,
-    chosen: Sequence[SweepPoint],
-    options: Options,
-    progress: Progress,
+    mesh: Mesh, loops: Loops, chosen: Sequence[SweepPoint], options: Options, progress: Progress
 ) -> Iterator[tuple[SweepPoint, Plan | MeshprepError]]:
     """The plan of every point, or why there is none."""
     total = 1 + len(chosen)
     progress(0, total, "topology")
     start = clock()
     full, specs = plan_request_maps(mesh, loops)
-    derived = full, [_free(spec) for spec in specs]
+    # the loops have no wishes of their own for what the sweep varies
+    free = [{k: v for k, v in spec.options.items() if k not in VARIED} for spec in specs]
+    derived = full, [replace(s, options=o) for s, o in zip(specs, free, strict=True)]
     topology = {"topology": round(clock() - start, 4)}
     sizes = sorted({point.block_size for point in chosen})
     ordered: Ordered | None = None
@@ -223,11 +196,6 @@ def _figures_only(plan: Plan) -> Plan:
     loops = {name: LoopPlan(p.loop, p.sizes, {}, {}, p.default) for name, p in plan.loops.items()}
     groups: dict[str, Any] = {"tags": {}, "group_names": {}, "further_groups": {}}
     return replace(plan, ordering={}, maps={}, loops=loops, matrices={}, **groups)
-
-
-def _free(spec: LoopSpec) -> LoopSpec:
-    """The loop without wishes of its own for what the sweep varies."""
-    return replace(spec, options={k: v for k, v in spec.options.items() if k not in VARIED})
 
 
 def _cut(text: str) -> tuple[str, dict[str, Any]]:

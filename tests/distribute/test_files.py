@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import h5py
 import numpy as np
 import pytest
+from parts_arrays import arrays_of, batch_of
 from parts_files import LOOPS, SMALL, all_parts, job
 
 from meshprep.distribute import job as jobs
@@ -25,8 +26,7 @@ from meshprep_runtime.errors import MeshprepError, PlanError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.file.seal import check_parts_seal, seal_parts
 from meshprep_runtime.plan.parts import kept, load_part, parts_table
-from meshprep_runtime.plan.parts.arrays import arrays_of, part_of
-from meshprep_runtime.plan.parts.batch import PartBatch, batch_of
+from meshprep_runtime.plan.parts.batch import PartBatch, part_of
 from meshprep_runtime.plan.parts.loop_proof import loop_findings
 from meshprep_runtime.plan.parts.structure import check_batch
 from meshprep_runtime.plan.parts.write import (
@@ -163,11 +163,11 @@ def test_parts_of_a_file_without_ranges_get_those_that_a_new_file_has(made):
         arrays = table.arrays(made, range(part, part + 1))
         before = {name: array for name, array in arrays.items() if "/ranges/" not in name}
         assert len(before) == len(arrays) - 4 * len(LOOPS)
-        found = arrays_of(part_of(table.description, before, part, 3))
-        assert found.keys() == arrays.keys()
-        assert all(np.array_equal(found[name], arrays[name]) for name in arrays)
         batch = PartBatch(table.description, range(part, part + 1), 3, before, lengths(before))
         check_batch(batch)
+        found = arrays_of(part_of(batch))
+        assert found.keys() == arrays.keys()
+        assert all(np.array_equal(found[name], arrays[name]) for name in arrays)
         assert loop_findings(batch) == []
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parts_arrays import arrays_of, check_part, proved
 from parts_by_hand import mesh_subject, most, slow_part, slow_partial
 
 from meshprep.distribute import increments, order
@@ -21,9 +22,6 @@ from meshprep.mesh.geometry import Means, centroids
 from meshprep.pipeline.steps import plan_request_maps, prepare
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.checks.proof import prove
-from meshprep_runtime.plan.parts.arrays import arrays_of
-from meshprep_runtime.plan.parts.proof import proved
-from meshprep_runtime.plan.parts.structure import check_part
 from meshprep_runtime.types.loops import Arg, Loop
 from meshprep_runtime.types.maps import SetMap
 

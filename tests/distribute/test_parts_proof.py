@@ -5,12 +5,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from parts_arrays import proved
 from parts_files import all_parts
 
 from meshprep_runtime.errors import PlanError
 from meshprep_runtime.plan.model import Ranges
 from meshprep_runtime.plan.parts import parts_table
-from meshprep_runtime.plan.parts.proof import PartsProof, proved
+from meshprep_runtime.plan.parts.proof import PartsProof
 from meshprep_runtime.plan.parts.store import read_batch
 from meshprep_runtime.plan.parts.structure import check_batch
 from meshprep_runtime.types.loops import Access

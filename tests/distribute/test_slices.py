@@ -5,8 +5,9 @@ from dataclasses import replace
 import meshio
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from parts_arrays import arrays_of
 from parts_by_hand import mesh_subject
 from thread_ranks import on_ranks, slice_of
 
@@ -21,7 +22,7 @@ from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices import read as sliced_read
 from meshprep.distribute.slices.read import subject_of_slices
 from meshprep.distribute.slices.steps import slice_owners, split_slices
-from meshprep.distribute.steps import SplitOptions, split
+from meshprep.distribute.steps import CutProblem, SplitOptions, owners_of_leading_set, split
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io import read, write
 from meshprep.io.generate import generate
@@ -33,7 +34,6 @@ from meshprep.mesh import Dat, ElementSet, Mesh
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.parts.arrays import arrays_of
 from meshprep_runtime.plan.parts.store import read_batch
 from meshprep_runtime.types.loops import Arg, Loop
 from meshprep_runtime.types.maps import SetMap
@@ -134,6 +134,34 @@ def test_a_union_follows_its_types_where_the_nodes_are_cut(size):
     assert whole["cells"].tolist() == types.tolist()
     made = parts_of(split(subject, 4, CURVE, SMALL), range(4))
     assert_same_parts(parts_by_ranks(subject, 4, CURVE, size)[0], made)
+
+
+def bisected(where, weights):
+    """Recursive coordinate bisection, half after half."""
+    owner, waiting = np.empty(len(where), np.int32), [(np.arange(len(where)), 0, weights.size)]
+    while waiting:
+        elements, first, last = waiting.pop()
+        if last - first == 1:
+            owner[elements] = first
+            continue
+        middle = (first + last) // 2
+        share = weights[first:middle].sum() / weights[first:last].sum()
+        at = where[elements]
+        axis = int(np.argmax(np.ptp(at, axis=0))) if elements.size and at.shape[1] else 0
+        sort = np.argsort(at[:, axis], kind="stable") if at.shape[1] else np.arange(elements.size)
+        low = round(float(share) * elements.size)
+        waiting.append((np.sort(elements[sort[:low]]), first, middle))
+        waiting.append((np.sort(elements[sort[low:]]), middle, last))
+    return owner
+
+
+@settings(deadline=None, max_examples=30)
+@given(subjects(), st.lists(st.integers(1, 5), min_size=2, max_size=9))
+def test_the_cut_rcb_is_bisection(subject, weights):
+    weights = np.array(weights) / sum(weights)
+    assume(weights.size < subject.sizes[subject.leading_set])
+    found = owners_of_leading_set(CutProblem(subject, weights), "rcb")
+    assert np.array_equal(found, bisected(subject.centroids[subject.leading_set], weights))
 
 
 @settings(deadline=None, max_examples=15)

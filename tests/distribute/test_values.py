@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parts_arrays import check_part, proved
 from parts_files import SMALL, all_parts
 from thread_ranks import on_ranks
 
@@ -22,8 +23,6 @@ from meshprep.mesh.assemble import GroupTable
 from meshprep.pipeline.steps import plan_request_maps, prepare
 from meshprep_runtime import DistributedPlan, run_ranks
 from meshprep_runtime.errors import MeshprepError, UnknownNameError
-from meshprep_runtime.plan.parts.proof import proved
-from meshprep_runtime.plan.parts.structure import check_part
 
 LOOPS = {
     "delaunay2d": ("edges->cells", "cells->nodes", "boundary_edges->nodes"),

@@ -113,8 +113,7 @@ def run(
         old_to_new=outputs.old_to_new,
         new_to_old=outputs.new_to_old,
         blocks=outputs.blocks,
-        measure=not (outputs.no_measure or outputs.order_only)
-        and (shown.as_json or not shown.quiet),
+        measure=not (outputs.no_measure or outputs.order_only),
     )
     run_job = workflow.run_order if outputs.order_only else workflow.run
     with console.progress(shown.quiet) as report:

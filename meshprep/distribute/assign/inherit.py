@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -10,9 +9,8 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import Float64s, Int32s, Int64s, SetMap, offsets_of, read_only
 
 from ...kernels import kernel
-from ...kernels.arrays import sort
-from ...kernels.parallel import each, pieces
-from ...mesh.incidence import transpose
+from ..ranks import ALONE, Ranks, exchanged
+from ..slices.homes import Homes, blocks, by_rows
 from ..subject import SplitSubject
 
 
@@ -44,30 +42,11 @@ def finite_centroids(subject: SplitSubject, cut: str) -> Float64s:
 Owners = dict[str, Int32s]
 
 
-class Heirs(Protocol):
-    """Inheritance of owners between sets, whole or in slices."""
-
-    def runs(self, name: str, weights: Float64s) -> Int32s:
-        """A set cut into runs."""
-
-    def of_rows(self, m: SetMap, owner: Int32s) -> Int32s:
-        """The owners of a map's from-set by those of its to-set."""
-
-    def of_points(self, m: SetMap, owner: Int32s) -> Int32s:
-        """The owners of a map's to-set by those of its from-set."""
-
-    def of_part(self, owner: Int32s, begin: int, name: str) -> Int32s:
-        """The owners of a set that stands in a union from ``begin`` on."""
-
-    def of_union(self, owners: Sequence[Int32s], name: str) -> Int32s:
-        """The owners of a union by those of its parts."""
-
-
 def inherit(
     subject: SplitSubject,
     first: Int32s,
     weights: Float64s,
-    heirs: Heirs | None = None,
+    ranks: Ranks = ALONE,
     start: str | None = None,
 ) -> Owners:
     """The part of every element of every set, from those of ``start`` or else the leading one.
@@ -79,7 +58,7 @@ def inherit(
 
     O(map entries).
     """
-    heirs = _Whole(subject) if heirs is None else heirs
+    heirs = _Heirs(subject, weights.size, ranks)
     owners: Owners = {start or subject.leading_set: read_only(first)}
     while len(owners) < len(subject.sizes):
         name, found = next(_candidates(subject, owners, heirs), (None, None))
@@ -91,7 +70,7 @@ def inherit(
 
 
 def _candidates(
-    subject: SplitSubject, owners: Owners, heirs: Heirs
+    subject: SplitSubject, owners: Owners, heirs: "_Heirs"
 ) -> Iterator[tuple[str, Int32s]]:
     """Sets whose owners can be inherited next, the cheapest first."""
     for union, parts in subject.unions.items():
@@ -110,31 +89,77 @@ def _candidates(
 
 
 @dataclass(frozen=True, eq=False)
-class _Whole:
-    """:class:`Heirs` of sets that lie here as a whole."""
+class _Heirs:
+    """Inheritance of owners between sets that ranks hold in slices, or one as a whole."""
 
     subject: SplitSubject
+    parts: int
+    ranks: Ranks
+
+    def _homes(self, name: str) -> Homes:
+        return Homes(self.subject.sizes[name], self.ranks)
 
     def runs(self, name: str, weights: Float64s) -> Int32s:
-        return runs(self.subject.sizes[name], weights)
+        """A set cut into runs."""
+        return runs(self.subject.sizes[name], weights, self._homes(name).own)
 
     def of_rows(self, m: SetMap, owner: Int32s) -> Int32s:
-        shares = [(m.table[begin:end], owner) for begin, end in pieces(m.size)]
-        return np.concatenate(each(most_in_rows, shares))
+        """The owners of a map's from-set by those of its to-set."""
+
+        def most(found: Int32s, rows: Int32s) -> Int32s:
+            return most_in_rows(read_only(rows), read_only(found))
+
+        out = np.empty(m.size, np.int32)
+        return by_rows(self._homes(m.to_set), m.table, owner, most, out)
 
     def of_points(self, m: SetMap, owner: Int32s) -> Int32s:
-        around = transpose(m.table, self.subject.sizes[m.to_set])
-        found = _most_in_csr(around.offset, owner[around.index])
-        alone = np.flatnonzero(found < 0)
-        n_parts = int(owner.max(initial=0)) + 1
-        found[alone] = runs(alone.size, np.full(n_parts, 1 / n_parts))
-        return found
+        """The owners of a map's to-set by those of its from-set."""
+        homes, found = self._homes(m.to_set), []
+        for rows in blocks(self.ranks, m.size):
+            keys = m.table[rows].astype(np.int64) * self.parts + owner[rows, None]
+            votes = np.stack(np.unique(keys, return_counts=True), axis=1)
+            found += exchanged(self.ranks, homes.pieces(votes[:, 0] // self.parts, votes))
+        votes = np.concatenate([np.empty((0, 2), np.int64), *found])
+        out = _elected(votes, self.parts, homes.own)
+        alone = np.flatnonzero(out < 0)
+        every = self.ranks.allgather((alone.size, int(owner.max(initial=0)) + 1))
+        count, n_parts = sum(n for n, _ in every), max(p for _, p in every)
+        first = sum(n for n, _ in every[: self.ranks.rank])
+        equal = np.full(n_parts, 1 / n_parts)
+        out[alone] = runs(count, equal, range(first, first + alone.size))
+        return out
 
     def of_part(self, owner: Int32s, begin: int, name: str) -> Int32s:
-        return owner[begin : begin + self.subject.sizes[name]]
+        """The owners of a set that stands in a union from ``begin`` on."""
+        own, unions = self._homes(name).own, self.subject.unions
+        union = next(union for union, parts in unions.items() if name in parts)
+        return self._homes(union).fetch(owner, np.arange(own.start, own.stop), begin)
 
     def of_union(self, owners: Sequence[Int32s], name: str) -> Int32s:
-        return np.concatenate(owners)
+        """The owners of a union by those of its parts."""
+        own, begin, found = self._homes(name).own, 0, []
+        for part, owner in zip(self.subject.unions[name], owners, strict=True):
+            end = begin + self.subject.sizes[part]
+            low, high = (min(max(at, begin), end) for at in (own.start, own.stop))
+            found.append(self._homes(part).fetch(owner, np.arange(low, high) - begin))
+            begin = end
+        return np.concatenate(found)
+
+
+def _elected(votes: Int64s, parts: int, own: range) -> Int32s:
+    """The part with the most votes, of equals the lowest; -1 where there are none.
+
+    ``votes`` has rows of ``element * parts + part`` and a number of votes.
+    """
+    keys, which = np.unique(votes[:, 0], return_inverse=True)
+    count = np.zeros(keys.size, np.int64)
+    np.add.at(count, which.reshape(-1), votes[:, 1])
+    element, part = np.divmod(keys, parts)
+    best = np.lexsort((part, -count, element))
+    element, first = np.unique(element[best], return_index=True)
+    out = np.full(len(own), -1, np.int32)
+    out[element - own.start] = part[best][first]
+    return out
 
 
 @kernel
@@ -150,18 +175,4 @@ def most_in_rows(table: Int32s, owner: Int32s) -> Int32s:
                 count += owner[table[i, k]] == mine
             if count > most:
                 most, out[i] = count, mine
-    return out
-
-
-@kernel
-def _most_in_csr(offset: Int64s, owner: Int32s) -> Int32s:
-    """The most frequent owner in each row, the lowest of equals; -1 for empty rows. Sorts rows."""
-    out = np.full(offset.size - 1, -1, np.int32)
-    for i in range(offset.size - 1):
-        sort(owner, offset[i], offset[i + 1])
-        most, count = 0, 0
-        for k in range(offset[i], offset[i + 1]):
-            count = count + 1 if k > offset[i] and owner[k] == owner[k - 1] else 1
-            if count > most:
-                most, out[i] = count, owner[k]
     return out

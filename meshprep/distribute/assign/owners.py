@@ -78,20 +78,17 @@ def part_of_element(
     graph = _renumbered(graph, order)
     table = _facets_as_points(graph) if table is None else distinct_rows(read_only(table[order]))
     number_of_part, sizes = wanted.part, replace(wanted.sizes, weight=wanted.sizes.weight[order])
+    ones = np.ones(int(table.max(initial=-1)) + 1, np.int32)
+    geometry = geometry_of(read_only(table), ones, where, graph)
     search = Search(
-        _geometry(graph, table, where), graph, sizes.cap.size, int(sizes.cap.max()), seed, EFFORT,
+        geometry, graph, sizes.cap.size, int(sizes.cap.max()), seed, EFFORT,
         sizes=sizes, starts=STARTS, lean=True,
     )  # fmt: skip
-    del wanted, table, where
+    del wanted, table, where, ones, geometry
     block = within_caps(graph, _search_parts(search, sizes), sizes)
     part = np.empty(n, np.int32)
     part[order] = number_of_part[block]
     return part
-
-
-def _geometry(graph: Csr, table: Int32s, where: Float64s | None) -> Geometry:
-    ones = np.ones(int(table.max(initial=-1)) + 1, np.int32)
-    return geometry_of(read_only(table), ones, where, graph)
 
 
 def _search_parts(search: Search, sizes: Sizes) -> Int32s:

@@ -34,33 +34,22 @@ class Prices(NamedTuple):
     other: int
 
 
+@kernel
 def parts_at_points(table: Int32s, part: Int32s, points: int) -> PointParts:
     """Count the parts at every point. O(table entries)."""
     offset = np.zeros(points + 1, np.int64)
-    _count_elements(table, offset)
-    size = int(offset[-1])
-    at = PointParts(
-        offset, np.empty(size, np.int32), np.empty(size, np.int32), np.zeros(points, np.int32)
-    )
-    _enter(table, part, at)
-    return at
-
-
-@kernel
-def _count_elements(table: Int32s, offset: Int64s) -> None:
     for i in range(table.shape[0]):
         for j in range(table.shape[1]):
             if table[i, j] >= 0:
                 offset[table[i, j] + 1] += 1
     scan_offsets(offset)
-
-
-@kernel
-def _enter(table: Int32s, part: Int32s, at: PointParts) -> None:
+    size, used = offset[-1], np.zeros(points, np.int32)
+    at = PointParts(offset, np.empty(size, np.int32), np.empty(size, np.int32), used)
     for i in range(table.shape[0]):
         for j in range(table.shape[1]):
             if table[i, j] >= 0:
                 _add_element(at, table[i, j], part[i])
+    return at
 
 
 @inlined

@@ -253,11 +253,7 @@ def refined(subject: SplitSubject, part: Int32s, shares: Float64s, ranks: Ranks)
     del points
     _anneal(local, prices, _Sizes.of(local, shares, n))
     out = np.empty_like(part)
-    homes.put(
-        out,
-        local.ids[: local.n_owned],
-        local.part[: local.n_owned],
-    )
+    homes.put(out, local.ids[: local.n_owned], local.part[: local.n_owned])
     return out
 
 
@@ -320,12 +316,7 @@ class _Sizes:
         wanted = shares * n
         most = np.maximum(np.floor(MOST * wanted + 1e-6), np.ceil(wanted - 1e-6)).astype(np.int64)
         least = np.floor(LEAST * wanted).astype(np.int64)
-        return cls(
-            np.sum(local.ranks.allgather(count), axis=0),
-            most,
-            least,
-            local.ranks,
-        )
+        return cls(np.sum(local.ranks.allgather(count), axis=0), most, least, local.ranks)
 
     @property
     def full(self) -> Bools:

@@ -224,21 +224,16 @@ class Clusters(NamedTuple):
         return -((at + 1) * length // -pieces) + (at * length // -pieces)
 
 
-def clusters_of(subject: SplitSubject, parts: int) -> Clusters:
-    """Clusters of the leading set, which do not leave its runs."""
-    ends = np.unique(subject.leading_runs)
-    size = max(1, min(LARGEST, int(ends[-1]) // (ENOUGH * parts)))
-    pieces = -(-np.diff(ends) // size)
-    return Clusters(ends, offsets_of(pieces))
-
-
 def cut_of_clusters(subject: SplitSubject, weights: Float64s, ranks: Ranks) -> Int32s:
     """The part of every element at home here; clusters stay whole.
 
     O(n / ranks), and on rank 0 the graph of all clusters.
     """
     n = subject.sizes[subject.leading_set]
-    clusters = clusters_of(subject, weights.size)
+    # runs of the leading set are not left
+    ends = np.unique(subject.leading_runs)
+    size = max(1, min(LARGEST, int(ends[-1]) // (ENOUGH * weights.size)))
+    clusters = Clusters(ends, offsets_of(-(-np.diff(ends) // size)))
     every = ranks.allgather(_neighbours(subject, clusters, ranks))
     part = of_root(ranks, lambda: _part_of_cluster(clusters, every, weights))
     own = Homes(n, ranks).own

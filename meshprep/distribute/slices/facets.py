@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import distinct, offsets_of
+from meshprep_runtime.types.maps import Bools, UInt8s, distinct, offsets_of
 
 from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
 from ...mesh.incidence import SPREAD
@@ -26,7 +26,7 @@ from .homes import ROWS, Homes, Places, blocks, joined
 class CellSlice:
     """The cells of one type that are at home here."""
 
-    table: NDArray[np.int32]  # (n, k): nodes of the cells
+    table: Int32s  # (n, k): nodes of the cells
     local: Sequence[tuple[int, ...]]  # columns of ``table`` that make each facet
     own: range  # which cells of the type these are
     first: int  # number of the first cell of the type in the set ``cells``
@@ -40,23 +40,23 @@ class FacetSlice:
     A slot is a facet of one cell; slots are numbered cell by cell, type after type.
     """
 
-    ends: NDArray[np.int64]  # (types + 1,): facets by the type of their lowest cell
-    first: NDArray[np.int32]  # (n,): the first slot of each, among the slots of this rank
-    cells: NDArray[np.int32]  # (n, 2): the lowest cell and another, -1 for none
-    count: NDArray[np.uint8]  # (n,): cells of each facet, 3 for more
+    ends: Int64s  # (types + 1,): facets by the type of their lowest cell
+    first: Int32s  # (n,): the first slot of each, among the slots of this rank
+    cells: Int32s  # (n, 2): the lowest cell and another, -1 for none
+    count: UInt8s  # (n,): cells of each facet, 3 for more
     slots: Slots  # of this rank, in numbers of its own
     nodes: NDArray[np.integer]  # (m,) integers: the nodes that these stand for
 
-    def chosen(self, keep: NDArray[np.bool_]) -> "FacetSlice":
+    def chosen(self, keep: Bools) -> "FacetSlice":
         ends = offsets_of(keep)[self.ends]
         rest = self.first[keep], self.cells[keep], self.count[keep]
         return FacetSlice(ends, *rest, self.slots, self.nodes)
 
-    def corners(self) -> NDArray[np.int32]:
+    def corners(self) -> Int32s:
         """Nodes (n, arity) as the lowest cell has them."""
         return self.nodes[corners_of(self.slots, self.first)].astype(np.int32)
 
-    def within(self, marked: NDArray[np.bool_]) -> Int32s:
+    def within(self, marked: Bools) -> Int32s:
         """The facets whose corners are all marked, of the nodes here."""
         found = [np.empty(0, np.int64)]
         for begin in range(0, self.first.size, ROWS):
@@ -90,9 +90,7 @@ def facet_slice(cells: Sequence[CellSlice], nodes: Homes) -> FacetSlice:
     return mine.chosen(count > 0)
 
 
-def _two_slots(
-    number: NDArray[np.int32], facets: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _two_slots(number: Int32s, facets: int) -> tuple[Int32s, Int32s]:
     """The first and the second slot of every facet; -1 where there is no second."""
     first, second = np.empty(facets, np.int32), np.full(facets, -1, np.int32)
     slots = np.arange(number.size, dtype=np.int32)
@@ -103,7 +101,7 @@ def _two_slots(
     return first, second
 
 
-def _shared(points: NDArray[np.integer], nodes: Homes) -> NDArray[np.bool_]:
+def _shared(points: NDArray[np.integer], nodes: Homes) -> Bools:
     """Mask of these nodes: True if another rank has the node, too."""
     wishes = exchanged(nodes.ranks, nodes.pieces(points, points))
     users = np.zeros(len(nodes.own), np.int32)
@@ -112,9 +110,7 @@ def _shared(points: NDArray[np.integer], nodes: Homes) -> NDArray[np.bool_]:
     return joined(exchanged(nodes.ranks, [users[w - nodes.own.start] > 1 for w in wishes]))
 
 
-def _cells(
-    slots: NDArray[np.int32], start: NDArray[np.int64], cells: Sequence[CellSlice]
-) -> NDArray[np.int32]:
+def _cells(slots: Int32s, start: Int64s, cells: Sequence[CellSlice]) -> Int32s:
     """The cells of slots of this rank, as numbered in the mesh; -1 stays."""
     out = np.full(slots.size, -1, np.int32)
     for one, (low, high) in zip(cells, pairwise(start), strict=True):
@@ -123,9 +119,7 @@ def _cells(
     return out
 
 
-def _borders(
-    facets: FacetSlice, shared: NDArray[np.bool_], ranks: Ranks
-) -> Iterator[tuple[Int32s, Int32s]]:
+def _borders(facets: FacetSlice, shared: Bools, ranks: Ranks) -> Iterator[tuple[Int32s, Int32s]]:
     """The facets that other ranks may have, and their corners, some at a time.
 
     A facet that several ranks have comes at the same time on all of them.
@@ -148,7 +142,7 @@ def _borders(
         yield chosen, facets.names(chosen)
 
 
-def _hashed(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
+def _hashed(corners: NDArray[np.integer]) -> UInt64s:
     """A 64-bit hash of each row of corners."""
     found = np.zeros(len(corners), np.uint64)
     for column in corners.T:
@@ -157,12 +151,12 @@ def _hashed(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
     return found
 
 
-def _rank_hash(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
+def _rank_hash(corners: NDArray[np.integer]) -> UInt64s:
     """A hash below 2^31 of each row, which chooses the rank where a facet's cells meet."""
     return _hashed(corners) >> np.uint64(33)
 
 
-def _meeting_rank(corners: NDArray[np.integer], ranks: Ranks) -> NDArray[np.uint64]:
+def _meeting_rank(corners: NDArray[np.integer], ranks: Ranks) -> UInt64s:
     return _rank_hash(corners) % np.uint64(ranks.size)
 
 
@@ -173,9 +167,7 @@ def by_hash(corners: NDArray[np.integer], rows: NDArray[Any], ranks: Ranks) -> l
     return np.split(rows[order], np.searchsorted(to[order], np.arange(1, ranks.size)))
 
 
-def _second_cells(
-    rows: NDArray[np.int64], corners: NDArray[np.int32], ranks: Ranks
-) -> NDArray[np.int64]:
+def _second_cells(rows: Int64s, corners: Int32s, ranks: Ranks) -> Int64s:
     """Second cell and cell count of facets whose cells are on several ranks.
 
     Rows are lowest cell, next cell, and number of cells. Only the rank with the lowest cell gets
@@ -184,19 +176,14 @@ def _second_cells(
     order = np.argsort(_meeting_rank(corners, ranks), kind="stable")
     given = exchanged(ranks, by_hash(corners, rows, ranks))
     names = exchanged(ranks, by_hash(corners, corners, ranks))
-    merged = _merged(np.concatenate(given), np.concatenate(names))
-    ends = np.cumsum([len(one) for one in given])[:-1]
-    out = np.empty((len(rows), 2), np.int64)
-    out[order] = np.concatenate(exchanged(ranks, np.split(merged, ends)))
-    return out
-
-
-def _merged(rows: NDArray[np.int64], corners: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Second cell and number of cells of each facet, in the row with its lowest cell."""
-    out = np.zeros((len(rows), 2), np.int64)
+    met, of = np.concatenate(given), np.concatenate(names)
+    merged = np.zeros((len(met), 2), np.int64)
     # rows of one facet have one hash, in bits that did not choose the rank
-    key = _hashed(corners) << np.uint64(32) | np.arange(len(rows), dtype=np.uint64)
-    _merge(np.sort(key), rows, corners, out)
+    key = _hashed(of) << np.uint64(32) | np.arange(len(met), dtype=np.uint64)
+    _merge(np.sort(key), met, of, merged)
+    ends = np.cumsum([len(one) for one in given])[:-1]
+    out = np.empty((len(corners), 2), np.int64)
+    out[order] = np.concatenate(exchanged(ranks, np.split(merged, ends)))
     return out
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap, distinct
+from meshprep_runtime.types.maps import INDEX_LIMIT, Int32s, SetMap, distinct
 
 from ...io.front import named
 from ...io.sliced import SlicedMesh
@@ -49,14 +49,12 @@ class Derived:
             dim = layout_of(self.shape).dim
             facets = ENTITY_DIM.get(entity_of(name)) == dim - 1
             asked = source in CELLS and to in ("cells", "nodes") and facets
-            if not asked or self.shape.sets[source].parts or not self._between_cells(source):
+            asked &= source.startswith("boundary_") or f"{source}->cells" in self.shape.maps
+            if not asked or self.shape.sets[source].parts:
                 raise MeshprepError(
                     f"map '{name}' is not derived from slices, only maps from facets between two "
                     "cells and on the boundary: leave --slices out"
                 )
-
-    def _between_cells(self, source: str) -> bool:
-        return source.startswith("boundary_") or f"{source}->cells" in self.shape.maps
 
     def size(self, source: str) -> int:
         """The elements of a derived set on all ranks."""
@@ -103,7 +101,7 @@ class Derived:
         pieces = dict[str, list[TagPiece]]()
         near = self._near([*corners.values()])
         for chosen, numbers in self._numbered(source):
-            here = chosen.within(near.fetch(chosen.nodes))
+            here = chosen.within(near(chosen.nodes))
             names = chosen.names(here)
             for name, own in corners.items():
                 if own.shape[1] != chosen.slots.arity:
@@ -118,15 +116,15 @@ class Derived:
                     pieces.setdefault(tag.name, []).append(piece)
         return [join_tags(name, source, len(homes.own), found) for name, found in pieces.items()]
 
-    def _near(self, corners: Sequence[NDArray[np.int32]]) -> "_Flags":
-        """Marks of the nodes of these cells."""
+    def _near(self, corners: Sequence[NDArray[np.int32]]) -> Callable[..., NDArray[np.bool_]]:
+        """Marks of the nodes of these cells, for nodes that ascend."""
         nodes = Homes(self.sizes["nodes"], self.ranks)
         found = np.zeros(len(nodes.own), np.bool_)
         for table in corners:
             points = distinct(table)
             for some in exchanged(self.ranks, nodes.pieces(points, points)):
                 found[some - nodes.own.start] = True
-        return _Flags(nodes, found)
+        return partial(nodes.fetch, found)
 
     def _chosen(self, source: str) -> list[FacetSlice]:
         return [one.chosen(one.count == CELLS[source]) for one in self._facets(source)]
@@ -170,18 +168,6 @@ class Derived:
                 )
 
 
-@dataclass(frozen=True, eq=False)
-class _Flags:
-    """Marks of nodes, at their homes."""
-
-    nodes: Homes
-    at_home: NDArray[np.bool_]
-
-    def fetch(self, nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Those of nodes that ascend."""
-        return self.nodes.fetch(self.at_home, nodes)
-
-
 def _lying_on(
     numbers: NDArray[np.int64],
     names: NDArray[np.int32],
@@ -221,7 +207,7 @@ def subject_of_slices(
     )
     agreed(ranks, lambda: refuse_fixed(specs))
     maps = maps_of(full, specs)
-    rows = StoredTables(mesh, full, ranks)
+    rows = partial(_stored_table, mesh, full, ranks)
     slices = _Slices(mesh, full, ranks, rows, Derived(full, mesh.sizes, rows, ranks))
     agreed(ranks, lambda: slices.derived.check([m for m in maps if mesh.map(m) is None]))
     tables = {name: replace(m, table=slices.table(name)) for name, m in maps.items()}
@@ -250,28 +236,19 @@ def _with_centroids(subject: SplitSubject, slices: "_Slices") -> SplitSubject:
     return replace(subject, centroids=centroids, through=through if centroids else {})
 
 
-@dataclass(frozen=True, eq=False)
-class StoredTables:
-    """Gives the rows of maps in the file that are at home here."""
+def _stored_table(mesh: SlicedMesh, shape: Mesh, ranks: Ranks, name: str) -> Int32s:
+    """The rows of a map in the file at home here; MeshprepError on all ranks where one is wrong."""
+    stored, m = mesh.map(name), shape.map(name)
+    assert stored is not None
+    own = Homes(mesh.sizes[m.from_set], ranks).own
 
-    mesh: SlicedMesh
-    shape: Mesh
-    ranks: Ranks
+    def read() -> Int32s:
+        with named(stored.rows.path):
+            found = SetMap(name, m.from_set, m.to_set, stored.rows.read(own.start, own.stop))
+            found.check_range(mesh.sizes[m.to_set], own.start)
+        return found.table
 
-    def __call__(self, name: str) -> NDArray[np.int32]:
-        """The rows of a map; MeshprepError on every rank where one leads nowhere."""
-        stored, m = self.mesh.map(name), self.shape.map(name)
-        assert stored is not None
-        own = Homes(self.mesh.sizes[m.from_set], self.ranks).own
-
-        def read() -> NDArray[np.int32]:
-            with named(stored.rows.path):
-                rows = stored.rows.read(own.start, own.stop)
-                found = SetMap(name, m.from_set, m.to_set, rows)
-                found.check_range(self.mesh.sizes[m.to_set], own.start)
-            return found.table
-
-        return agreed(self.ranks, read, named=False)
+    return agreed(ranks, read, named=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +258,7 @@ class _Slices:
     mesh: SlicedMesh
     full: Mesh  # every map that is needed, without rows
     ranks: Ranks
-    stored: StoredTables
+    stored: Callable[[str], Int32s]
     derived: Derived
     sizes: dict[str, int] = field(init=False)  # of the sets that are known
     _tables: dict[str, NDArray[np.int32]] = field(default_factory=dict)

@@ -8,11 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import SetMap, distinct, offsets_of, read_only
+from meshprep_runtime.types.maps import (
+    Float64s,
+    Int32s,
+    SetMap,
+    distinct,
+    offsets_of,
+)
 
 from ...loops.options import Options
 from ...mesh.geometry import Means
-from ..assign.inherit import Owners, inherit, most_in_rows, runs
+from ..assign.inherit import Owners, inherit
 from ..build import PartBuilder
 from ..halos import OwnedRuns, SplitNumbers, all_copies, executed_copies, owned_runs
 from ..increments import check_way, increment_cost
@@ -21,7 +27,7 @@ from ..ranks import Ranks, agreed, exchanged, holder, own_parts
 from ..steps import SplitOptions, SplitResult, increments_of, loops_that_write, written_columns
 from ..subject import SplitSubject, written_by
 from .cuts import CUTS, leading_owners
-from .homes import ROWS, Homes, Places, blocks, by_rows, compact, joined
+from .homes import ROWS, Homes, Places, blocks, compact, joined
 
 
 def split_slices(
@@ -64,7 +70,7 @@ def check_cut(cut: str | None) -> None:
 
 def _checked_shares(
     subject: SplitSubject, parts: int, how: SplitOptions, options: Options
-) -> NDArray[np.float64]:
+) -> Float64s:
     """The shares of the parts, where all that is asked for can be done."""
     check_cut(how.cut)
     refuse_lists(subject, options)
@@ -73,9 +79,7 @@ def _checked_shares(
     return how.shares(parts)
 
 
-def slice_owners(
-    subject: SplitSubject, weights: NDArray[np.float64], cut: str, ranks: Ranks
-) -> Owners:
+def slice_owners(subject: SplitSubject, weights: Float64s, cut: str, ranks: Ranks) -> Owners:
     """The part of every element that is at home here, of every set.
 
     Tables and centroids of ``subject`` are those of the elements at home here; ``weights`` are
@@ -83,74 +87,7 @@ def slice_owners(
     coordinates, and with infinite ones; on every rank. O(n / ranks log n), beside the cut.
     """
     leading = leading_owners(subject, weights, cut, ranks)
-    return inherit(subject, leading, weights, _Sliced(subject, weights.size, ranks))
-
-
-@dataclass(frozen=True, eq=False)
-class _Sliced:
-    """Inheritance of owners between sets held in slices; see :class:`..inherit.Heirs`."""
-
-    subject: SplitSubject
-    parts: int
-    ranks: Ranks
-
-    def _homes(self, name: str) -> Homes:
-        return Homes(self.subject.sizes[name], self.ranks)
-
-    def runs(self, name: str, weights: NDArray[np.float64]) -> NDArray[np.int32]:
-        return runs(self.subject.sizes[name], weights, self._homes(name).own)
-
-    def of_rows(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
-        def most(found: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int32]:
-            return most_in_rows(read_only(rows), read_only(found))
-
-        out = np.empty(m.size, np.int32)
-        return by_rows(self._homes(m.to_set), m.table, owner, most, out)
-
-    def of_points(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
-        homes, found = self._homes(m.to_set), []
-        for rows in blocks(self.ranks, m.size):
-            keys = m.table[rows].astype(np.int64) * self.parts + owner[rows, None]
-            votes = np.stack(np.unique(keys, return_counts=True), axis=1)
-            found += exchanged(self.ranks, homes.pieces(votes[:, 0] // self.parts, votes))
-        out = _elected(joined(found), self.parts, homes.own)
-        alone = np.flatnonzero(out < 0)
-        every = self.ranks.allgather((alone.size, int(owner.max(initial=0)) + 1))
-        count, n_parts = sum(n for n, _ in every), max(p for _, p in every)
-        first = sum(n for n, _ in every[: self.ranks.rank])
-        equal = np.full(n_parts, 1 / n_parts)
-        out[alone] = runs(count, equal, range(first, first + alone.size))
-        return out
-
-    def of_part(self, owner: NDArray[np.int32], begin: int, name: str) -> NDArray[np.int32]:
-        own, unions = self._homes(name).own, self.subject.unions
-        union = next(union for union, parts in unions.items() if name in parts)
-        return self._homes(union).fetch(owner, np.arange(own.start, own.stop), begin)
-
-    def of_union(self, owners: Sequence[NDArray[np.int32]], name: str) -> NDArray[np.int32]:
-        own, begin, found = self._homes(name).own, 0, []
-        for part, owner in zip(self.subject.unions[name], owners, strict=True):
-            end = begin + self.subject.sizes[part]
-            low, high = (min(max(at, begin), end) for at in (own.start, own.stop))
-            found.append(self._homes(part).fetch(owner, np.arange(low, high) - begin))
-            begin = end
-        return np.concatenate(found)
-
-
-def _elected(votes: NDArray[np.int64], parts: int, own: range) -> NDArray[np.int32]:
-    """The part with the most votes, of equals the lowest; -1 where there are none.
-
-    ``votes`` has rows of ``element * parts + part`` and a number of votes.
-    """
-    keys, which = np.unique(votes[:, 0], return_inverse=True)
-    count = np.zeros(keys.size, np.int64)
-    np.add.at(count, which.reshape(-1), votes[:, 1])
-    element, part = np.divmod(keys, parts)
-    best = np.lexsort((part, -count, element))
-    element, first = np.unique(element[best], return_index=True)
-    out = np.full(len(own), -1, np.int32)
-    out[element - own.start] = part[best][first]
-    return out
+    return inherit(subject, leading, weights, ranks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +100,7 @@ class LocalSubject:
 
     subject: SplitSubject
     # By set name: what the elements are called outside; -1 for the one that is none.
-    ids: Mapping[str, NDArray[np.int32]]
+    ids: Mapping[str, Int32s]
     owners: Owners  # the parts of this rank from 0; one more stands for all others
     held: range  # the parts of this rank
 
@@ -214,7 +151,7 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
 
 def _rows_of_rank(
     subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks
-) -> tuple[dict[str, NDArray[np.int32]], dict[str, NDArray[np.int32]]]:
+) -> tuple[dict[str, Int32s], dict[str, Int32s]]:
     """The elements of each set that this rank has rows of, and the rows of each map."""
     written, rows, tables = written_by(spec.loop for spec in subject.specs), {}, {}
     for name in subject.sizes:
@@ -234,7 +171,7 @@ def _needed_rows(
     written: Mapping[str, Sequence[int]],
     parts: int,
     ranks: Ranks,
-) -> list[NDArray[np.int32]]:
+) -> list[Int32s]:
     """Elements at home here whose rows each rank needs, ascending."""
     own = holder(ranks, owners[name], parts).astype(np.int32)
     others = [np.empty((0, 2), np.int64)]
@@ -258,11 +195,8 @@ def _needed_rows(
 
 
 def _reached_elements(
-    subject: SplitSubject,
-    name: str,
-    rows: NDArray[np.int32],
-    tables: Mapping[str, NDArray[np.int32]],
-) -> NDArray[np.int32]:
+    subject: SplitSubject, name: str, rows: Int32s, tables: Mapping[str, Int32s]
+) -> Int32s:
     """The elements of a set that this rank has rows of, or reaches; ascending."""
     places, found = Places.among(rows), [rows]
     for m in subject.maps.values():
@@ -274,11 +208,8 @@ def _reached_elements(
 
 
 def _local_table(
-    m: SetMap,
-    rows: Mapping[str, NDArray[np.int32]],
-    table: NDArray[np.int32],
-    places: Mapping[str, Places],
-) -> NDArray[np.int32]:
+    m: SetMap, rows: Mapping[str, Int32s], table: Int32s, places: Mapping[str, Places]
+) -> Int32s:
     """A table in local numbers, with a row for every element here."""
     own, reached = places[m.from_set], places[m.to_set]
     out = np.full((own.points.size + 1, m.arity), reached.points.size, np.int32)
@@ -289,13 +220,8 @@ def _local_table(
 
 
 def _labels(
-    subject: SplitSubject,
-    owners: Owners,
-    name: str,
-    ids: NDArray[np.int32],
-    held: range,
-    ranks: Ranks,
-) -> NDArray[np.int32]:
+    subject: SplitSubject, owners: Owners, name: str, ids: Int32s, held: range, ranks: Ranks
+) -> Int32s:
     """Owners counted from this rank's first part; all other ranks' parts are one more."""
     part = Homes(subject.sizes[name], ranks).fetch(owners[name], ids)
     here = (part >= held.start) & (part < held.stop)
@@ -305,7 +231,7 @@ def _labels(
 def _centroids(
     subject: SplitSubject,
     maps: Mapping[str, SetMap],
-    ids: Mapping[str, NDArray[np.int32]],
+    ids: Mapping[str, Int32s],
     labels: Owners,
     ranks: Ranks,
 ) -> dict[str, Any]:
@@ -324,17 +250,14 @@ def _centroids(
     return found
 
 
-def _segments(sizes: Sequence[int], ids: NDArray[np.int32]) -> tuple[int, ...]:
+def _segments(sizes: Sequence[int], ids: Int32s) -> tuple[int, ...]:
     ends = np.searchsorted(ids, offsets_of(sizes))
     ends[-1] += 1
     return tuple(int(n) for n in np.diff(ends))
 
 
 def split_numbers(
-    local: LocalSubject,
-    runs: Mapping[str, OwnedRuns],
-    sizes: Mapping[str, int],
-    ranks: Ranks,
+    local: LocalSubject, runs: Mapping[str, OwnedRuns], sizes: Mapping[str, int], ranks: Ranks
 ) -> SplitNumbers:
     """The numbers in the split mesh of all elements here, those of other ranks by their homes.
 

@@ -59,35 +59,24 @@ def tune_plan(
     """Find the strategy, block size and layout with which a loop runs fastest.
 
     Raises MeshprepError for unknown names, a kernel that is missing, loops that nothing can run,
-    and a kernel that does not do what its accesses say. Raises ProofError when the plan that came
-    out is wrong, which is a fault of meshprep.
-    Blocks that are best in no layout are left out of the plan again, so that it stays small. On a
-    CPU the loop is also timed in the input order, unless it adds to matrices.
+    and a kernel that does not do what its accesses say; ProofError when the plan that came out is
+    wrong, which is a fault of meshprep.
 
-    Parameters
-    ----------
-    loop : str
-        Its name.
-    kernel : function or DeviceFunction
-        As for a ParLoop.
-    device : str or Backend
-        ``"cpu"``, ``"gpu"``: of this machine.
-    block_sizes : sequence of int or None
-        Besides those of the plan; None for a range that suits the device. They cut the order that
-        the plan has, see :func:`~meshprep.pipeline.variants.recut`.
-    strategies, layouts, runs, patience
-        As for :func:`meshprep_runtime.tuning.tune.tune`.
-    values : mapping of argument name to array, or None
-        What to run the loop on, in the plan's numbering; None for made-up numbers.
-    proof : bool
-        Prove the plan before it is given out.
-    progress : callable
-        ``progress(done, total, what)`` before each candidate.
+    ``device`` is a Backend, or ``"cpu"`` or ``"gpu"`` of this machine. ``block_sizes`` besides
+    those of the plan, None for a range that suits the device, cut the order that the plan has, see
+    :func:`~meshprep.pipeline.variants.recut`; those that are best in no layout are left out again.
+    ``values`` by argument are in the plan's numbering; None for made-up numbers. ``search`` is as
+    for :func:`meshprep_runtime.tuning.tune.tune`. On a CPU the loop is also timed in the input
+    order, unless it adds to matrices.
     """
     backend, before = _place(device), None
     own = plan[loop]
     loop = own.loop.name
-    widened, notes = _with_sizes(own, block_sizes, backend.machine.kind)
+    n = own.sizes[own.loop.over]
+    wanted = (
+        [s for s in SIZES[backend.machine.kind] if s < n] if block_sizes is None else block_sizes
+    )
+    widened, notes = with_sizes(own, wanted, backend.machine.kind)
     if kernel is None:
         raise MeshprepError(
             "running a loop needs its kernel: name one with --kernel FILE.py:function"
@@ -149,14 +138,6 @@ def loop_of(plan: Plan, kernel: Kernel | None, name: str | None) -> str:
     if len(plan.loops) == 1:
         return next(iter(plan.loops))
     raise MeshprepError(f"the plan has loops {', '.join(plan.loops)}: name one with --loop")
-
-
-def _with_sizes(
-    plan: LoopPlan, sizes: Sequence[int] | None, target: str
-) -> tuple[LoopPlan, list[str]]:
-    n = plan.sizes[plan.loop.over]
-    wanted = sizes if sizes is not None else [s for s in SIZES[target] if s < n]
-    return with_sizes(plan, wanted, target)
 
 
 def check_kernel(loop: ParLoop, arrays: Mapping[str, Any]) -> list[str]:

@@ -1,10 +1,10 @@
 """``tune --spmv``: how the product with a matrix runs fastest on this machine."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,10 @@ from ...metrics.product_traffic import CsrBytes, csr_bytes, lines_of_x, store_by
 
 
 @dataclass(frozen=True)
-class StoreTrial:
-    """The product in one store."""
+class _Samples:
+    """Seconds of the samples of a product."""
 
-    store: str  # as :class:`~..metrics.product_traffic.StoreBytes` names it
-    bytes: int  # that a product moves if caches keep the vectors
-    seconds: float  # of the fastest sample
+    seconds: float  # of the fastest
     median: float
     slowest: float
     runs: int
@@ -44,40 +42,76 @@ class StoreTrial:
         return Timing(self.seconds, self.median, self.slowest, self.runs)
 
 
-def time_stores(
-    plan: LoopPlan,
-    matrix: str,
-    *,
-    runs: int = 9,
-    progress: Callable[[float], None] = lambda share: None,
-) -> tuple[StoreTrial, ...]:
-    """Time the product in each store that the loop alone can fill, on all threads.
+@dataclass(frozen=True)
+class StoreTrial(_Samples):
+    """The product in one store."""
 
-    Of ``runs`` samples of each store, which take turns, the fastest counts; ``progress`` is told
-    the share of the turns that are done. They stand in the order of
-    :func:`~..metrics.product_traffic.store_bytes`.
+    store: str  # as :class:`~..metrics.product_traffic.StoreBytes` names it
+    bytes: int  # that a product moves if caches keep the vectors
+
+
+@dataclass(frozen=True)
+class ProductTrial(_Samples):
+    """One way to multiply on a CPU, and what came out."""
+
+    threads: int
+    piece: int  # nonzeros and rows that a thread takes at a time
+
+
+K = TypeVar("K")
+
+
+def _timed(
+    products: Mapping[K, Product], dtype: Any, runs: int, progress: Callable[[float], None]
+) -> dict[K, tuple[float, float, float, int]]:
+    """The samples of each product; they take turns, so that a slow spell of the machine hits all.
+
+    ``progress`` is told the share of the turns that are done.
     """
-    arg = next(a for a in plan.loop.matrices if a.name == matrix)
-    pattern = plan.matrices[matrix]
-    moved = {s.store: s.product for s in store_bytes(pattern, np.dtype(arg.dtype).itemsize)}
-    alone = len(pattern.place) == 1
-    names = [name for name in moved if alone or name in ("csr", "ellpack")]
-    products = {name: Product(_empty(plan, arg, name), _blocks(plan, name)) for name in names}
-    x, y = (np.ones(size, arg.dtype) for size in pattern.shape[::-1])
-    seconds: dict[str, list[float]] = {name: [] for name in names}
+    seconds: dict[K, list[float]] = {key: [] for key in products}
+    rows, columns = next(iter(products.values())).shape
+    x, y = np.ones(columns, dtype), np.ones(rows, dtype)
     for product in products.values():
-        settle(product, x, y)
+        # until it has found out how many threads it takes, so that samples are alike
+        for _ in range(SETTLED):
+            product(x, out=y)
     for turn in range(runs):
         progress(turn / runs)
-        for name, product in products.items():
-            seconds[name].append(sample(product, x, y))
-    return tuple(
-        StoreTrial(name, moved[name], *astuple(Timing.of(seconds[name]))) for name in names
-    )
+        for key, product in products.items():
+            seconds[key].append(_sample(product, x, y))
+    return {key: astuple(Timing.of(samples)) for key, samples in seconds.items()}
 
 
-def _blocks(plan: LoopPlan, store: str) -> LoopPlan | None:
-    return plan if store.startswith("local") and plan.variants else None
+def _sample(product: Product, x: NDArray[Any], y: NDArray[Any]) -> float:
+    """Seconds of a call, the mean of calls in a row that take two milliseconds together."""
+    product(x, out=y)
+    calls, start = 0, time.perf_counter()
+    while True:
+        product(x, out=y)
+        calls += 1
+        spent = time.perf_counter() - start
+        if spent > SAMPLE_SECONDS:
+            return spent / calls
+
+
+def _time_stores(
+    plan: LoopPlan, runs: int, progress: Callable[[float], None]
+) -> tuple[StoreTrial, ...]:
+    """The product in each store that the loop alone can fill, on all threads.
+
+    In the order of :func:`~..metrics.product_traffic.store_bytes`.
+    """
+    (arg,) = plan.loop.matrices
+    pattern = plan.matrices[arg.name]
+    moved = {s.store: s.product for s in store_bytes(pattern, np.dtype(arg.dtype).itemsize)}
+    alone, blocks = len(pattern.place) == 1, plan if plan.variants else None
+    products = {
+        name: Product(_empty(plan, arg, name), blocks if name.startswith("local") else None)
+        for name in moved
+        if alone or name in ("csr", "ellpack")
+    }
+    timed = _timed(products, arg.dtype, runs, progress)
+    return tuple(StoreTrial(*seconds, name, moved[name]) for name, seconds in timed.items())
 
 
 def _empty(plan: LoopPlan, arg: Arg, store: str) -> Store:
@@ -90,42 +124,8 @@ def _empty(plan: LoopPlan, arg: Arg, store: str) -> Store:
     return LocalMatrices(half, whole.dofs, True, whole.n_rows)
 
 
-def settle(product: Product, x: NDArray[Any], y: NDArray[Any]) -> None:
-    """Let a product find out how many threads it takes, so that samples are alike."""
-    for _ in range(SETTLED):
-        product(x, out=y)
-
-
-def sample(product: Product, x: NDArray[Any], y: NDArray[Any]) -> float:
-    """Seconds of a call, the mean of calls in a row that take two milliseconds together."""
-    product(x, out=y)
-    calls, start = 0, time.perf_counter()
-    while True:
-        product(x, out=y)
-        calls += 1
-        spent = time.perf_counter() - start
-        if spent > SAMPLE_SECONDS:
-            return spent / calls
-
-
 PIECES = (1 << 11, 1 << 12, 1 << 13, PIECE, 1 << 15, 1 << 16, 1 << 17)
 PLAN_SUFFIXES = (".h5", ".hdf5")
-
-
-@dataclass(frozen=True)
-class ProductTrial:
-    """One way to multiply on a CPU, and what came out."""
-
-    threads: int
-    piece: int  # nonzeros and rows that a thread takes at a time
-    seconds: float  # of the fastest sample
-    median: float
-    slowest: float
-    runs: int
-
-    @property
-    def timing(self) -> Timing:
-        return Timing(self.seconds, self.median, self.slowest, self.runs)
 
 
 @dataclass(frozen=True)
@@ -215,32 +215,23 @@ def tune_product(
 ) -> ProductTuning:
     """Time the product with a matrix for numbers of threads and sizes of pieces.
 
-    A sample repeats a call until it takes two milliseconds. Candidates take turns, so that a slow
-    spell of the machine hits all, and of ``runs`` samples of each the fastest counts. ``plan`` is
-    that of a loop that adds to the matrix: its other stores are timed, too.
+    A sample repeats a call until it takes two milliseconds; of ``runs`` samples of each candidate
+    the fastest counts. ``plan`` is that of a loop that adds to the matrix: its other stores are
+    timed, too.
     """
     machine = this_cpu().machine
     # 1, 2, 4, ... and as many as there are
     counts = {*(1 << k for k in range(machine.threads.bit_length())), machine.threads}
     grid = [(t, p) for t in sorted(counts) for p in dict.fromkeys([PIECE, *PIECES])]
-    x, y = (np.ones(size, matrix.values.dtype) for size in matrix.shape[::-1])
+    dtype, total = matrix.values.dtype, 1 if plan is None else 2
     candidates = {(t, p): Product(matrix, threads=t, piece=p) for t, p in grid}
-    seconds: dict[tuple[int, int], list[float]] = {way: [] for way in grid}
-    for product in candidates.values():
-        settle(product, x, y)
-    for turn in range(runs):
-        progress(turn / runs, 1 if plan is None else 2, "timing")
-        for way, product in candidates.items():
-            seconds[way].append(sample(product, x, y))
-    trials = [ProductTrial(*way, *astuple(Timing.of(samples))) for way, samples in seconds.items()]
-    rows, nonzeros, itemsize = matrix.shape[0], matrix.values.size, matrix.values.dtype.itemsize
+    timed = _timed(candidates, dtype, runs, lambda share: progress(share, total, "timing"))
+    trials = [ProductTrial(*seconds, *way) for way, seconds in timed.items()]
+    rows, nonzeros, itemsize = matrix.shape[0], matrix.values.size, dtype.itemsize
     gpu = fixed_rule(rows, nonzeros)
     stores: tuple[StoreTrial, ...] = ()
     if plan is not None:
-        (name,) = (arg.name for arg in plan.loop.matrices)
-        stores = time_stores(
-            plan, name, runs=runs, progress=lambda share: progress(1 + share, 2, "stores")
-        )
+        stores = _time_stores(plan, runs, lambda share: progress(1 + share, total, "stores"))
     return ProductTuning(
         machine=machine,
         rows=rows,

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.types.maps import Int64s, UInt8s
+
 from ...kernels import Float64s, Int32s, helper, kernel
 
 # Pixels outside the mesh, and of the mesh's elements that a loop does not run over.
@@ -44,20 +46,8 @@ def fill_cells(
 ) -> None:
     """Draw plane cells, each cut into the triangles between its middle and its sides.
 
-    Parameters
-    ----------
-    xy : (n_nodes, 2) float64
-        In pixels, downwards.
-    corners : (n, k) int32
-        Nodes of the cells, side by side.
-    owner : (n, k) int32
-        For facets: the element on the side from corner j to the next. Else empty.
-    kind : int
-        Whether elements are ``CELLS``, ``FACETS`` or ``NODES``.
-    first : int
-        Number of the first of these cells.
-    out : (height, width) int32
-
+    ``xy`` are nodes in pixels, downwards. Elements are, by ``kind``, ``CELLS``, of which ``first``
+    is the number of the first, ``FACETS``, with the one on each side in ``owner``, or ``NODES``.
     O(n k + pixels).
     """
     n, k = corners.shape
@@ -117,13 +107,13 @@ CHUNK = 1 << 22
 
 
 def spy(
-    table: NDArray[np.int32],
+    table: Int32s,
     n_points: int,
     width: int,
     height: int,
-    element_at: NDArray[np.int32] | None = None,
-    point_at: NDArray[np.int32] | None = None,
-) -> NDArray[np.uint8]:
+    element_at: Int32s | None = None,
+    point_at: Int32s | None = None,
+) -> UInt8s:
     """How many entries of a map lie under each pixel, in ``LEVELS`` steps above 0.
 
     ``width`` are pixels for elements, from the left, and ``height`` for points, from the top; no
@@ -141,11 +131,8 @@ def spy(
 
 
 def spy_matrix(
-    rows: NDArray[np.integer],
-    columns: NDArray[np.integer],
-    shape: tuple[int, int],
-    pixels: int,
-) -> NDArray[np.uint8]:
+    rows: NDArray[np.integer], columns: NDArray[np.integer], shape: tuple[int, int], pixels: int
+) -> UInt8s:
     """As :func:`spy`, how many nonzeros of a matrix lie under each pixel.
 
     ``shape`` are the rows and columns of the matrix; ``pixels`` are those along the longer side, no
@@ -160,7 +147,7 @@ def spy_matrix(
     return _levels(count).reshape(height, width)
 
 
-def _levels(count: NDArray[np.int64]) -> NDArray[np.uint8]:
+def _levels(count: Int64s) -> UInt8s:
     most = max(int(count.max(initial=1)), 1)
     # steps of a factor each, so that the densest pixels reach the last one
     factor = max(4.0, most ** (1 / (LEVELS - 1)) * 1.0001)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from meshprep_runtime.plan.metrics import Histogram
+from meshprep_runtime.types.maps import UInt8s
 
 from ..draw import encode_png
 from ..render import pixels as px
@@ -63,7 +63,10 @@ def histogram(before: Histogram | None, after: Histogram, label: str, alt: str) 
     known = {k: v for k, v in sides.items() if v is not None and v.bins}
     if not known:
         return None
-    width = _common_width(list(known.values()))
+    # a round multiple of the width that bins are stored with, that keeps the bars few
+    ends = [end for s in known.values() for end in (min(s.bins), max(s.bins) + 1)]
+    least = round_step((max(ends) - min(ends)) / MOST_BINS)
+    width = next(iter(known.values())).width * max(1.0, least)
     counts = {k: _rebinned(v, width) for k, v in known.items()}
     whole = after.width == 1 and width == 1
     # a whole number stands in the middle of its bar
@@ -134,13 +137,6 @@ def _whole_axis(label: str, low: float, high: float) -> Axis:
     return Axis(label, low, high, [tick for tick in ticks if max(low, 0) <= tick[0] <= high])
 
 
-def _common_width(sides: Sequence[Histogram]) -> float:
-    """A round multiple of the width that bins are stored with, that keeps the bars few."""
-    low = min(min(s.bins) for s in sides)
-    high = max(max(s.bins) for s in sides) + 1
-    return sides[0].width * max(1.0, round_step((high - low) / MOST_BINS))
-
-
 def _rebinned(side: Histogram, width: float) -> dict[int, int]:
     per_bin = round(width / side.width)
     out: dict[int, int] = {}
@@ -176,9 +172,7 @@ SPY_COLOUR = (30, 136, 170)
 SPY_OPACITY = (0, 110, 160, 210, 255)
 
 
-def dots_body(
-    dots: NDArray[np.uint8], across: tuple[str, int], down: tuple[str, int], alt: str
-) -> Markup:
+def dots_body(dots: UInt8s, across: tuple[str, int], down: tuple[str, int], alt: str) -> Markup:
     """The picture of :func:`~..draw.raster.spy`; ``across`` and ``down`` are names and numbers."""
     height, width = dots.shape
     palette = np.array([[*SPY_COLOUR, opacity] for opacity in SPY_OPACITY], np.uint8)
@@ -189,7 +183,7 @@ def dots_body(
     return picture(encode_png(dots, palette), (width, height), _axis(*across), y, alt)
 
 
-def counted_in(dots: NDArray[np.uint8]) -> str:
+def counted_in(dots: UInt8s) -> str:
     """What a pixel stands for, for a caption."""
     height, width = dots.shape
     return f"{width} x {height} pixels, stronger where one stands for more entries"

@@ -3,17 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.metrics import Histogram, Histograms
-from meshprep_runtime.types.maps import SetMap
+from meshprep_runtime.types.maps import Int32s, SetMap, UInt8s
 
 from ...topology.names import are_between_cells
-from ..columns import facts
-from ..compare import Column
+from ..columns import Column, facts
 from ..draw import Picture, Scene, draw_views, spy
 from ..draw.paint import Painted, by_group, by_number, count_shown
 from ..meshes import NamedMesh, block_values, mesh_of, scene_of
@@ -70,11 +66,7 @@ class ShownVariant:
 
 
 def sections(
-    shown: ShownVariant,
-    meshes: Sequence[NamedMesh],
-    table: Table,
-    *,
-    pictures: bool = True,
+    shown: ShownVariant, meshes: Sequence[NamedMesh], table: Table, *, pictures: bool = True
 ) -> Iterator[Section]:
     """Some figures of a loop beside the mesh before and after; then, folded, all there is.
 
@@ -161,7 +153,7 @@ def _pictures(shown: ShownVariant, scene: Scene) -> Iterator[Figure]:
         yield _mesh_figure(shown, view, painted, "block-colours", title, text)
 
 
-def _number(values: NDArray[np.int32]) -> int:
+def _number(values: Int32s) -> int:
     """How many blocks or colours there are."""
     return int(values.max(initial=-1)) + 1
 
@@ -226,7 +218,7 @@ def _maps(shown: ShownVariant) -> Iterator[Figure]:
 
 
 def _map_figure(
-    shown: ShownVariant, m: SetMap, dots: NDArray[np.uint8], what: str, title: str, caption: str
+    shown: ShownVariant, m: SetMap, dots: UInt8s, what: str, title: str, caption: str
 ) -> Figure:
     across, down = (m.from_set, m.size), (m.to_set, shown.plan.sizes[m.to_set])
     body = dots_body(dots, across, down, f"{title}. {caption}")

@@ -15,8 +15,8 @@ from meshprep_runtime.plan.chains.tiles import ChainPlan
 from meshprep_runtime.plan.matrices import MatrixPlan
 
 from ..chains import chain_tables, layers, owner
-from ..columns import before_after, comparable
-from ..compare import UNLIKE, Column, Comparison
+from ..columns import Column, before_after, comparable
+from ..compare import UNLIKE, Comparison
 from ..draw import Picture, draw_views, place, spy_matrix
 from ..draw.paint import by_number
 from ..matrices import input_nonzeros, matrix_tables, nonzeros
@@ -66,9 +66,11 @@ def html_report(
     parts = comparison.brief()[:-1]
     one_loop = len(comparison.plans) == 1 and len(comparison.plans[0].loops) < 2
     made = sorted({str(p.about.get("created", ""))[:10] for p in comparison.plans} - {""})
+    more = len(comparison.names) - 3
+    names = ", ".join(comparison.names[:3]) + (f" and {more} more" if more > 0 else "")
     return render(
         "page.html",
-        title=title or _title(comparison),
+        title=title or f"meshprep report: {names}",
         made=list(dict.fromkeys((made[0], made[-1]))) if made else [],
         # of one loop its section says it all
         parts=parts[:1] if one_loop else parts,
@@ -90,12 +92,6 @@ def _shown_variants(comparison: Comparison) -> list[ShownVariant]:
         for c in columns
         if c.plan == name and c.variant in plan[c.loop].variants
     ]
-
-
-def _title(comparison: Comparison) -> str:
-    names = ", ".join(comparison.names[:3])
-    more = len(comparison.names) - 3
-    return f"meshprep report: {names}{f' and {more} more' if more > 0 else ''}"
 
 
 def _about(comparison: Comparison) -> str:

@@ -16,7 +16,7 @@ from ..cpu.source import alone, shared
 from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
 from ..plan import Variant
-from ..types.maps import distinct, read_only
+from ..types.maps import Bools, Int64s, distinct, read_only
 from .kernels import PART, ROWS, TOTAL
 from .stores import LocalMatrices
 
@@ -115,23 +115,13 @@ LONG = 1 << 15
 
 
 def row_pieces(
-    row_ptr: NDArray[np.integer], piece: int = PIECE, only: NDArray[np.bool_] | None = None
-) -> NDArray[np.int64]:
+    row_ptr: NDArray[np.integer], piece: int = PIECE, only: Bools | None = None
+) -> Int64s:
     """Pieces of about equally many nonzeros and rows, then parts of long rows, then their sums.
 
-    Parameters
-    ----------
-    row_ptr : (rows + 1,) integers
-    piece : int
-        Nonzeros and rows a piece.
-    only : (rows,) bool, optional
-        Which rows; pieces end where others begin. None: all.
-
-    Returns
-    -------
-    (n, 4) int64
-        Kind, begin, end and target: rows ``begin`` to ``end - 1``; nonzeros whose sum is part
-        ``target``; or parts whose sum is row ``target``.
+    Gives (n, 4) of kind, begin, end and target: rows ``begin`` to ``end - 1``; nonzeros whose sum
+    is part ``target``; or parts whose sum is row ``target``. ``piece`` is of nonzeros and rows;
+    of the rows in ``only`` pieces end where others begin.
     """
     rows = row_ptr.size - 1
     work = row_ptr + np.arange(rows + 1, dtype=np.int64)
@@ -148,9 +138,7 @@ def row_pieces(
     return np.concatenate([of_rows, long_rows(row_ptr, long)]).astype(np.int64)
 
 
-def long_rows(
-    row_ptr: NDArray[np.integer], rows: NDArray[np.integer], part: int = LONG
-) -> NDArray[np.int64]:
+def long_rows(row_ptr: NDArray[np.integer], rows: NDArray[np.integer], part: int = LONG) -> Int64s:
     """Pieces of some rows: parts of up to ``part`` nonzeros, then a sum a row."""
     parts: list[tuple[int, int, int, int]] = []
     totals = []
@@ -163,9 +151,7 @@ def long_rows(
     return np.array([*parts, *totals], np.int64).reshape(-1, 4)
 
 
-def schedule(
-    pieces: NDArray[np.int64], row_ptr: NDArray[np.integer], piece: int = PIECE
-) -> Schedule:
+def schedule(pieces: Int64s, row_ptr: NDArray[np.integer], piece: int = PIECE) -> Schedule:
     """Pieces in turn, small ones several at a time; sums of parts wait for all parts.
 
     One thread runs what is not enough for two.

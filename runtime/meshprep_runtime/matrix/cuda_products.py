@@ -25,15 +25,7 @@ from . import cuda_text
 from .code import check_blocks, long_rows
 from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
 from .kernels import TOTAL
-from .stores import (
-    CsrMatrix,
-    Ellpack,
-    LocalMatrices,
-    MatrixStore,
-    Store,
-    check_matrix,
-    check_store,
-)
+from .stores import CsrMatrix, Ellpack, LocalMatrices, MatrixStore, Store, check_matrix, check_store
 
 # A row with more nonzeros a thread is summed by blocks of its own, of LONG_ROW nonzeros each. A
 # thread takes 0.1 us for each of its nonzeros on an H100, the two further launches some 3 us.
@@ -145,15 +137,8 @@ def local_program(matrix: LocalMatrices, plan: LoopPlan, variant: str | None = N
 
     Raises MeshprepError for a matrix whose arrays do not fit, colours that do not fit the dofs, and
     blocks that are too large for a GPU. Matrices and dofs are copied, entry by entry of all
-    elements, in the order of the blocks.
-
-    Parameters
-    ----------
-    plan : LoopPlan
-        Of a loop over the elements that adds to the dofs: blocks of one colour are one launch,
-        threads of one colour add at once.
-    variant : str or None
-        Which blocks.
+    elements, in the order of the blocks. ``plan`` is of a loop over the elements that adds to the
+    dofs: blocks of one colour are one launch, threads of one colour add at once.
     """
     check_matrix(matrix)
     blocks = plan.variant(variant)

@@ -175,50 +175,41 @@ def sweep_rows(kind: str, coop: int) -> Lines:
 
 def zero() -> Lines:
     """Before elements add to y, and before sweeps."""
-    return [
-        "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
-        "if (i < rows) s1[i] = 0;",
-    ]
+    return ["const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;", "if (i < rows) s1[i] = 0;"]
 
 
 def local_elements(kind: str, n: int) -> Lines:
     """A thread an element, all entries of its matrix."""
-    return _in_blocks(
-        kind,
-        n,
-        [
-            "#pragma unroll",
-            f"for (int i = 0; i < {n}; ++i) {{",
-            f"  {kind} sum = 0;",
-            "#pragma unroll",
-            f"  for (int j = 0; j < {n}; ++j)",
-            f"    sum += values[(Index)(i * {n} + j) * elements + place] * from[j];",
-            "  to[i] = sum;",
-            "}",
-        ],
-    )
+    multiply = [
+        "#pragma unroll",
+        f"for (int i = 0; i < {n}; ++i) {{",
+        f"  {kind} sum = 0;",
+        "#pragma unroll",
+        f"  for (int j = 0; j < {n}; ++j)",
+        f"    sum += values[(Index)(i * {n} + j) * elements + place] * from[j];",
+        "  to[i] = sum;",
+        "}",
+    ]
+    return _in_blocks(kind, n, multiply)
 
 
 def symmetric_elements(kind: str, n: int) -> Lines:
     """The same from the entries on and above the diagonal [R14 4.2.2]."""
-    return _in_blocks(
-        kind,
-        n,
-        [
-            "#pragma unroll",
-            f"for (int i = 0; i < {n}; ++i) to[i] = 0;",
-            "#pragma unroll",
-            f"for (int i = 0; i < {n}; ++i) {{",
-            f"  const Index row = i * {n} - i * (i - 1) / 2 - i;",
-            "#pragma unroll",
-            f"  for (int j = i; j < {n}; ++j) {{",
-            f"    const {kind} entry = values[(row + j) * elements + place];",
-            "    to[i] += entry * from[j];",
-            "    if (j > i) to[j] += entry * from[i];",
-            "  }",
-            "}",
-        ],
-    )
+    multiply = [
+        "#pragma unroll",
+        f"for (int i = 0; i < {n}; ++i) to[i] = 0;",
+        "#pragma unroll",
+        f"for (int i = 0; i < {n}; ++i) {{",
+        f"  const Index row = i * {n} - i * (i - 1) / 2 - i;",
+        "#pragma unroll",
+        f"  for (int j = i; j < {n}; ++j) {{",
+        f"    const {kind} entry = values[(row + j) * elements + place];",
+        "    to[i] += entry * from[j];",
+        "    if (j > i) to[j] += entry * from[i];",
+        "  }",
+        "}",
+    ]
+    return _in_blocks(kind, n, multiply)
 
 
 def _in_blocks(kind: str, n: int, multiply: Lines) -> Lines:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..types.maps import Int32s, Int64s
+
 U = np.uint64
 # Kinds of pieces: rows; a part of a long row; the sum of the parts of one.
 ROWS, PART, TOTAL = 0, 1, 2
@@ -18,7 +20,7 @@ ROWS, PART, TOTAL = 0, 1, 2
 
 def csr_pieces(
     span: tuple[int, int],
-    pieces: NDArray[np.int64],
+    pieces: Int64s,
     parts: NDArray[Any],
     row_ptr: NDArray[Any],
     columns: NDArray[np.uint32],
@@ -73,11 +75,7 @@ def _dot(
 
 
 def ellpack_rows(
-    span: tuple[int, int],
-    columns: NDArray[np.int32],
-    values: NDArray[Any],
-    x: NDArray[Any],
-    y: NDArray[Any],
+    span: tuple[int, int], columns: Int32s, values: NDArray[Any], x: NDArray[Any], y: NDArray[Any]
 ) -> None:
     """``y = A x`` for some rows, entry by entry of all of them. O(rows x longest row)."""
     first, last = U(span[0]), U(span[1])
@@ -92,8 +90,8 @@ def ellpack_rows(
 
 def local_elements(
     span: tuple[int, int],
-    places: NDArray[np.int32],
-    dofs: NDArray[np.int32],
+    places: Int32s,
+    dofs: Int32s,
     values: NDArray[Any],
     x: NDArray[Any],
     y: NDArray[Any],
@@ -113,8 +111,8 @@ def local_elements(
 
 def symmetric_elements(
     span: tuple[int, int],
-    places: NDArray[np.int32],
-    dofs: NDArray[np.int32],
+    places: Int32s,
+    dofs: Int32s,
     values: NDArray[Any],
     x: NDArray[Any],
     y: NDArray[Any],
@@ -139,7 +137,7 @@ def symmetric_elements(
         _scatter(dofs, y, room, e * U(n), n)
 
 
-def _gather(dofs: NDArray[np.int32], x: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
+def _gather(dofs: Int32s, x: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
     for i in range(U(n)):
         dof = dofs[at + i]
         room[i] = x[U(dof)] if dof >= 0 else x.dtype.type(0)
@@ -158,7 +156,7 @@ def _dense(values: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> Any:
     return (a + b) + (c + d)
 
 
-def _scatter(dofs: NDArray[np.int32], y: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
+def _scatter(dofs: Int32s, y: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
     for i in range(U(n)):
         dof = dofs[at + i]
         if dof >= 0:
@@ -167,7 +165,7 @@ def _scatter(dofs: NDArray[np.int32], y: NDArray[Any], room: NDArray[Any], at: A
 
 def sweep_rows(
     span: tuple[int, int],
-    rows: NDArray[np.int32],
+    rows: Int32s,
     inverse: NDArray[Any],
     row_ptr: NDArray[Any],
     columns: NDArray[np.uint32],

@@ -174,7 +174,8 @@ class ColumnValues:
             "columns", np.zeros((numbers.size, 1), dtype), 1, "aos", columns.owned
         )
         lists = row_lists(plan.comm, columns.starts, numbers, copies)
-        self._exchange = exchange_by(plan, {COPIES: lists})
+        part = replace(plan.part, sets={}, maps={}, loops={}, partial={COPIES: lists})
+        self._exchange = Exchange(plan.comm, part, plan.messages.timeout)
 
     @property
     def array(self) -> Vector:
@@ -225,12 +226,6 @@ def row_lists(
     own = numbers[owner_of(starts, numbers) == comm.rank]
     sent = {p: np.searchsorted(own, which) for p, which in asked.items()}
     return MapPart(_listed(sent), _listed(wanted))
-
-
-def exchange_by(plan: "DistributedPlan", lists: Mapping[str, MapPart]) -> Exchange:
-    """An exchange of these lists of rows, by their names."""
-    part = replace(plan.part, sets={}, maps={}, loops={}, partial=lists)
-    return Exchange(plan.comm, part, plan.messages.timeout)
 
 
 def _listed(rows: Mapping[int, NDArray[np.integer]]) -> Messages:

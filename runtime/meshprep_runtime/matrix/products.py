@@ -1,5 +1,6 @@
 """Products ``y = A x`` where the values lie, for each way to store a matrix [R14 3.2, 4.5]."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from ..cpu.schedule import Schedule, by_colour, elements, in_pieces
 from ..errors import MeshprepError, check_integer
 from ..plan import LoopPlan, Variant
-from ..types.maps import on_device, read_only
+from ..types.maps import Bools, on_device, read_only
 from . import kernels
 from .code import PIECE, MatrixCode, check_blocks, row_pieces, schedule
 from .stores import CsrMatrix, Ellpack, LocalMatrices, Store, check_matrix
@@ -70,7 +71,7 @@ class Product:
         check_matrix(matrix)
         self.matrix = matrix
         self.threads: Any = threads
-        self._given = plan, threads, piece
+        self._given: dict[str, Any] = {"plan": plan, "threads": threads, "piece": piece}
         self._adds = isinstance(matrix, LocalMatrices)
         self._there: DeviceProduct | None = None
         if matrix.on_gpu:
@@ -88,7 +89,7 @@ class Product:
 
     def __reduce__(self) -> Any:
         """A copy works on the copy of the matrix."""
-        return _again, (self.matrix, *self._given)
+        return partial(Product, **self._given), (self.matrix,)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -130,10 +131,6 @@ class Product:
             y[:] = 0
         self._code.run(x, y, self.threads)
         return y
-
-
-def _again(matrix: Store, plan: LoopPlan | None, threads: Any, piece: int) -> Product:
-    return Product(matrix, plan, threads=threads, piece=piece)
 
 
 def check_threads(threads: int | None, piece: int = PIECE) -> None:
@@ -178,9 +175,7 @@ def csr_arrays(matrix: CsrMatrix) -> dict[str, NDArray[Any]]:
     return {name: read_only(array) for name, array in found.items()}
 
 
-def csr_code(
-    matrix: CsrMatrix, piece: int = PIECE, only: NDArray[np.bool_] | None = None
-) -> MatrixCode:
+def csr_code(matrix: CsrMatrix, piece: int = PIECE, only: Bools | None = None) -> MatrixCode:
     """The product with a matrix in compressed rows, or with some of its rows alone."""
     pieces = row_pieces(matrix.row_ptr, piece, only)
     parts = np.zeros(int((pieces[:, 0] == kernels.PART).sum()), matrix.values.dtype)

@@ -41,6 +41,11 @@ class MatrixStore:
         """True where the values are an array of a GPU."""
         return on_device(self.values)
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of all arrays, padding included."""
+        return sum(a.nbytes for a in vars(self).values() if getattr(a, "ndim", 0))
+
     def to_host(self) -> Self:
         """The matrix with its values in a NumPy array.
 
@@ -103,11 +108,6 @@ class CsrMatrix(MatrixStore):
         """Rows and columns of the matrix."""
         rows = self.row_ptr.size - 1
         return rows, rows if self.n_columns is None else self.n_columns
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all arrays."""
-        return self.row_ptr.nbytes + self.columns.nbytes + self.values.nbytes
 
     def check(self) -> None:
         """Raise MeshprepError unless rows follow each other and columns are inside. O(nonzeros)."""
@@ -227,11 +227,6 @@ class Ellpack(MatrixStore):
         """Rows and columns of the matrix."""
         rows = self.columns.shape[1]
         return rows, rows if self.n_columns is None else self.n_columns
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all arrays, padding included."""
-        return self.columns.nbytes + self.values.nbytes
 
     def check(self) -> None:
         """Raise MeshprepError unless columns are inside, padding last and zero. O(entries)."""

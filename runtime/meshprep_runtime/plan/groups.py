@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import UnknownNameError
-from ..types.maps import distinct
+from ..types.maps import Int64s, distinct
 
 # A set's elements by Gmsh's entities, which count only where it has no other groups.
 ENTITY = "entity"
@@ -20,11 +19,11 @@ class Grouped(Protocol):
     """What has groups: by set name, by tag name."""
 
     @property
-    def tags(self) -> Mapping[str, Mapping[str, NDArray[np.int64]]]:
+    def tags(self) -> Mapping[str, Mapping[str, Int64s]]:
         """The first group of each element, 0 for none."""
 
     @property
-    def further_groups(self) -> Mapping[str, Mapping[str, NDArray[np.int64]]]:
+    def further_groups(self) -> Mapping[str, Mapping[str, Int64s]]:
         """Rows of an element and a further group."""
 
     @property
@@ -32,9 +31,7 @@ class Grouped(Protocol):
         """Names by number, None for groups without one."""
 
 
-def members(
-    of: Grouped, set_name: str, size: int, group: str | int, none: str = "none"
-) -> NDArray[np.int64]:
+def members(of: Grouped, set_name: str, size: int, group: str | int, none: str = "none") -> Int64s:
     """Which of so many elements are in a group, ascending.
 
     Raises UnknownNameError where the set has no such group, ``none`` where it has no groups at all.

@@ -162,12 +162,13 @@ class Plan(PlanContent):
         from ..types.shown import html_table
 
         loops = [
-            (name, p.loop.over, p.sizes[p.loop.over], p.variant().n_blocks, _reuse(p))
+            (name, p.loop.over, p.sizes[p.loop.over], p.variant().n_blocks, p.reuse)
             for name, p in self.loops.items()
             if p.variants
         ]
+        rows = [(*words, "-" if reuse is None else f"{reuse:.2f}") for *words, reuse in loops]
         sets = ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())
-        return html_table(f"Plan: {sets}", ("loop", "over", "elements", "blocks", "reuse"), loops)
+        return html_table(f"Plan: {sets}", ("loop", "over", "elements", "blocks", "reuse"), rows)
 
     def group(self, set_name: str, group: str | int) -> NDArray[np.int64]:
         """The elements of a group of a derived set, such as the boundary edges of ``"wall"``.
@@ -213,7 +214,3 @@ class Plan(PlanContent):
         from .checks.verify import verify
 
         return verify(self)
-
-
-def _reuse(plan: LoopPlan) -> str:
-    return "-" if plan.reuse is None else f"{plan.reuse:.2f}"

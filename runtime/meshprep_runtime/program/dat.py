@@ -140,8 +140,9 @@ class ProgramDat:
         shape, dtype = _form(f"{self!r}: another array for it", values)
         have = self.stored.shape
         alike = shape == have or (self.dim == 1 and shape in (have[:1], (*have[:1], 1)))
-        on_host = isinstance(values, np.ndarray)
-        if alike and dtype == self.dtype and not (on_host and not _usable(values)):
+        flags = values.flags if isinstance(values, np.ndarray) else None
+        usable = flags is None or (flags.c_contiguous and flags.aligned and flags.writeable)
+        if alike and dtype == self.dtype and usable:
             return
         raise MeshprepError(
             f"{self!r}: another array for it has shape {shape} and dtype {dtype}, must be "
@@ -233,11 +234,6 @@ def _form(what: str, values: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     if not (hasattr(values, "shape") and hasattr(values, "dtype")):
         raise MeshprepError(f"{what} is a {type(values).__name__}, must be an array")
     return tuple(values.shape), np.dtype(values.dtype)
-
-
-def _usable(values: NDArray[Any]) -> bool:
-    flags = values.flags
-    return flags.c_contiguous and flags.aligned and flags.writeable
 
 
 def arrays_of(given: Mapping[str, Any]) -> dict[str, Any]:

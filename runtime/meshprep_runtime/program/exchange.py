@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..errors import DistributedError
 from ..plan.parts import Messages, PartPlan
+from ..types.maps import Int32s, UInt8s
 from .dat import EXEC, ProgramDat
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Segment:
     """Rows of one dat in a message."""
 
     dat: int
-    rows: slice | NDArray[np.int32]
+    rows: slice | Int32s
     values: NDArray[Any]
     # On GPUs, by the device: what moves the rows.
     moved: dict[Any, DeviceRows] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class Parcel:
     """A message with its segments, which are views of the buffer."""
 
     part: int
-    buffer: NDArray[np.uint8]
+    buffer: UInt8s
     segments: tuple[Segment, ...]
 
 
@@ -121,7 +122,7 @@ class Exchange:
         return found
 
     def _parcels(self, wanted: Sequence[Wanted], receive: bool) -> tuple[Parcel, ...]:
-        rows: dict[int, list[tuple[int, NDArray[np.int32]]]] = {}
+        rows: dict[int, list[tuple[int, Int32s]]] = {}
         for i, (dat, lists) in enumerate(wanted):
             for name in lists:
                 messages = self._messages(dat.set, name, receive)
@@ -205,9 +206,7 @@ def matrix(dat: ProgramDat) -> Any:
     return array if array.ndim == 2 else array.reshape(-1, 1)
 
 
-def _parcel(
-    part: int, rows: Sequence[tuple[int, NDArray[np.int32]]], dats: Sequence[ProgramDat]
-) -> Parcel:
+def _parcel(part: int, rows: Sequence[tuple[int, Int32s]], dats: Sequence[ProgramDat]) -> Parcel:
     sizes = [dats[i].dim * dats[i].dtype.itemsize * these.size for i, these in rows]
     ends = ALIGNED + np.cumsum([-(-size // ALIGNED) * ALIGNED for size in sizes])
     buffer = np.zeros(int(ends[-1]), np.uint8)
@@ -221,7 +220,7 @@ def _parcel(
     return Parcel(part, buffer, tuple(segments))
 
 
-def _run_of(rows: NDArray[np.int32]) -> slice | NDArray[np.int32]:
+def _run_of(rows: Int32s) -> slice | Int32s:
     """Rows as a slice where they stand one behind the other."""
     first = int(rows[0])
     run = np.arange(first, first + rows.size, dtype=rows.dtype)

@@ -72,7 +72,8 @@ def write(comm: Any, path: Path, fields: Mapping[str, OwnedRows], overwrite: boo
 
         staged, places = together(comm, start)
         for name, rows in fields.items():
-            for first, last in _runs(rows.size):
+            for first in range(0, rows.size, ELEMENTS_AT_ONCE):
+                last = min(first + ELEMENTS_AT_ONCE, rows.size)
                 gathered = comm.gather(rows.between(first, last), ROOT)
 
                 def put(
@@ -116,11 +117,6 @@ def _on_host(dat: ProgramDat) -> Any:
         return matrix(dat)
     found = dat.array.get()
     return found if found.ndim == 2 else found.reshape(-1, 1)
-
-
-def _runs(size: int) -> Iterator[tuple[int, int]]:
-    for first in range(0, size, ELEMENTS_AT_ONCE):
-        yield first, min(first + ELEMENTS_AT_ONCE, size)
 
 
 def _joined(

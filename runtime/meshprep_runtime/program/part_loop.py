@@ -31,13 +31,16 @@ class Reductions:
     """The globals among ``slots`` that a loop reduces into ``partial``; exec elements, ``ignored``.
 
     What elements add starts from zero on every rank, so that the value from before counts once.
-    Where all are of one kind, one Allreduce combines them; else one Allgather, in rank order.
+    Where all are of one kind, one Allreduce combines them; else one Allgather, in rank order. So it
+    does the least and largest of floats, of which MPI's own may leave out a NaN.
     """
 
     def __init__(self, comm: Any, slots: Sequence[Slot]) -> None:
         self._comm = comm
         self._slots = {i: s for i, s in enumerate(slots) if s.rows is None and s.written}
-        self._one_kind = len({(s.access, s.dtype) for s in self._slots.values()}) == 1
+        kinds = {(s.access, s.dtype) for s in self._slots.values()}
+        exact = all(access is Access.INC or dtype.kind != "f" for access, dtype in kinds)
+        self._one_kind = len(kinds) == 1 and exact
         step = 1 if self._one_kind else ALIGNED
         sizes = [-(-s.dim * s.dtype.itemsize // step) * step for s in self._slots.values()]
         self._ends = offsets_of(sizes).tolist()
@@ -61,8 +64,6 @@ class Reductions:
         if self._one_kind:
             slot = next(iter(self._slots.values()))
             send, receive = self._own.view(slot.dtype), self._all[0].view(slot.dtype)
-            if _loses_nan(slot):
-                send, receive = _in_order(send, slot.access), _whole(receive)
             how = operation(self._comm, slot.access)
             self._request = self._comm.Iallreduce(send, receive, how)
         else:
@@ -74,9 +75,6 @@ class Reductions:
             return
         self._request.Wait()
         self._request = None
-        slot = next(iter(self._slots.values()))
-        if self._one_kind and _loses_nan(slot):
-            _turn_negative(_whole(self._all[0].view(slot.dtype)))
         found = [self._views(row) for row in self._all]
         for i, slot in self._slots.items():
             combine = COMBINE[slot.access]
@@ -88,29 +86,6 @@ class Reductions:
     def _views(self, buffer: UInt8s) -> Mapping[int, NDArray[Any]]:
         parts = zip(self._slots.items(), self._ends, strict=False)
         return {i: buffer[at : at + s.dim * s.dtype.itemsize].view(s.dtype) for (i, s), at in parts}
-
-
-def _loses_nan(slot: Slot) -> bool:
-    """True where MPI's least or largest may leave out a NaN, which stays here."""
-    return slot.dtype.kind == "f" and slot.access is not Access.INC
-
-
-def _in_order(values: NDArray[Any], access: Access) -> NDArray[Any]:
-    """Floats as whole numbers in the same order, in place; NaN as the least or the largest."""
-    lost, whole = np.isnan(values), _whole(values)
-    limits = np.iinfo(whole.dtype)
-    _turn_negative(whole)
-    whole[lost] = limits.min if access is Access.MIN else limits.max
-    return whole
-
-
-def _whole(values: NDArray[Any]) -> NDArray[Any]:
-    return values.view(f"i{values.dtype.itemsize}")
-
-
-def _turn_negative(whole: NDArray[Any]) -> None:
-    """The bits of negative floats ascend with their size: turn them round, or back."""
-    whole[whole < 0] ^= np.iinfo(whole.dtype).max
 
 
 READING = (Access.READ, Access.RW)

@@ -23,7 +23,7 @@ from random_chains import (
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError
 from meshprep_runtime.cpu import pool
 from meshprep_runtime.plan.chains.tiles import Kept
-from meshprep_runtime.program.chains.inspect import overlapped
+from meshprep_runtime.program.chains.inspect import schedule, with_maps
 from meshprep_runtime.program.chains.numbers import number
 from meshprep_runtime.program.chains.owners import (
     blocks_of,
@@ -36,6 +36,11 @@ from meshprep_runtime.program.chains.owners import (
 POISON = -(10**9)
 COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
 FAST = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def overlapped(chain, part, kept=None):
+    """Tiles with their maps."""
+    return with_maps(schedule(chain, part, kept), chain.maps, chain.sizes)
 
 
 def held(tiles, set_name, t):

@@ -21,14 +21,6 @@ def as_runs(elements: Numbers) -> tuple[Numbers, Numbers]:
     return elements[begin], np.diff(begin, append=elements.size).astype(np.int32)
 
 
-def from_runs(first: Numbers, length: Numbers) -> Numbers:
-    """The reverse of :func:`as_runs`. O(n)."""
-    begin = np.cumsum(length, dtype=np.int64) - length
-    shift = np.repeat((first - begin).astype(np.int32), length)
-    shift += np.arange(shift.size, dtype=np.int32)
-    return shift
-
-
 @dataclass(frozen=True, eq=False)
 class LocalSet:
     """The elements of one set that each tile holds."""
@@ -52,7 +44,10 @@ class LocalSet:
     @cached_property
     def elements(self) -> Int32s:
         """The list, (n,) int32; made when it is asked for first."""
-        return from_runs(self.first, self.length)
+        begin = np.cumsum(self.length, dtype=np.int64) - self.length
+        shift = np.repeat((self.first - begin).astype(np.int32), self.length)
+        shift += np.arange(shift.size, dtype=np.int32)
+        return shift
 
     @property
     def largest(self) -> int:
@@ -208,12 +203,8 @@ def untiled_bytes(
 
 def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap]) -> int:
     """What tiles move whose elements stay in cache: the schedule, copies and stored values once."""
-    nbytes, home = {}, {}
-    for loop in tiles.loops:
-        for arg in loop.args:
-            if not arg.is_global:
-                nbytes[arg.name] = arg.nbytes
-                home[arg.name] = loop.over if arg.map is None else maps[arg.map].to_set
+    nbytes = {arg.name: arg.nbytes for loop in tiles.loops for arg in loop.args}
+    home = home_of_dats(tiles.loops, maps)
     copied = sum(nbytes[d] * int(s.count.sum()) for d, s in tiles.copies.items())
     stored = sum(
         nbytes[d] * int(tiles.sets[home[d]].own.sum()) for d in tiles.written - tiles.kept.all

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import PlanError, ProofError
-from ...types.maps import SetMap, chunks
+from ...types.maps import Int32s, SetMap, chunks
 from ...types.ordering import Ordering
 from ..model import LoopPlan, PlanContent
 from ..sections import sections_of
@@ -95,7 +94,7 @@ def _ordering(name: str, ordering: Ordering) -> Iterator[str]:
         yield f"{where}: old_to_new is not the inverse of new_to_old at element {at}"
 
 
-def _are_inverse(forward: NDArray[np.int32], back: NDArray[np.int32]) -> bool:
+def _are_inverse(forward: Int32s, back: Int32s) -> bool:
     """True for two permutations that undo each other: then neither has a number twice."""
     n = forward.size
     inside = n == 0 or (forward.min() >= 0 and forward.max() < n)

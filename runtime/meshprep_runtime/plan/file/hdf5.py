@@ -181,17 +181,15 @@ class _TreeReader:
         self.seen.add(address)
         self.tree.group(path, **{name: read_attribute(group, name) for name in group.attrs})
         for name in group:
+            inside = f"{path.rstrip('/')}/{name}"
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                raise PlanError(f"{path.rstrip('/')}/{name} is a link, which no plan has")
-            self.read_object(group[name], f"{path.rstrip('/')}/{name}", depth + 1)
-
-    def read_object(self, found: Any, path: str, depth: int) -> None:
-        if isinstance(found, h5py.Group):
-            self.read_group(found, path, depth)
-        elif isinstance(found, h5py.Dataset) and not len(found.attrs):
-            self.tree.datasets[path] = self.read_dataset(found.id, path)
-        else:
-            raise PlanError(f"{path} is no group and no plain dataset")
+                raise PlanError(f"{inside} is a link, which no plan has")
+            if isinstance(found := group[name], h5py.Group):
+                self.read_group(found, inside, depth + 1)
+            elif isinstance(found, h5py.Dataset) and not len(found.attrs):
+                self.tree.datasets[inside] = self.read_dataset(found.id, inside)
+            else:
+                raise PlanError(f"{inside} is no group and no plain dataset")
 
     def read_dataset(self, dataset: Any, path: str) -> np.ndarray | str:
         creation, kind = dataset.get_create_plist(), dataset.get_type()

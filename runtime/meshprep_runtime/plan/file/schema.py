@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import PlanError
 from ...types.loops import Loop
-from ...types.maps import SetMap
+from ...types.maps import Int64s, SetMap
 from ...types.ordering import Ordering
 from ..metrics import Metrics
 from ..model import LoopPlan, PlanContent, Ranges, Staging, Variant
@@ -56,7 +56,9 @@ def from_tree(tree: Tree) -> PlanContent:
     held = {name: section(name).get(tree) for name in SECTIONS if f"/{name}" in tree.groups}
     loops = {name: _get_loop(tree, name, sizes, maps) for name in tree.children("/loops")}
     if matrices := held.get("matrices"):
-        loops = {name: _with_matrices(loop_plan, matrices) for name, loop_plan in loops.items()}
+        for name, p in loops.items():
+            own = {a.name: matrices[a.name] for a in p.loop.matrices if a.name in matrices}
+            loops[name] = replace(p, matrices=own)
     return PlanContent(
         sizes=sizes,
         ordering={n: _get_ordering(tree, n) for n in _by(sizes, tree, "/ordering")},
@@ -177,9 +179,7 @@ def _get_ordering(tree: Tree, name: str) -> Ordering:
     return Ordering(*(tree.array(f"{path}/{k}", "<i4") for k in ("new_to_old", "old_to_new")))
 
 
-def _get_tags(
-    tree: Tree, name: str, where: str = "/tags", ndim: int = 1
-) -> Mapping[str, NDArray[np.int64]]:
+def _get_tags(tree: Tree, name: str, where: str = "/tags", ndim: int = 1) -> Mapping[str, Int64s]:
     path = f"{where}/{name}"
     return {tag: tree.array(f"{path}/{tag}", "<i8", ndim=ndim) for tag in tree.leaves(path)}
 
@@ -217,19 +217,11 @@ def _get_loop(
     names = [v for v in tree.children(path) if v != RANGES]
     variants = {v: _get_variant(tree, f"{path}/{v}", v, loop, own) for v in names}
     tuned = tree.records(f"{path}/{TUNED}", Tuned)
-    ranges = get_ranges(tree, f"{path}/{RANGES}") if f"{path}/{RANGES}" in tree.groups else None
+    ranges, at = None, f"{path}/{RANGES}"
+    if at in tree.groups:
+        ranges = Ranges(**{n: tree.array(f"{at}/{n}", kind) for n, kind in RANGE_ARRAYS.items()})
     default = tree.text(path, "default")
     return LoopPlan(loop, sizes, own, variants, default, tuned, ranges=ranges)
-
-
-def get_ranges(tree: Tree, path: str) -> Ranges:
-    """The ranges of a loop; raises PlanError where an array is missing or misshapen."""
-    return Ranges(**{name: tree.array(f"{path}/{name}", t) for name, t in RANGE_ARRAYS.items()})
-
-
-def _with_matrices(loop_plan: LoopPlan, matrices: Mapping[str, Any]) -> LoopPlan:
-    names = [a.name for a in loop_plan.loop.matrices if a.name in matrices]
-    return replace(loop_plan, matrices={name: matrices[name] for name in names})
 
 
 def _get_metrics(tree: Tree, loops: Mapping[str, LoopPlan]) -> Metrics:
@@ -245,25 +237,20 @@ def _get_metrics(tree: Tree, loops: Mapping[str, LoopPlan]) -> Metrics:
 def _get_variant(
     tree: Tree, path: str, name: str, loop: Loop, maps: Mapping[str, SetMap]
 ) -> Variant:
-    local = {m: tree.array(f"{path}/local/{m}", "<u2", ndim=2) for m in loop.maps}
+    found: dict[str, Any] = {k: tree.array(f"{path}/{k}", *t) for k, t in BLOCK_ARRAYS.items()}
+    if f"{path}/{ELEMENTS}" in tree.datasets:
+        found[ELEMENTS] = tree.array(f"{path}/{ELEMENTS}", "<i4")
+    to_sets = dict.fromkeys(m.to_set for m in maps.values())
     return Variant(
         name=name,
         block_size=tree.number(path, "block_size"),
         target=tree.text(path, "target"),
         partitioner=tree.text(path, "partitioner"),
         sorted_by_colour=bool(tree.number(path, "sorted_by_colour")),
-        local=local,
-        **get_blocks(tree, path, maps),
+        local={m: tree.array(f"{path}/local/{m}", "<u2", ndim=2) for m in loop.maps},
+        staging={s: _get_staging(tree, f"{path}/staging/{s}") for s in to_sets},
+        **found,
     )
-
-
-def get_blocks(tree: Tree, path: str, maps: Mapping[str, SetMap]) -> dict[str, Any]:
-    """What a variant has besides words and local maps, as it takes them by name."""
-    found: dict[str, Any] = {k: tree.array(f"{path}/{k}", *t) for k, t in BLOCK_ARRAYS.items()}
-    if f"{path}/{ELEMENTS}" in tree.datasets:
-        found[ELEMENTS] = tree.array(f"{path}/{ELEMENTS}", "<i4")
-    to_sets = dict.fromkeys(m.to_set for m in maps.values())
-    return found | {"staging": {s: _get_staging(tree, f"{path}/staging/{s}") for s in to_sets}}
 
 
 def _get_staging(tree: Tree, path: str) -> Staging:

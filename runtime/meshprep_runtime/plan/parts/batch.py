@@ -3,8 +3,8 @@
 What is found for all of them at once takes the interpreter's time once.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,14 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...types.loops import Loop
-from ...types.maps import SetMap, offsets_of, ranges
-from ..file.schema import RANGES
+from ...types.maps import SetMap, offsets_of, ranges, read_only
+from ..file.schema import RANGE_ARRAYS, RANGES
 from ..file.tree import Tree, loop_of
 from ..model import LoopPlan, Ranges, Staging, Variant
-from .arrays import COUNTS, FURTHER, VALUES, WORDS, Arrays, arrays_of, describe_parts
-from .model import PartPlan
+from ..ranges import ranges_for
+from .model import ClassColours, LoopPart, MapPart, Messages, PartPlan, SetPart
 
 Numbers = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]
+# Of a variant.
+WORDS = ("block_size", "target", "partitioner")
+COUNTS = ("owned_start", "core", "owned", "exec", "halo")
+# What has a row for each local element, and the rows of further groups: ``KIND/SET/NAME``.
+VALUES, FURTHER = ("coordinates", "tags", "fields"), "further_groups"
 
 
 def begins(count: Numbers) -> Numbers:
@@ -120,7 +126,7 @@ class PartBatch:
     description: Mapping[str, Any]
     parts: range
     count: int  # parts of the split
-    arrays: Arrays  # by name, see :func:`~.arrays.arrays_of`
+    arrays: Arrays  # by name, docs/plan-format.md, "Parts"
     rows: Mapping[str, Numbers]  # by name: (k,) rows of each part
     _messages: dict[str, MessageBatch] = field(default_factory=dict, init=False)
 
@@ -261,6 +267,7 @@ class PartBatch:
     ) -> Variant:
         at, words = f"loops/{loop}/{name}", self._words[loop]["variants"][name]
         order, colour_offset = self._joined_colours(at)
+        to_sets = dict.fromkeys(m.to_set for m in maps.values())
         return Variant(
             name,
             **{word: words[word] for word in WORDS},
@@ -270,7 +277,7 @@ class PartBatch:
             block_order=order,
             thread_colour=self.array(f"{at}/thread_colour", "|u1", "<u2"),
             thread_colours=self.array(f"{at}/thread_colours", "<i4"),
-            staging={to: self._joined_staging(f"{at}/staging/{to}", to) for to in _sets_of(maps)},
+            staging={to: self._joined_staging(f"{at}/staging/{to}", to) for to in to_sets},
             local={m: self._joined_local(f"{at}/local/{m}", maps[m].arity, n) for m in maps},
         )
 
@@ -329,13 +336,92 @@ def split_pairs(batch: PartBatch, at: str) -> tuple[Numbers, Numbers]:
     return rows[element - begin < owned], rows[element - begin >= owned]
 
 
-def batch_of(part: PartPlan) -> PartBatch:
-    """A part alone."""
-    arrays = arrays_of(part)
-    rows = {name: np.array([len(array)], np.int64) for name, array in arrays.items()}
-    own = range(part.part, part.part + 1)
-    return PartBatch(describe_parts(part), own, part.parts, arrays, rows)
+def range_arrays(at: str, plan: LoopPlan) -> Arrays:
+    """The ranges of a loop, where it has them."""
+    return {
+        f"{at}/{RANGES}/{name}": getattr(plan.ranges, name)
+        for name in RANGE_ARRAYS
+        if plan.ranges is not None
+    }
 
 
-def _sets_of(maps: Mapping[str, SetMap]) -> Sequence[str]:
-    return list(dict.fromkeys(m.to_set for m in maps.values()))
+def loops_of(description: Mapping[str, Any]) -> dict[str, Loop]:
+    """The loops that a description names."""
+    return {name: loop_of(name, words, name) for name, words in description["loops"].items()}
+
+
+def part_of(batch: PartBatch) -> PartPlan:
+    """A part alone, which :func:`~.structure.check_batch` has looked at; O(its size)."""
+    words, arrays = batch.description, batch.arrays
+    return PartPlan(
+        batch.parts.start,
+        batch.count,
+        words["sets"],
+        {name: _set_part(batch, name) for name in words["sets"]},
+        {
+            name: batch.joined_map(name, batch.sets[m[0]].executed)
+            for name, m in words["maps"].items()
+        },
+        {name: _loop_part(batch, name) for name in words["loops"]},
+        {
+            name: MapPart(
+                *(_read_messages(batch, f"partial/{name}/{w}") for w in ("send", "receive"))
+            )
+            for name in words["partial"]
+        },
+        {name: array for at, array in arrays.items() for name in _names(at, "coordinates")},
+        **{kind: _by_set(arrays, kind) for kind in ("tags", "fields", FURTHER)},
+        group_names={
+            name: {tag: {int(k): own for k, own in named.items()} for tag, named in tags.items()}
+            for name, tags in words.get("group_names", {}).items()
+        },
+    )
+
+
+def _names(at: str, kind: str) -> list[str]:
+    """The names after the kind of an array, none where it is of another."""
+    first, *names = at.split("/")
+    return names if first == kind else []
+
+
+def _by_set(arrays: Arrays, kind: str) -> dict[str, Arrays]:
+    found: dict[str, Arrays] = {}
+    for at, array in arrays.items():
+        if names := _names(at, kind):
+            found.setdefault(names[0], {})[names[-1]] = read_only(array)
+    return found
+
+
+def _set_part(batch: PartBatch, name: str) -> SetPart:
+    one, at = batch.sets[name], f"sets/{name}"
+    numbers = (one.owned_start, one.core, one.owned, one.exec, one.halo)
+    start, core, owned, n_exec, n_halo = (int(number[0]) for number in numbers)
+    # what is received stands one after the other
+    rows = np.arange(owned, owned + n_exec + n_halo, dtype=np.int32)
+    messages = {
+        f"{way}_{kind}": _read_messages(
+            batch, f"{at}/{way}_{kind}", own if way == "receive" else None
+        )
+        for kind, own in (("exec", rows[:n_exec]), ("halo", rows[n_exec:]))
+        for way in ("send", "receive")
+    }
+    return SetPart(start, core, owned, n_exec, n_halo, one.copies, one.original, **messages)
+
+
+def _read_messages(batch: PartBatch, at: str, rows: NDArray[np.int32] | None = None) -> Messages:
+    parts, offset = batch.array(f"{at}/parts", "<i4"), batch.array(f"{at}/offset", "<i8")
+    return Messages(parts, offset, batch.array(f"{at}/rows", "<i4") if rows is None else rows)
+
+
+def _loop_part(batch: PartBatch, name: str) -> LoopPart:
+    plan, words = batch.joined_loops[name], batch.description["loops"][name]
+    if plan.ranges is None:
+        # a file of before
+        over = batch.sets[plan.loop.over]
+        found = ranges_for(plan, (int(over.core[0]), int(over.owned[0])))
+        plan = replace(plan, ranges=found)
+    colours = {
+        label: ClassColours(*batch.array(f"loops/{name}/{label}/classes", "<i8").tolist())
+        for label in plan.variants
+    }
+    return LoopPart(plan, colours, words["increments"])

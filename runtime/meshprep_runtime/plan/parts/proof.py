@@ -18,7 +18,6 @@ from .batch import (
     Numbers,
     PartBatch,
     SetBatch,
-    batch_of,
     begins,
     leading,
     split_pairs,
@@ -26,7 +25,6 @@ from .batch import (
     trailing,
 )
 from .loop_proof import loop_findings
-from .model import PartPlan
 from .slices import one_by_one
 
 
@@ -44,7 +42,8 @@ class PartsProof:
         self._proved = range(parts) if proved is None else proved
         self._all = len(self._proved) == parts
         self._start = {name: np.zeros(parts + 1, np.int64) for name in sizes}
-        self._share = {name: self._share_of(n) for name, n in sizes.items()}
+        ends = self._proved.start, self._proved.stop
+        self._share = {s: range(*(n * p // parts for p in ends)) for s, n in sizes.items()}
         self.original = {name: np.full(len(r), -1, np.int64) for name, r in self._share.items()}
         self.maps: dict[str, NDArray[np.integer]] = {}
         self._rows: dict[str, list[NDArray[np.integer]]] = {}
@@ -60,10 +59,6 @@ class PartsProof:
         self._received: dict[str, list[_Rows]] = {}
         # of each array of further groups: (m, 2) elements and groups, of owners and of copies
         self._pairs: dict[str, tuple[list[Numbers], list[Numbers]]] = {}
-
-    def _share_of(self, n: int) -> range:
-        first, last = (n * p // self._parts for p in (self._proved.start, self._proved.stop))
-        return range(first, last)
 
     def add(self, batch: PartBatch, of_loops: Sequence[str] | None = None) -> None:
         """Prove what can be seen in some parts, and keep what others must fit. O(their size).
@@ -266,9 +261,6 @@ class PartsProof:
                 for label, columns in loop.conflict_columns.items():
                     self._written.setdefault(label, set()).update(columns)
 
-    def _owner(self, name: str, elements: Numbers) -> Numbers:
-        return np.searchsorted(self._start[name], elements, side="right") - 1
-
     def _rows_agree(self, name: str) -> list[str]:
         known, first = self.maps[name], self._first(name)
         for elements, rows, part in self._copied_rows[name]:
@@ -298,7 +290,7 @@ class PartsProof:
         known = np.concatenate([_NONE, *(p * np.int64(n) + e for p, e in self._executed[from_set])])
         for column in written:
             writer = np.flatnonzero(reached == column)
-            part = self._owner(to_set, point[writer])
+            part = np.searchsorted(self._start[to_set], point[writer], side="right") - 1
             missing = distinct_without(part * np.int64(n) + element[writer], known)
             if missing.size:
                 p, e = divmod(int(missing[0]), n)
@@ -373,17 +365,3 @@ _WAYS = ("send", "receive")
 
 def _joined(streams: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
     return tuple(np.concatenate(column) for column in zip(*streams, strict=True))
-
-
-def proved(
-    parts: Iterator[PartPlan], sizes: Mapping[str, int], count: int, own: range | None = None
-) -> PartsProof:
-    """The proof of all parts, one after another; ``finish`` is called.
-
-    With ``own``, only what concerns these parts is proved.
-    """
-    proof = PartsProof(sizes, count, own)
-    for part in parts:
-        proof.add(batch_of(part))
-    proof.finish()
-    return proof

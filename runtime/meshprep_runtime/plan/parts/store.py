@@ -12,11 +12,10 @@ import numpy as np
 from ...errors import MeshprepError, PlanError, listed
 from ..file import store
 from ..file.seal import check_parts_seal
-from .arrays import part_of
-from .batch import PartBatch
+from .batch import PartBatch, part_of
 from .model import PartPlan
 from .slices import PartsTable, SlicedDataset
-from .structure import check_batch, check_part
+from .structure import check_batch
 
 
 def kept(path: str | Path) -> list[int]:
@@ -50,10 +49,7 @@ def read_part(path: str | Path, table: PartsTable, part: int) -> PartPlan:
     if not 0 <= part < table.parts:
         raise PlanError(f"{path}: there is no part {part}: choose 0..{table.parts - 1}")
     with _named(path, part):
-        arrays = table.arrays(Path(path), range(part, part + 1))
-        found = part_of(table.description, arrays, part, table.parts)
-        check_part(found)
-    return found
+        return part_of(read_batch(path, table, range(part, part + 1)))
 
 
 def read_batch(

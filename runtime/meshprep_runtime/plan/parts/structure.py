@@ -6,18 +6,11 @@ from numpy.typing import NDArray
 from ...errors import PlanError
 from ..checks.structure import check_loop, check_variant
 from ..file.schema import RANGES
-from .arrays import COUNTS, FURTHER
-from .batch import Numbers, PartBatch, batch_of, begins
-from .model import PartPlan
-
-
-def check_part(part: PartPlan) -> None:
-    """Raise PlanError at the first thing that does not fit. O(bytes)."""
-    check_batch(batch_of(part))
+from .batch import COUNTS, FURTHER, Numbers, PartBatch, begins
 
 
 def check_batch(batch: PartBatch) -> None:
-    """:func:`check_part` of several parts."""
+    """Raise PlanError at the first thing in some parts that does not fit. O(bytes)."""
     try:
         _check(batch)
     except PlanError:

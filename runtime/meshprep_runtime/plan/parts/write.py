@@ -303,8 +303,12 @@ def copy_slices(
     """The second step: the parts that this process holds, by ``together`` at once."""
 
     def copy(source: PartsSource, addresses: Sequence[int]) -> None:
+        known = zip(source.table.datasets, addresses, strict=True)
+        placed = replace(
+            source.table, datasets=tuple(replace(one, address=at) for one, at in known)
+        )
         with open(path, "r+b") as file:
-            _copy(source, addresses, file)
+            source.copy(placed.ends, file)
 
     pairs = zip(sources, laid_out.addresses, strict=True)
     together(*(partial(copy, *pair) for pair in pairs))
@@ -315,17 +319,6 @@ def _group_of(tree: Tree, path: str) -> None:
     if folder not in tree.groups:
         _group_of(tree, folder)
         tree.group(folder)
-
-
-def _copy(source: PartsSource, addresses: Sequence[int], file: BinaryIO) -> None:
-    table = source.table
-    placed = replace(
-        table,
-        datasets=tuple(
-            replace(one, address=at) for one, at in zip(table.datasets, addresses, strict=True)
-        ),
-    )
-    source.copy(placed.ends, file)
 
 
 @contextmanager

@@ -25,14 +25,7 @@ from .records import (
     key_of,
     with_constants,
 )
-from .tiling import (
-    MeasuredRun,
-    TileOptions,
-    check_call,
-    check_memory,
-    measured_run,
-    tiled_run,
-)
+from .tiling import MeasuredRun, TileOptions, check_call, check_memory, measured_run, tiled_run
 
 MOST_LOOPS = 64
 

@@ -226,10 +226,7 @@ def _longer(values: NDArray[Any], wanted: int) -> NDArray[Any]:
 
 @numba.njit(cache=True, nogil=True)
 def of_set(
-    arrays: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
-    count: NDArray[Any],
-    s: int,
-    start: int,
+    arrays: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], count: NDArray[Any], s: int, start: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """What :func:`inspect` found of set ``s``, its elements from 0. O(elements)."""
     elements, runs, copies = arrays

@@ -191,9 +191,11 @@ def dat_codes(
 
 def schedule_arrays(tiles: TilePlan) -> Arrays:
     """Elements of all sets, rows of all maps, and all lists, each in one array."""
+    table = _joined([m.table.reshape(-1) for m in tiles.maps.values()])
     return {
         "e": _joined([s.elements for s in tiles.sets.values()]),
-        "m": _unsigned(_joined([m.table.reshape(-1) for m in tiles.maps.values()])),
+        # unsigned, so that compiled code makes no test for negative indices
+        "m": table if table.dtype.kind == "u" else table.view(np.uint32),
         "l": _joined([s.items for _, s in _selections(tiles) if s.items is not None]),
     }
 
@@ -234,11 +236,6 @@ def _selections(tiles: TilePlan) -> list[tuple[str, Any]]:
 
 def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(arrays) if arrays else np.zeros(0, np.int32)
-
-
-def _unsigned(table: NDArray[Any]) -> NDArray[Any]:
-    """Compiled code makes no test for negative indices then."""
-    return table if table.dtype.kind == "u" else table.view(np.uint32)
 
 
 def _not_zero(names: str, when: str) -> MeshprepError:

@@ -15,13 +15,6 @@ from ...types.maps import Int32s, Int64s, SetMap, UInt64s, offsets_of
 from .numbers import ChainArrays, ChainNumbers, MapArrays, chain_arrays
 
 
-def overlapped(
-    chain: ChainNumbers, part: Mapping[str, Int32s], kept: Kept | None = None
-) -> TilePlan:
-    """Tiles with their maps; see :func:`schedule`."""
-    return with_maps(schedule(chain, part, kept), chain.maps, chain.sizes)
-
-
 def schedule(chain: ChainNumbers, part: Mapping[str, Int32s], kept: Kept | None = None) -> TilePlan:
     """Tiles that compute all their own elements need, and so run in any order.
 

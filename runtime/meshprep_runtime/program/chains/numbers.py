@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import MeshprepError
 from ...types.loops import Access, Loop
-from ...types.maps import SetMap, offsets_of
+from ...types.maps import Bools, Int32s, Int64s, SetMap, UInt64s, offsets_of
 
 MOST = 64
 READS = (Access.READ, Access.RW)
@@ -22,15 +21,15 @@ class ChainArrays(NamedTuple):
     and writes fully. Elements of all sets are numbered in one sequence; ``set_start`` cuts it.
     """
 
-    set_start: NDArray[np.int64]
-    over: NDArray[np.int64]
-    reduces: NDArray[np.bool_]
-    first: NDArray[np.int64]
-    map: NDArray[np.int64]
-    column: NDArray[np.int64]
-    read: NDArray[np.uint64]
-    write: NDArray[np.uint64]
-    full: NDArray[np.uint64]
+    set_start: Int64s
+    over: Int64s
+    reduces: Bools
+    first: Int64s
+    map: Int64s
+    column: Int64s
+    read: UInt64s
+    write: UInt64s
+    full: UInt64s
 
 
 class MapArrays(NamedTuple):
@@ -41,14 +40,14 @@ class MapArrays(NamedTuple):
     where ``i = up_start[a] + p``.
     """
 
-    arity: NDArray[np.int64]
-    from_start: NDArray[np.int64]
-    to_set: NDArray[np.int64]
-    table_start: NDArray[np.int64]
-    table: NDArray[np.int32]
-    up_start: NDArray[np.int64]
-    up_offset: NDArray[np.int64]
-    up: NDArray[np.int32]
+    arity: Int64s
+    from_start: Int64s
+    to_set: Int64s
+    table_start: Int64s
+    table: Int32s
+    up_start: Int64s
+    up_offset: Int64s
+    up: Int32s
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,7 +80,7 @@ def tiled_run(calls: Sequence[Call], sizes: Mapping[str, int], options: TileOpti
     chain = number(loops, sizes, maps)
     check_memory(calls)
     plans = [one.plan for one in executors]
-    kept = _kept(options, dats, chain)
+    kept = Kept(*(_names(of, dats, chain.written) for of in (options.dropped, options.zero)))
     tiles = _saved(chain, kept, options)
     if tiles is None:
         tiles = cut(chain, plans, options.size or 1, kept)
@@ -156,12 +156,6 @@ def _as_declared(old: Loop, new: Loop) -> bool:
         return False
     args = [replace(b, full=a.full and b.full) for a, b in zip(old.args, new.args, strict=True)]
     return replace(new, args=tuple(args)) == old
-
-
-def _kept(options: TileOptions, dats: Mapping[str, ProgramDat], chain: ChainNumbers) -> Kept:
-    return Kept(
-        _names(options.dropped, dats, chain.written), _names(options.zero, dats, chain.written)
-    )
 
 
 def check_call(call: Call) -> None:

@@ -266,12 +266,7 @@ class Decisions(Generic[K]):
     when a loop meets it, since its value is still that of the entry.
 
     ``modified`` are the dats that some loop has changed since the program began; others are never
-    saved.
-
-    Attributes
-    ----------
-    flagged : set
-        Dats that are not decided yet.
+    saved. ``flagged`` has those that are not decided yet.
     """
 
     def __init__(self, modified: Collection[K]) -> None:
@@ -356,14 +351,10 @@ class DryRun:
         if not self._calls:
             raise MeshprepError("no loop of this program was called: give a function that calls it")
         modified = frozenset().union(*(step.changed for step in self._calls))
-        full, found = [step.full for step in self._calls], []
+        full, found, dats = [step.full for step in self._calls], [], self._steps.dats
         for i, step in enumerate(self._calls):
             saved = sorted(saved_dats([*full[i:], *full], modified))
             names = tuple(self._names[number] for number in saved)
-            size = sum(map(_nbytes, (self._steps.dats[number] for number in saved)))
+            size = sum(dats[n].owned * dats[n].dim * dats[n].dtype.itemsize for n in saved)
             found.append(CheckpointPlace(i, step.title, names, size))
         return found
-
-
-def _nbytes(dat: ProgramDat) -> int:
-    return int(dat.owned * dat.dim * dat.dtype.itemsize)

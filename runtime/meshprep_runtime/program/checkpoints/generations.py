@@ -128,10 +128,8 @@ class Generations:
     def write(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint on all ranks; the one before stays. Nothing appears half written.
 
-        Raises
-        ------
-        DistributedError
-            On all ranks, when one cannot write; the checkpoints from before are still good.
+        Raises DistributedError on all ranks, when one cannot write; those from before are still
+        good.
         """
         comm = self.comm
         mark = from_root(comm, lambda: uuid.uuid4().hex)
@@ -152,9 +150,10 @@ class Generations:
                 ending.close()
 
             together(comm, stage)
+            wait = lambda: None  # noqa: E731
             if comm.size > 1:
-                together(comm, publish if comm.rank else _nothing)
-            together(comm, _nothing if comm.rank else publish)
+                together(comm, publish if comm.rank else wait)
+            together(comm, wait if comm.rank else publish)
 
     def read(self) -> Checkpoint | None:
         """The newest checkpoint that is whole on all ranks; None where rank 0 has none.
@@ -221,10 +220,6 @@ def older(path: Path) -> Path:
 
 def _of_rank(path: Path, rank: int) -> Path:
     return path.with_name(f"{path.name}.rank{rank}")
-
-
-def _nothing() -> None:
-    """For the ranks that wait for others."""
 
 
 def _first_problem(every: list[tuple[list[str], str | None]]) -> str:

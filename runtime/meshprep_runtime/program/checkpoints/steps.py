@@ -37,12 +37,7 @@ NONE: frozenset[int] = frozenset()
 
 
 class Steps:
-    """Makes the steps of a program from its dats, which are numbered as they are made.
-
-    Attributes
-    ----------
-    dats : list of ProgramDat
-    """
+    """Makes the steps of a program from its dats, which are numbered as they are made."""
 
     def __init__(self) -> None:
         self.dats: list[ProgramDat] = []
