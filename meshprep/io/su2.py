@@ -270,9 +270,10 @@ def _read_markers(sections: Sequence[_Section], names: dict[int, str]) -> list[B
 
 def _unread_markers(sections: Sequence[_Section], names: Mapping[int, str]) -> Iterator[str]:
     """Markers without cells, but for those that groups have the names of."""
-    tags = [s.value for s in sections if s.keyword == "MARKER_TAG"]
-    elements = [s for s in sections if s.keyword == "MARKER_ELEMS"]
-    for tag, section in zip(tags, elements, strict=True):
+    tags = (s.value for s in sections if s.keyword == "MARKER_TAG")
+    for tag, section in zip(
+        tags, (s for s in sections if s.keyword == "MARKER_ELEMS"), strict=True
+    ):
         if not _count(section) and tag not in names.values():
             yield f"marker '{tag}' without cells"
 

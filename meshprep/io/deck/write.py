@@ -28,6 +28,8 @@ CAPABILITIES = Capabilities(
     extras=(DECK,),
 )
 _ROWS_AT_ONCE = 65536
+# By set: the number of each node and element.
+Numbers = dict[str, NDArray[np.int64]]
 _PLAIN = ("*HEADING\nwritten by meshprep\n", Place("nodes"), Place("elements"))
 
 
@@ -64,7 +66,7 @@ def _items(mesh: Mesh) -> Sequence[str | Place]:
 def write(mesh: Mesh, path: Path) -> None:
     """Write a deck: the mesh in the places that it had, all else as it was."""
     kept = reduced(mesh)
-    node, elements = _numbers(kept)
+    numbers = _numbers(kept)
     items = _items(kept)
     placed = {p.key for p in items if isinstance(p, Place)}
     with path.open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
@@ -72,50 +74,46 @@ def write(mesh: Mesh, path: Path) -> None:
             if isinstance(item, str):
                 file.write(item)
             elif item.what == "nodes":
-                _write_nodes(file, kept, node)
+                _write_nodes(file, kept, numbers["nodes"])
             elif item.what == "elements":
-                _write_elements(file, kept, node, elements)
+                _write_elements(file, kept, numbers)
                 for name in dict.fromkeys((i.name, i.set == "nodes") for i in kept.lists):
                     free = [i for i in kept.lists if (i.name, i.set == "nodes") == name]
-                    free = [i for i in free if i.attrs.get("place") not in (*placed, *elements)]
+                    free = [i for i in free if i.attrs.get("place") not in (*placed, *numbers)]
                     free = [i for i in free if i.attrs.get("kind") != REFERENCES]
                     kind = "NSET" if name[1] else "ELSET"
                     if free:
                         file.write(f"*{kind}, {kind}={name[0]}\n")
-                        file.write(_lines(_listed(free, node, elements)))
+                        file.write(_lines(_listed(free, numbers)))
             elif item.what == "set":
                 found = [i for i in kept.lists if i.attrs.get("place") == item.key]
-                file.write(item.header + "\n" + _lines(_listed(found, node, elements)))
+                file.write(item.header + "\n" + _lines(_listed(found, numbers)))
             else:
-                file.write(str(_reference(kept, item, node, elements)))
+                file.write(str(_reference(kept, item, numbers)))
 
 
-def _numbers(mesh: Mesh) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
-    """The number of each node, and of each element by set: from 1 where none are given."""
-    out, first = {}, 1
+def _numbers(mesh: Mesh) -> Numbers:
+    """Those that are given, else from 1."""
+    out: Numbers = {}
+    first = 1
     for name in ("nodes", *(s.name for s in mesh.cell_sets)):
         label, n = mesh.dat("label", name), mesh.size(name)
         out[name] = np.arange(first, first + n) if label is None else label.values.astype(np.int64)
         first = 1 if name == "nodes" else first + n
-    return out.pop("nodes"), out
+    return out
 
 
-def _listed(
-    lists: Sequence[IndexList], node: NDArray[np.int64], elements: dict[str, NDArray[np.int64]]
-) -> list[int]:
-    numbers = [(node if i.set == "nodes" else elements[i.set])[i.index] for i in lists]
-    return [n for one in numbers for n in one.tolist()]
+def _listed(lists: Sequence[IndexList], numbers: Numbers) -> list[int]:
+    return [n for i in lists for n in numbers[i.set][i.index].tolist()]
 
 
-def _reference(
-    mesh: Mesh, item: Place, node: NDArray[np.int64], elements: dict[str, NDArray[np.int64]]
-) -> int:
+def _reference(mesh: Mesh, item: Place, numbers: Numbers) -> int:
     """The number that a place in the deck has now."""
     for i in mesh.lists:
         if i.attrs.get("kind") == REFERENCES and i.attrs["place"] == item.what:
             at = np.searchsorted(i.attrs["at"], item.number)
             if at < i.index.size and i.attrs["at"][at] == item.number:
-                return int((node if i.set == "nodes" else elements[i.set])[i.index[at]])
+                return int(numbers[i.set][i.index[at]])
     raise AssertionError("every number in the deck is in a list")
 
 
@@ -130,18 +128,16 @@ def _write_nodes(file: TextIO, mesh: Mesh, node: NDArray[np.int64]) -> None:
         file.write("".join([line % (i, *place) for i, place in rows]))
 
 
-def _write_elements(
-    file: TextIO, mesh: Mesh, node: NDArray[np.int64], elements: dict[str, NDArray[np.int64]]
-) -> None:
+def _write_elements(file: TextIO, mesh: Mesh, numbers: Numbers) -> None:
     """A block for each run of elements of one type."""
     points = mesh.coordinates
     plane = 0 if points is not None and points.shape[1] < 3 else 1
     for s in mesh.cell_sets:
         tag, cell_type = mesh.tag(TYPE, s.name), str(s.cell_type)
         kinds = np.zeros(s.size, np.int64) if tag is None else tag.first_ids()
-        table = node[mesh.cell_map(s.name).table]
+        table = numbers["nodes"][mesh.cell_map(s.name).table]
         table = table[:, MIDDLE] if cell_type == "line3" else table
-        rows = np.column_stack([elements[s.name], table])
+        rows = np.column_stack([numbers[s.name], table])
         ends = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), s.size]
         for a, b in pairwise(ends):
             kind = int(kinds[a]) if s.size else 0

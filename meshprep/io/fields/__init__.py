@@ -1,8 +1,7 @@
 """Files of values on sets, from one numbering to the other: ``meshprep apply`` and ``restore``.
 
-One module a kind of file, each of which reads arrays with the sets they are on, and writes a copy
-of the file with other arrays in their place. Meshes (``.vtu`` and every format that is written)
-move as a whole.
+A kind of file reads arrays with the sets they are on, and writes a copy of the file with other
+arrays in their place. Meshes (``.vtu`` and every format that is written) move as a whole.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +17,10 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.file.atomic import check_input, together
 
+from ... import io
 from ..outputs import check_targets
-from . import arrays, meshes
+from ..registry import find
+from . import arrays
 from .permute import FieldFormat, PermutedField, Permuter
 
 __all__ = ["VARIANTS", "PermutedField", "move_files"]
@@ -46,11 +47,12 @@ def _move_file(
 def _move(permuter: Permuter, source: Path, target: Path) -> list[PermutedField]:
     variant = VARIANTS.get(source.suffix.lower())
     if variant is None:
-        if not meshes.is_mesh(source):
+        endings = tuple(e for f in io.FORMATS.values() for e in f.extensions)
+        if not source.name.lower().endswith(endings):
             raise MeshprepError(
                 f"cannot tell the format from the name: use {' '.join(VARIANTS)} or a mesh"
             )
-        return meshes.move(permuter, source, target)
+        return _move_mesh(permuter, source, target)
     old = variant.read(source, permuter)
     if not old:
         sizes = ", ".join(f"{name} {size}" for name, size in permuter.sizes.items())
@@ -61,6 +63,39 @@ def _move(permuter: Permuter, source: Path, target: Path) -> list[PermutedField]
     permuter.declared |= {name: a.place for name, a in old.items()}
     _prove(variant.read(target, permuter), new)
     return [PermutedField(name, a.place, len(a.values)) for name, a in old.items()]
+
+
+def _move_mesh(permuter: Permuter, source: Path, staged: Path) -> list[PermutedField]:
+    """Renumber a mesh file as a whole; refused where it is another mesh or in the order wanted.
+
+    The mesh may be deformed: only its cells are compared.
+    """
+    if permuter.declared:
+        raise MeshprepError("a mesh says what its values are on: leave --sets out")
+    form = find(io.FORMATS, source, None)
+    # what is loose was accepted when the plan was made
+    mesh = io.read(source, format=form.name, dimension=0)
+    _check_mesh(permuter, mesh.content_hash())
+    # a union follows its parts, whose order may be another one than the plan's
+    alone = [s.name for s in mesh.sets.values() if not s.parts]
+    orders = {name: permuter.plan.ordering.get(name) for name in alone}
+    for name, order in orders.items():
+        if order is None or order.size != mesh.size(name):
+            raise MeshprepError(f"the plan does not fit its set '{name}' of {mesh.size(name)}")
+    ways = {n: o.inverse if permuter.inverse else o for n, o in orders.items() if o is not None}
+    permuter.dropped += io.write(mesh.renumber(ways), staged, format=form.name, drop=permuter.drop)
+    return [PermutedField(name, name, mesh.size(name)) for name in mesh.sets]
+
+
+def _check_mesh(permuter: Permuter, found: str) -> None:
+    old, new = permuter.plan.source_hash, permuter.plan.mesh_hash
+    wanted, other = (new, old) if permuter.inverse else (old, new)
+    if found == wanted:
+        return
+    if found == other:
+        where = "of the mesh it was made from" if permuter.inverse else "of the plan"
+        raise MeshprepError(f"is in the order {where} already")
+    raise MeshprepError("holds another mesh than the plan: its cells differ")
 
 
 def _prove(found: Mapping[str, object], expected: Mapping[str, NDArray]) -> None:

@@ -139,11 +139,7 @@ class FoamFile:
         return offset, points[: offset[-1]], self.end_of_list(pos)
 
     def moved_rows(
-        self,
-        pos: int,
-        width: int,
-        new_to_old: Int32s,
-        turned: Bools | None = None,
+        self, pos: int, width: int, new_to_old: Int32s, turned: Bools | None = None
     ) -> tuple[Pieces, int]:
         """The list at ``pos`` in another order, as it is to stand in a file, and where it ends.
 

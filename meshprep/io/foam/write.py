@@ -17,15 +17,7 @@ from meshprep_runtime.types.ordering import Ordering
 from ...kernels import Int32s
 from ...mesh import Mesh
 from ...mesh.geometry import CENTROID
-from .case import (
-    CONSTANT,
-    FACES,
-    IN_CASE,
-    POLY_MESH,
-    FoamCase,
-    PolyMesh,
-    case_of,
-)
+from .case import CONSTANT, FACES, IN_CASE, POLY_MESH, FoamCase, PolyMesh, case_of
 from .files import DAMAGED, GZ, FoamFile, Pieces, open_file
 from .moves import (
     LISTS,

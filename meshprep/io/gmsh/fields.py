@@ -18,9 +18,7 @@ from ...mesh.assemble import GroupTable
 from .emit import GmshWriter
 from .layout import (
     COPY,
-    GROUPS,
     INTEGERS,
-    MARK,
     NAME,
     REALS,
     RESERVED,
@@ -32,6 +30,10 @@ from .layout import (
 from .numbering import Lookup, make_lookup
 from .raw import RawField
 
+# How the string tag begins that says which dtype and shape values had.
+MARK = "meshprep "
+# The string tag of a section whose values are the groups of its elements.
+GROUPS = "groups"
 _TOGETHER = "write mesh and values together"
 
 

@@ -23,10 +23,6 @@ ENTITY_DIM, ENTITY_TAG = "gmsh:entity_dim", "gmsh:entity_tag"
 PERIODIC = "gmsh:periodic"
 # Names that mean something else on a mesh: values of such a name carry it in this attribute.
 RESERVED = ("label", "coordinates")
-# How the string tag begins that says which dtype and shape values had.
-MARK = "meshprep "
-# The string tag of a section whose values are the groups of its elements.
-GROUPS = "groups"
 NAME, SECTION, STRINGS, REALS, INTEGERS, COPY = (
     f"gmsh:{what}" for what in ("name", "section", "strings", "reals", "integers", "copy")
 )

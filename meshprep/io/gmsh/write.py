@@ -153,7 +153,7 @@ def write2(sink: GmshWriter, content: FileContent) -> list[str]:
     sink.rows(content.node_label.reshape(-1, 1), content.points)
     sink.end("Nodes")
     notes = _write_elements(sink, content)
-    _write_periodic(sink, content.mesh, content.node_label)
+    _write_periodic(sink, content.mesh, content.node_label, "2.2")
     return notes
 
 
@@ -251,19 +251,24 @@ def _write_runs(
         sink.elements2(c.number, label[lo:hi], tags, nodes[lo:hi], node_label)
 
 
-def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s) -> None:
-    """Text in every mode."""
+def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s, version: str) -> None:
+    """Periodic links; in MSH 2.2 they are text in every mode."""
     found = periodic_links(mesh, node_label)
     if not found:
         return
-    sink.text(f"$Periodic\n{len(found)}\n")
+    out = GmshWriter(sink.file, ASCII) if version == "2.2" else sink
+    out.begin("Periodic")
+    out.ints([len(found)], size=True)
     for link in found:
-        sink.text(f"{link.dim} {link.slave} {link.master}\n")
-        if link.affine:
-            sink.text(f"Affine {' '.join(map(repr, link.affine))}\n")
-        pairs = "".join(f"{a} {b}\n" for a, b in link.pairs.tolist())
-        sink.text(f"{len(link.pairs)}\n{pairs}")
-    sink.text("$EndPeriodic\n")
+        out.ints((link.dim, link.slave, link.master))
+        if version == "4.1":
+            out.ints([len(link.affine)], size=True)
+            out.doubles(link.affine)
+        elif link.affine:
+            out.text(f"Affine {' '.join(map(repr, link.affine))}\n")
+        out.ints([len(link.pairs)], size=True)
+        out.rows(link.pairs, size=True)
+    out.end("Periodic")
 
 
 def write4(sink: GmshWriter, content: FileContent) -> list[str]:
@@ -286,7 +291,7 @@ def write4(sink: GmshWriter, content: FileContent) -> list[str]:
         heads[:, 0], heads[:, 1], heads[:, 2] = c.dim, c.entity[start[:-1]], c.number
         sink.elements4(heads, start, c.label, c.nodes, content.node_label)
     sink.end("Elements")
-    _write_periodic4(sink, content.mesh, content.node_label)
+    _write_periodic(sink, content.mesh, content.node_label, "4.1")
     return []
 
 
@@ -357,18 +362,3 @@ def _runs(*columns: NDArray[np.integer]) -> Int64s:
             ends |= column[1:] != column[:-1]
     change = np.flatnonzero(ends) + 1
     return np.concatenate([np.zeros(min(n, 1), np.int64), change, [n]])
-
-
-def _write_periodic4(sink: GmshWriter, mesh: Mesh, node_label: Int64s) -> None:
-    found = periodic_links(mesh, node_label)
-    if not found:
-        return
-    sink.begin("Periodic")
-    sink.ints([len(found)], size=True)
-    for link in found:
-        sink.ints((link.dim, link.slave, link.master))
-        sink.ints([len(link.affine)], size=True)
-        sink.doubles(link.affine)
-        sink.ints([len(link.pairs)], size=True)
-        sink.rows(link.pairs, size=True)
-    sink.end("Periodic")

@@ -223,10 +223,8 @@ def _ids(file: Any, key: str, places: Sequence[int]) -> list[int]:
 def _node_sets(file: Any) -> dict[str, tuple[int, NDArray]]:
     """Number and nodes of each node set by its name."""
     found = _named_sets(file, r"node_ns\d+", "ns", "node")
-    return {
-        name: (number, np.asarray(file[f"node_ns{place}"][:]).astype(np.int64) - 1)
-        for name, (number, place) in found.items()
-    }
+    nodes = {name: np.asarray(file[f"node_ns{place}"][:]) for name, (_, place) in found.items()}
+    return {name: (found[name][0], n.astype(np.int64) - 1) for name, n in nodes.items()}
 
 
 def _named_sets(file: Any, pattern: str, kind: str, word: str) -> dict[str, tuple[int, int]]:

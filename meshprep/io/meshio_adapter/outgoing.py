@@ -9,16 +9,8 @@ from meshprep_runtime.types.maps import offsets_of
 
 from ...mesh import Dat, IndexList, Mesh
 from ...mesh.cells import shape_of
-from ..registry import (
-    FIELD_DATA,
-    MED_FIELDS,
-    MED_MESH,
-    STEP,
-    TIME,
-    VTU_ARRAYS,
-    Capabilities,
-    array_of_group,
-)
+from .. import registry
+from ..registry import Capabilities, array_of_group
 from .incoming import name_in_file
 
 
@@ -41,11 +33,11 @@ def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
     made.group_names = {}
     for t in mesh.tags:
         made.group_names.setdefault(t.name, {}).update(t.names)
-    made.times = [*mesh.extras.get(TIME, {}).values()] or [0.0]
-    made.fields = mesh.extras.get(MED_FIELDS, {})
-    made.about = mesh.extras.get(MED_MESH, {})
-    made.whole_values = mesh.extras.get(FIELD_DATA, {})
-    made.arrays = mesh.extras.get(VTU_ARRAYS, {})
+    made.times = [*mesh.extras.get(registry.TIME, {}).values()] or [0.0]
+    made.fields = mesh.extras.get(registry.MED_FIELDS, {})
+    made.about = mesh.extras.get(registry.MED_MESH, {})
+    made.whole_values = mesh.extras.get(registry.FIELD_DATA, {})
+    made.arrays = mesh.extras.get(registry.VTU_ARRAYS, {})
     of_nodes = [i for i in mesh.lists if i.set == "nodes"]
     made.set_numbers = {i.name: i.attrs["number"] for i in of_nodes if "number" in i.attrs}
     made.side_sets = _side_sets(mesh, names)
@@ -114,7 +106,7 @@ def _cell_data(
 def _key(d: Dat) -> str:
     """The name of values in meshio's objects, with a zero byte and the step of later ones."""
     name = name_in_file(d.name)
-    return f"{name}\0{d.attrs[STEP]}" if STEP in d.attrs else name
+    return f"{name}\0{d.attrs[registry.STEP]}" if registry.STEP in d.attrs else name
 
 
 def _ids(mesh: Mesh, tag: str, set_name: str) -> NDArray[np.int64]:

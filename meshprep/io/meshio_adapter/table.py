@@ -7,16 +7,8 @@ or a loss with a name.
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..registry import (
-    FIELD_DATA,
-    MED_FIELDS,
-    MED_MESH,
-    STEP,
-    TIME,
-    VTU_ARRAYS,
-    Capabilities,
-    Values,
-)
+from .. import registry
+from ..registry import Capabilities, Values
 from .exodus import CELL_TYPES as EXODUS_TYPES
 from .exodus import NAME as EXODUS_NAME
 
@@ -99,7 +91,7 @@ ENTRIES: tuple[Entry, ...] = (
             cell_values=Values(),
             tag="*",
             node_tag="*",
-            extras=(VTU_ARRAYS, FIELD_DATA),
+            extras=(registry.VTU_ARRAYS, registry.FIELD_DATA),
         ),
         options={"header_type": "UInt64"},
     ),
@@ -136,12 +128,12 @@ ENTRIES: tuple[Entry, ...] = (
             EXODUS_TYPES,
             node_values=_EXODUS_VALUES,
             cell_values=_EXODUS_VALUES,
-            step=STEP,
+            step=registry.STEP,
             tag="exodus:block",
             group_names=True,
             lists=("point_set", "side_set"),
             plane=True,
-            extras=(TIME,),
+            extras=(registry.TIME,),
         ),
     ),
     Entry(
@@ -170,7 +162,7 @@ ENTRIES: tuple[Entry, ...] = (
             node_tag="point_tags",
             group_names=True,
             plane=True,
-            extras=(MED_FIELDS, MED_MESH),
+            extras=(registry.MED_FIELDS, registry.MED_MESH),
         ),
     ),
     Entry(

@@ -62,7 +62,10 @@ def _put(file: Any, path: str, values: NDArray, old: Any) -> None:
         base, row = before.dtype.subdtype or (before.dtype, ())
         if before.ndim == 1 and not row:
             values = values.reshape(len(values))
-        if _same_kind(base, values.dtype) and values.shape[values.ndim - len(row) :] == row:
+        # maps are int32 in memory, whatever the file has
+        same = (base.kind, base.itemsize) == (values.dtype.kind, values.dtype.itemsize)
+        same = same or base.kind + values.dtype.kind in ("ii", "ui")
+        if same and values.shape[values.ndim - len(row) :] == row:
             kind, axes = before.id.get_type(), values.ndim - len(row)
     links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
     links.set_create_intermediate_group(True)
@@ -73,12 +76,6 @@ def _put(file: Any, path: str, values: NDArray, old: Any) -> None:
         made[...] = values
     if before is not None:
         copy_attributes(before, made)
-
-
-def _same_kind(old: np.dtype, new: np.dtype) -> bool:
-    """Whether the old type holds these values; maps are int32 in memory, whatever the file has."""
-    same = (old.kind, old.itemsize) == (new.kind, new.itemsize)
-    return same or old.kind + new.kind in ("ii", "ui")
 
 
 def _describe(file: Any, path: str, old: Any, size: int, dim: int, kind: str) -> None:
