@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 from common import best, mesh_file, program, report, run_process
 
@@ -109,7 +110,11 @@ def _run(words: tuple[object, ...], folder: Path) -> Run:
     cache = folder / "cache"
     before, files = _children(), set(cache.rglob("*.nbc"))
     wall, _, _ = run_process(*words, env=_environment(folder))
-    return Run(wall, _children() - before, len(set(cache.rglob("*.nbc")) - files))
+    spent, new = _children() - before, set(cache.rglob("*.nbc")) - files
+    # what came with a wheel is unpacked there
+    shipped = {name for a in folder.rglob("shipped/*.zip") for name in ZipFile(a).namelist()}
+    made = [f for f in new if f.relative_to(f.parents[2]).as_posix() not in shipped]
+    return Run(wall, spent, len(made))
 
 
 def _environment(folder: Path) -> Mapping[str, str]:

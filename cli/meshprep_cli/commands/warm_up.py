@@ -22,7 +22,7 @@ def run(
     from meshprep.pipeline.warm_up import all_tasks, job_tasks, warm_up
 
     watch = console.Stopwatch()
-    tasks = all_tasks() if everything else job_tasks(Options(), ["gmsh"])
+    tasks = all_tasks() if everything else [*job_tasks(Options(), ["gmsh"]), "measure"]
     with console.progress(quiet) as report:
         warmed = warm_up(tasks, report)
     seconds = warmed.seconds
