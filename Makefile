@@ -130,7 +130,7 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 
-BENCHES := start busy io topology order target colour pipeline partition split growth tradeoff solvers cpu loops_cpp lists airfoil fem forms chains mpi launch tune model registers threads report spmv
+BENCHES := start busy io topology order target colour pipeline partition split growth tradeoff solvers cpu loops loops_cpp lists airfoil fem forms chains mpi launch tune model registers threads report spmv
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 
