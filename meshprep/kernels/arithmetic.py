@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from .arrays import Float64s
+from meshprep_runtime.types.maps import Float64s
+
 from .compiled import kernel
 
 LOG_OF_2 = 0.6931471805599453

@@ -3,17 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.types.maps import Int32s, Int64s, UInt64s
+
 from .compiled import helper, inlined, kernel
 
-# Arrays as signatures of kernels name them.
-Int32s = NDArray[np.int32]
-Int64s = NDArray[np.int64]
-Float32s = NDArray[np.float32]
-Float64s = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-UInt8s = NDArray[np.uint8]
+# Beside those of the runtime, which signatures of kernels take.
 UInt32s = NDArray[np.uint32]
-UInt64s = NDArray[np.uint64]
 
 
 @helper
