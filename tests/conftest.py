@@ -194,6 +194,8 @@ def _launcher(kind, folder, *paths):
         map(str, [RUNTIME.parents[1], RUNTIME.parent, *paths])
     )
     environment |= {"NUMBA_NUM_THREADS": "1", "LD_LIBRARY_PATH": str(PREFIX / "lib")}
+    # Open MPI gives ranks a terminal, on which colorama, once numba woke it, prints its codes.
+    environment["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
 
     def launch(ranks, *words, seconds=120, program=()):
         call = [launcher, *options, "-n", ranks, sys.executable, *program, *words]
