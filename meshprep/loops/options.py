@@ -26,6 +26,7 @@ REMOVED = {
     "launch": "give times that you measured: --measured LOOP=BEFORE:AFTER",
     "skewed": "leave it out for tiles that overlap; chains that add to matrices run loop by loop",
     "chain": "run the program with Program.chain(tile_size='auto'), which times the same ways",
+    "spmv": "time Product(matrix) @ x, which finds its threads itself",
     "weights auto": "give numbers, the elements that each rank ran in a second",
     "tile_sizes": "run the program with Program.chain(tile_size='auto'), which tries three sizes",
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from meshprep.pipeline.tune.loops import Tuning
+from meshprep.pipeline.tune import Tuning
 from meshprep_cli.commands.tune import _by_strategy, _show
 from meshprep_runtime import Plan
 from meshprep_runtime.plan.tuned import Machine, Trial, Tuned
