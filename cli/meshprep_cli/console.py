@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from meshprep.report import Comparison, Table
     from meshprep_runtime.plan.tuned import Timing
 
-    from .options import ComparisonShown, Shown
+    from .options import Shown
 
 Report = Callable[[float, int, str], None]
 Compiling = Callable[[bool], None]
@@ -208,12 +208,10 @@ def show_tables(tables: Iterable[Table]) -> None:
         show("")
 
 
-def show_comparison(comparison: Comparison, shown: ComparisonShown | Shown) -> None:
+def show_comparison(comparison: Comparison, shown: Shown) -> None:
     """A comparison on stdout: the verdict and a table, or every figure, or as a script wants it."""
     if shown.as_json:
         show_json(comparison.to_dict())
-    elif getattr(shown, "as_csv", False):
-        show(comparison.to_csv().rstrip("\n"))
     elif shown.full:
         show_tables(comparison.tables())
         for line in comparison.lines():
