@@ -3,26 +3,21 @@
 import json
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.chains.tiles import ChainPlan
 from meshprep_runtime.plan.matrices import MatrixPlan
 
-from ..chains import chain_tables, layers, owner
+from ..chains import chain_tables
 from ..columns import Column, before_after, comparable
 from ..compare import UNLIKE, Comparison
-from ..draw import Picture, draw_views, place, spy_matrix
-from ..draw.paint import by_number
+from ..draw import spy
 from ..matrices import input_nonzeros, matrix_tables, nonzeros
-from ..meshes import NamedMesh, mesh_of
+from ..meshes import NamedMesh
 from ..render import render
 from . import charts, details
 from .charts import Series, counted_in, dots_body
 from .details import ShownVariant
-from .parts import Figure, Section, count, distinct, slug
-from .svg import linear_axis, power_axis
+from .parts import Figure, Section, distinct, slug
+from .svg import Frame, linear_axis, power_axis
 
 # Loops of plans that get pictures.
 MOST_PICTURED = 3
@@ -39,7 +34,7 @@ def sections_of(comparison: Comparison, meshes: Sequence[NamedMesh] = ()) -> lis
         [
             *found,
             *matrix_sections(comparison.names, comparison.plans),
-            *chain_sections(comparison.names, comparison.plans, meshes),
+            *chain_sections(comparison.names, comparison.plans),
         ]
     )
 
@@ -129,8 +124,10 @@ def _matrix_figures(name: str, number: int, plan: Plan, matrix: MatrixPlan) -> I
         ("after", "in the plan", nonzeros(matrix)),
     )
     n_rows, n_columns = matrix.shape
+    longest = max(matrix.shape)
+    most = MATRIX_PIXELS * n_rows // longest, MATRIX_PIXELS * n_columns // longest
     for side, words, (rows, columns) in sides:
-        dots = spy_matrix(rows, columns, matrix.shape, MATRIX_PIXELS)
+        dots = spy(rows, columns, matrix.shape, most)
         title = f"Matrix {matrix.name}{where} {words}"
         n = f"{matrix.columns.size:,} nonzeros; near the diagonal is good"
         caption = n if side == "before" else counted_in(dots)
@@ -140,62 +137,16 @@ def _matrix_figures(name: str, number: int, plan: Plan, matrix: MatrixPlan) -> I
         yield Figure(at, title, caption, body)
 
 
-PIXELS = 700
-# Tiles that a picture shows, about.
-SHOWN_TILES = 9
-
-
-def chain_sections(
-    names: Sequence[str], plans: Sequence[Plan], meshes: Sequence[NamedMesh]
-) -> list[Section]:
-    """A section with a table of all chains and a picture of each; none without chains."""
+def chain_sections(names: Sequence[str], plans: Sequence[Plan]) -> list[Section]:
+    """A section with a table of all chains; none without chains."""
     tables = chain_tables(names, plans)
     if not tables:
         return []
-    figures = [
-        _chain_figure(plan, chain, number, meshes)
-        for number, plan in enumerate(plans, start=1)
-        for chain in plan.chains.values()
-    ]
     intro = (
         "All loops of a chain run on one tile after the other, while it is in cache. Redundancy is "
         "what tiles run by what loops alone would run; bytes are predicted."
     )
-    return [Section("chains", "Chains", intro, figures, tables, folded=True)]
-
-
-def _chain_figure(plan: Plan, chain: ChainPlan, number: int, meshes: Sequence[NamedMesh]) -> Figure:
-    over = chain.tiles.loops[-1].over
-    title = f"A tile of chain {chain.name}"
-    name = slug(f"plan{number}", "chain", chain.name)
-    caption = (
-        f"The {over} of one tile and, around them, those that it runs besides, or copies: "
-        "the farther out, the fewer of its loops run them. Lines are the borders of tiles."
-    )
-    try:
-        scene = place(mesh_of(plan, meshes).mesh, over, plan.maps)
-    except MeshprepError as error:
-        missing = f"No picture of the mesh: {error}."
-        return Figure(name, title, caption, missing=missing)
-    view = draw_views(scene, PIXELS, min(1.0, SHOWN_TILES / chain.tiles.n_tiles))[-1]
-    new, n = plan.ordering[over].old_to_new, plan.sizes[over]
-    tile = owner(chain, n)[new]
-    layer, n_layers = layers(chain, _middle(view, tile), n)
-    painted = by_number(view, layer[new], n_layers, tile)
-    height, width = view.element.shape
-    alt = f"{title}: {count(n_layers - 1, 'layer')}"
-    body = charts.bare_picture(painted.png(), (width, height), alt)
-    return Figure(name, title, caption, body)
-
-
-def _middle(view: Picture, tile: np.ndarray) -> int:
-    """The tile at the middle of a picture, as near as there is one."""
-    y, x = np.nonzero(view.element >= 0)
-    if not y.size:
-        return 0
-    height, width = view.element.shape
-    nearest = np.argmin((y - height / 2) ** 2 + (x - width / 2) ** 2)
-    return max(int(tile[view.element[y[nearest], x[nearest]]]), 0)
+    return [Section("chains", "Chains", intro, (), tables, folded=True)]
 
 
 INPUT = "input order"
@@ -219,7 +170,7 @@ def _reuse(loop: str, columns: Sequence[Column]) -> Figure:
     x, y = power_axis("block size (elements)", sizes), linear_axis("reuse factor", reuse, least=0.5)
     title, last = "Reuse against block size", [(s.name, *s.points[-1]) for s in series]
     alt = f"{title}: {', '.join(f'{name} {y:.2f} at {x:.4g}' for name, x, y in last)}"
-    body, legend = charts.curves(series, series, x, y, alt), [one.key() for one in series]
+    body, legend = charts.curves(series, Frame(x, y), alt), [one.key() for one in series]
     text = "Accesses over loads of the whole loop: larger blocks share more points"
     return Figure(slug("loop", loop, "reuse"), title, text, body, legend)
 
