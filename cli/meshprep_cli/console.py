@@ -46,18 +46,6 @@ def progress(quiet: bool) -> Iterator[Report]:
 
 
 @contextmanager
-def compiled_ahead(tasks: Sequence[str], quiet: bool) -> Iterator[Report]:
-    """Progress as of :func:`progress`, for work whose kernels are compiled before it begins."""
-    from meshprep.pipeline.warm_up import warm_up
-
-    with progress(quiet) as report:
-        notes = warm_up(tasks, report).notes
-        yield report
-    for text in notes:
-        note(text, quiet)
-
-
-@contextmanager
 def waiting(text: str, quiet: bool = False) -> Iterator[None]:
     """Say what a command without stages does: on a terminal, and where kernels are compiled."""
     if quiet or sys.stderr.isatty():
@@ -79,7 +67,10 @@ class _CompilationTold:
     def __call__(self, begins: bool) -> None:
         stage = self._stage()
         if begins and stage not in self._told:
-            more = "" if self._told else ": in first runs only, a minute or two in all"
+            from meshprep.kernels.machine_code import why_not_shipped
+
+            first = why_not_shipped() or "in first runs only, a minute or two in all"
+            more = "" if self._told else f": {first}"
             self._told.add(stage)
             note(f"compiling kernels for '{stage}'{more}")
 

@@ -1,13 +1,16 @@
 """What completes commands in a shell, and the page of all commands."""
 
 import os
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from meshprep_cli.commands import commands
-from meshprep_cli.reference import page
+
+page = runpy.run_path(str(Path(__file__).parents[2] / ".ci" / "commands.py"))["page"]
 
 
 @pytest.mark.parametrize(

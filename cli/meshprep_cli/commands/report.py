@@ -47,8 +47,6 @@ def run(
     Of files of parts it shows neighbours, halos and messages.
     """
     from meshprep.distribute.job import kind_of
-    from meshprep.io.source import MeshSource
-    from meshprep.pipeline.warm_up import read_tasks
     from meshprep.report import compare
     from meshprep.report.files import ReportFiles, write_files
 
@@ -65,13 +63,7 @@ def run(
     watch = console.Stopwatch()
     measure = not (given or times.no_measure)
     silent = shown.quiet or not (files.outputs or files.meshes)
-    drawn = files.meshes and (pictures.html or pictures.png)
-    tasks = [
-        *read_tasks(map(MeshSource, files.meshes)),
-        *["pictures"] * bool(drawn),
-        *["measure"] * measure,
-    ]
-    with console.compiled_ahead(tasks, silent) as report:
+    with console.progress(silent) as report:
         comparison = compare(plans, given, measure=measure)
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, shown)

@@ -72,7 +72,6 @@ def run(
     shown: options.Shown,
 ) -> None:
     """Make and compare plans of many block sizes and partitioners."""
-    from meshprep.pipeline.warm_up import sweep_tasks
     from meshprep.report.files import ReportFiles
     from meshprep.report.sweep import SweepJob, run_sweep
 
@@ -87,10 +86,8 @@ def run(
         files=ReportFiles(html=how.html, overwrite=how.force),
     )
     job.files.check([mesh])
-    jobs = [point.over(chosen) for point in job.sweep_points]
     watch = console.Stopwatch()
-    tasks = [*sweep_tasks(jobs, job.source), *["measure"] * job.measure]
-    with console.compiled_ahead(tasks, shown.quiet) as report:
+    with console.progress(shown.quiet) as report:
         result = run_sweep(job, report)
     reasons = dict.fromkeys(reason for _, reason in result.failures)
     for reason in reasons:

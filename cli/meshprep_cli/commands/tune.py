@@ -99,7 +99,7 @@ def run(
     loaded = Plan.load(plan)
     function = function_of(kernels.kernel, "--kernel") if kernels.kernel is not None else None
     name = loop_of(loaded, function, kernels.loop)
-    with console.compiled_ahead(["colours"], quiet) as progress:
+    with console.progress(quiet) as progress:
         done = tune_plan(
             loaded,
             name,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .groups import group_of
+from meshprep_cli.groups import group_of
 
 
 def page(app: Any) -> str:
