@@ -21,11 +21,14 @@ PARTITIONERS = ("blocks", "contiguous", "metis", "structured")
 REMOVED = {
     "colour_weight": "use --partition structured",
     "kahypar": "use blocks, or metis for a second opinion",
-    "registers": "only report has it, for the occupancy",
+    "registers": "NVIDIA's compiler and profiler tell the occupancy of a kernel",
     "bandwidth": "give times that you measured: --measured LOOP=BEFORE:AFTER",
     "launch": "give times that you measured: --measured LOOP=BEFORE:AFTER",
     "skewed": "leave it out for tiles that overlap; chains that add to matrices run loop by loop",
     "chain": "run the program with Program.chain(tile_size='auto'), which times the same ways",
+    "csv": "--json has the same, under figures",
+    "figures": "--html has them, and a browser prints it as PDF",
+    "spmv": "time Product(matrix) @ x, which finds its threads itself",
     "weights auto": "give numbers, the elements that each rank ran in a second",
     "tile_sizes": "run the program with Program.chain(tile_size='auto'), which tries three sizes",
 }

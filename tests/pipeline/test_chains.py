@@ -4,14 +4,12 @@ import json
 import tomllib
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from meshprep import io
 from meshprep.io.generate import generate
 from meshprep.loops.options import Options
 from meshprep.pipeline.chains import plan_chains
-from meshprep.report.chains import layers, owner
 from meshprep_cli.main import main
 from meshprep_runtime import MeshprepError, Plan
 from meshprep_runtime.program.chains.numbers import number
@@ -113,22 +111,9 @@ def test_commands_show_it(folder, capsys):
     words = ("--html", page, "--mesh", folder / "square.msh", "-q")
     assert call(capsys, "report", path, *words)[0] == 0
     text = page.read_text()
-    assert "A tile of chain step" in text
-    assert "A tile of chain ahead" in text
-    assert 'alt="A tile of chain step: ' in text
+    assert "chains in tiles" in text
     code, out, _ = call(capsys, "check", path, "--mesh", folder / "square.msh")
     assert (code, "right" in out) == (0, True)
-
-
-def test_layers_of_a_tile(plan):
-    chain, n = plan.chains["step"], plan.sizes["cells"]
-    tile = owner(chain, n)
-    assert sorted(set(tile.tolist())) == list(range(chain.tiles.n_tiles))
-    layer, n_layers = layers(chain, 1, n)
-    assert np.array_equal(layer == 1, tile == 1)
-    # two updates: what both, one and none of them run
-    assert n_layers == 1 + layer.max()
-    assert 3 <= n_layers <= 4
 
 
 def test_tiles_that_fit_into_cache(plan):
