@@ -20,6 +20,9 @@ PARTITIONERS = ("blocks", "contiguous", "metis", "structured")
 # Options and keys of loops.toml that are gone, and what to do instead; named for one release.
 REMOVED = {
     "colour_weight": "use --partition structured",
+    **dict.fromkeys(
+        ("objective", "recursive", "iterations", "cuts"), "leave it out, METIS has its defaults"
+    ),
     "kahypar": "use blocks, or metis for a second opinion",
     "registers": "only report has it, for the occupancy",
     "bandwidth": "give times that you measured: --measured LOOP=BEFORE:AFTER",
