@@ -93,9 +93,6 @@ def cases():
         found[f"{mesh}, several loops"] = (mesh, several, small, False)
     for mesh in ("grid", "bricks"):
         found[f"{mesh}, cells->nodes"] = (mesh, ["cells->nodes"], small, False)
-        for shape in ("line", "rectangle"):
-            given = {"partition": "structured", "partition_options": {"shape": shape}}
-            found[f"{mesh}, structured, {shape}"] = (mesh, [], small | given, False)
     for mesh in ("no places", "bytes"):
         found[mesh] = (mesh, ["e->p"], small, False)
         found[f"{mesh}, metis"] = (mesh, ["e->p"], small | {"partition": "metis"}, False)

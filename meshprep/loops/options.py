@@ -15,11 +15,12 @@ from meshprep_runtime.errors import MeshprepError, check_choice, check_integer, 
 # The block size of each target, where none is asked for.
 TARGETS = {"gpu": 256, "cpu": 2048}
 METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "morton", "rcb", "none")
-PARTITIONERS = ("blocks", "contiguous", "metis", "structured")
+PARTITIONERS = ("blocks", "contiguous", "metis")
 
 # Options and keys of loops.toml that are gone, and what to do instead; named for one release.
 REMOVED = {
-    "colour_weight": "use --partition structured",
+    "colour_weight": "leave it out, no loop ran faster for fewer colours",
+    "structured": "use blocks, which finds the bricks of grids",
     **dict.fromkeys(
         ("objective", "recursive", "iterations", "cuts"), "leave it out, METIS has its defaults"
     ),

@@ -61,11 +61,12 @@ def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         return blocks_of(np.arange(n) // problem.block_size, n_parts, {"asked": n_parts})
     overfill = imbalance(problem.block_size, target)
     block = kway(graph, np.ones(n_parts), overfill, problem.seed)
-    repaired = repair(problem.table, problem.n_points, block, n_parts, problem.block_size)
-    block = repaired.block
+    block, n_blocks, notes = repair(
+        problem.table, problem.n_points, block, n_parts, problem.block_size
+    )
     if options["improve"]:
-        block = improved(problem, graph, block, repaired.n_blocks)
-    return blocks_of(block, repaired.n_blocks, {"asked": n_parts, **repaired.notes})
+        block = improved(problem, graph, block, n_blocks)
+    return blocks_of(block, n_blocks, {"asked": n_parts, **notes})
 
 
 def require_metis(asked: str, instead: str) -> None:

@@ -68,9 +68,6 @@ def _rows() -> None:
 
 def _blocks(partitioner: str, target: str) -> None:
     mesh, spec, options = _small(partition=partitioner, target=target)
-    if partitioner == "structured":
-        mesh = generate("box", nx=12, ny=12, nz=0, type="quad")
-        mesh, (spec,) = plan_request_maps(mesh, [default_request(mesh)])
     with _as_if_large():
         cut(Numbering(mesh), spec, options)
     if partitioner == "blocks":

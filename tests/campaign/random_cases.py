@@ -18,7 +18,7 @@ from meshprep_runtime import LoopPlan, MeshprepError, ParLoop, Plan, Variant
 from meshprep_runtime.plan.checks.verify import compare_maps, verify
 
 METHODS = ("none", "gps", "rcm", "sloan", "hilbert", "morton", "rcb")
-PARTITIONERS = (None, None, "blocks", "metis", "contiguous", "structured")
+PARTITIONERS = (None, None, "blocks", "metis", "contiguous")
 ACCESSES = ("read", "inc", "inc", "rw", "write")
 
 

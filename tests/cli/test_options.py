@@ -134,7 +134,7 @@ def test_what_an_option_cannot_be():
 
 
 def test_an_option_that_was_removed_says_what_to_do(cli, mesh_file, tmp_path):
-    said = "`colour_weight` was removed in 0.2: use --partition structured"
+    said = "`colour_weight` was removed in 0.2: leave it out, no loop ran faster for fewer colours"
     for name, *given in (
         ("--colour-weight", "--colour-weight", "4"),
         ("`colour_weight`", "--partition-option", "colour_weight=4"),
