@@ -61,7 +61,7 @@ MESHES = {
 }
 # Meshes that look the same from several sides, so that nothing but a rule decides between these.
 SYMMETRIC = ("fan", "fan, no places", "ring", "ring, no places")
-METHODS = ("gps", "rcm", "sloan", "hilbert", "morton", "rcb", "none")
+METHODS = ("gps", "rcm", "sloan", "hilbert", "none")
 ONE_TYPE = ("triangles", "tetrahedra", "shuffled hexahedron", "airfoil")
 BLOCKS = {
     "fast": {"effort": "fast"},

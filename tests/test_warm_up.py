@@ -21,7 +21,7 @@ from meshprep.reorder.lexicographic import _packed_rows
 from meshprep.reorder.propagate import _first_touch
 
 # The least work of all tasks.
-TASK = "order morton cpu"
+TASK = "order hilbert cpu"
 COUNT = f"""
 from meshprep.kernels import KERNELS
 from meshprep.pipeline.small_runs import run_task

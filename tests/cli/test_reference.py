@@ -19,7 +19,7 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _meshprep; printf '%s\\n' "${COMPREPLY[
         (["re"], ["reorder", "report", "restore"]),
         (["warm"], ["warm-up"]),
         (["reorder", "--new"], ["--new-to-old"]),
-        (["reorder", "a.msh", "--method", "r"], ["rcm", "rcb"]),
+        (["reorder", "a.msh", "--method", "r"], ["rcm"]),
         (["split", "a.msh", "--target", ""], ["gpu", "cpu"]),
         (["check", "--meth"], []),
         (["reorder", "a"], []),

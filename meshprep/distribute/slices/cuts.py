@@ -52,7 +52,7 @@ def _along_curve(where: Float64s, shares: Float64s, ranks: Ranks) -> Int32s:
     """Runs along Hilbert's curve, in 64 rounds of counted keys; equal keys keep their order."""
     low, high = _boxes(where, np.zeros(len(where), np.int64), 1, ranks)
     box = low[0], high[0]
-    keys = agreed(ranks, lambda: curve_keys(where, box, "curve", turning=True))
+    keys = agreed(ranks, lambda: curve_keys(where, box))
     order = stable_argsort(keys[:, None]) if keys.size else np.empty(0, np.int32)
     ends = run_ends(sum(ranks.allgather(keys.size)), shares)
     begin = np.zeros(ends.size, np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 
 from meshprep_runtime.types.maps import distinct
 
-from ...kernels import Float64s, Int32s, clock
+from ...kernels import Float64s, Int32s
 from ...kernels.parallel import each, give_back, take
 from .anneal.annealing import Annealing, phases
 from .anneal.groups import AnnealingSchedule, anneal_groups
@@ -70,7 +70,6 @@ class Search(Annealing):
                 del level
                 best = int(np.argmin(costs))
                 blocks, pressure = [blocks[best]], pressure[best:]
-        self.annealed = clock()
         return blocks[0]
 
     def _begin(
@@ -194,7 +193,7 @@ class Search(Annealing):
         if plane or self.sizes or self.lean or few:
             return False
         (level, phase), finer = todo[0], take(block, labels[-1])
-        sweeps = min(t.trial_sweeps, self._budget.sweeps(todo, 0.0))
+        sweeps = min(t.trial_sweeps, self._sweeps_of(phase))
         groups = self._groups(level, finer, 0, self.n_blocks // t.trial_blocks)
         schedule = self._schedule(phase, sweeps, len(todo) == 1)._replace(seed=self.seed)
         weight, metric = self.geometry.weight, self._metric(level, phase, finer)

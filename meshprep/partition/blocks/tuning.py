@@ -142,8 +142,6 @@ class SearchTuning:
     group_blocks: int = 16
     # Times the groupings of meshes of at most `lone_group` elements that are several groups.
     more_groupings: int = 2
-    # Groupings of a level, at least, where there is a time limit.
-    least_groupings: int = 4
     # Sweeps over a lone group between two reports of progress.
     report_sweeps: int = 100
 
