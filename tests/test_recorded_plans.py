@@ -24,7 +24,6 @@ from meshprep.distribute.steps import SplitOptions, split
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io.generate import generate
 from meshprep.kernels import arithmetic
-from meshprep.kernels.compiled import from_python
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
 from meshprep.mesh.geometry import mean_of_rows
 from meshprep.partition.blocks.anneal.annealing import phases
@@ -143,7 +142,7 @@ def _arithmetic():
     turns = [arithmetic.cosine_and_sine(3.0 * a - 1.5) for a in x]
     yield "angles", turns
     yield "half angles", [arithmetic.half_angle(*turn) for turn in turns]
-    yield "draws", from_python(acceptance_thresholds)()
+    yield "draws", acceptance_thresholds()
     yield "frames", [rotated(3, a) for a in x]
     yield "random frames", [arithmetic.random_frame(k, 3) for k in range(99)]
     yield "axes", [arithmetic.principal_axes(m) for m in moments]

@@ -92,21 +92,16 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     )  # fmt: skip
     lines = _along_lines(search, start, grid.steps) if start.grid else []
     del grid
-    counted = start.grid or (search.small and n_blocks <= search.tuning.few_blocks)
-    best, least, candidates = (search, np.empty(0, np.int32)), np.inf, 0
-    for one, block in _candidates(search, start, lines):
-        # of equal ones the first is kept
-        loads = one.loads(block) if counted else 0
-        candidates += 1
-        if loads < least:
-            best, least = (one, block), loads
-    return back(_finished(*best, start, limit, counted=candidates > 1), order)
+    found = list(_candidates(search, start, lines))
+    # of equal ones the first is kept
+    best = min(found, key=lambda one: one[0].loads(one[1])) if found[1:] else found[0]
+    return back(_finished(*best, start, limit, counted=len(found) > 1), order)
 
 
 def _candidates(
     search: Search, start: Start, along_lines: Sequence[Int32s]
 ) -> Iterator[tuple[Search, Int32s]]:
-    """Candidate blocks with their searches: multilevel, along lines of a grid, or plain cuts."""
+    """Candidate blocks with their searches: multilevel, or along lines of a grid."""
     if start.grid:
         phase = search.tuning.along_lines[search.geometry.coordinates.shape[1] > 2]
         for k, lines in enumerate(along_lines):
@@ -118,10 +113,6 @@ def _candidates(
                 yield short, _mended(short, short.improve(lines, phase))
     else:
         yield search, _mended(search, search.multilevel(start.rotation))
-        if search.small and search.n_blocks <= search.tuning.few_blocks:
-            cut = search.geometry.cut(start.rotation, search.n_blocks)
-            yield search, _mended(search, cut)
-            search.loads_at_start = search.loads(cut)
 
 
 def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int32s]:

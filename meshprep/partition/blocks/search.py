@@ -10,6 +10,7 @@ from ...kernels import Float64s, Int32s
 from ...kernels.parallel import each, give_back, take
 from .anneal.annealing import Annealing, phases
 from .anneal.groups import AnnealingSchedule, anneal_groups
+from .anneal.sweep import acceptance_thresholds
 from .bisect.bisection import bisect, bisect_places
 from .bisect.geometry import Geometry, Sample, frames
 from .grouping import Grouping
@@ -220,7 +221,10 @@ def misled(
     grouping = Grouping.of(block, group_of_block)
     chosen = np.unique([int(share * grouping.groups) for share in tuning.trial_groups])
     tasks = [
-        (level, point_weight, metric, block.copy(), grouping, chosen, one, pressure.copy())
+        (
+            *(level, point_weight, metric, block.copy(), grouping, chosen, one, pressure.copy()),
+            acceptance_thresholds(),
+        )
         for one in (schedule, schedule._replace(pull=(0.0, 0.0)))
     ]
     guided, free = each(anneal_groups, tasks)

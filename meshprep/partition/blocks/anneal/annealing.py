@@ -24,6 +24,7 @@ from ..tuning import GROUP_SIZE, Phase, SearchTuning
 from .centroids import block_metrics, middles, squared_radius
 from .corners import Corners
 from .groups import AnnealingSchedule, anneal_groups, unit_of
+from .sweep import acceptance_thresholds
 
 
 def phases(
@@ -205,6 +206,7 @@ class Annealing:
                         share,
                         own,
                         pressure[start],
+                        acceptance_thresholds(),
                     )
                     for share in grouping.shares()
                 ]
