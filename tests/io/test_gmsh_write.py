@@ -9,7 +9,7 @@ from gmsh_meshes import KINDS, MSH2, MSH4, binary4, decorated, groups, plate, se
 
 from meshprep import io
 from meshprep.io.compare import difference
-from meshprep.io.gmsh import FORMAT, emit, losses, read, read4, write
+from meshprep.io.gmsh import FORMAT, emit, losses, read, write
 from meshprep.io.gmsh.layout import UNFIT
 from meshprep.io.text import writer
 from meshprep.mesh import Dat, Mesh, Tag
@@ -337,23 +337,11 @@ def test_partitions(tmp_path, version, binary, ghost):
 def test_pieces_of_any_size_make_the_same_file(tmp_path, monkeypatch, version, binary, size):
     mesh = decorated(1)
     write(mesh, tmp_path / "one.msh", version=version, binary=binary)
+    monkeypatch.setattr(writer, "SMALL_PIECE", size)
     for module in (emit, writer):
-        monkeypatch.setattr(module, "SMALL_PIECE", size)
-    monkeypatch.setattr(writer, "PIECE", 40 * size)
-    monkeypatch.setattr(emit, "LONG_BLOCK", 1 + size)
+        monkeypatch.setattr(module, "PIECE", 40 * size)
     write(mesh, tmp_path / "many.msh", version=version, binary=binary)
     assert (tmp_path / "one.msh").read_bytes() == (tmp_path / "many.msh").read_bytes()
-
-
-@pytest.mark.parametrize("long", [1, 10**9])
-def test_long_and_short_blocks_are_written_and_read_alike(tmp_path, monkeypatch, long):
-    mesh = decorated(2)
-    write(mesh, tmp_path / "a.msh", version="4.1", binary=True)
-    for module in (emit, read4):
-        monkeypatch.setattr(module, "LONG_BLOCK", long)
-    write(mesh, tmp_path / "b.msh", version="4.1", binary=True)
-    assert (tmp_path / "a.msh").read_bytes() == (tmp_path / "b.msh").read_bytes()
-    assert difference(mesh, read(tmp_path / "b.msh")) is None
 
 
 def test_groups_of_nodes_are_what_other_programs_see(tmp_path):

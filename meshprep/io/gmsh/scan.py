@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from ...kernels import Int32s, Int64s, UInt8s, helper
 from ..text.cursor import Cursor
-from ..text.tokens import ASCII, BIG, LITTLE, Mode, skip_blank, skip_line, take_ints
+from ..text.tokens import ASCII, LITTLE, skip_blank, skip_line, take_ints
 from .numbering import Lookup
 from .types import NODES
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
-MODES = {ASCII: "ascii", LITTLE: "little", BIG: "big"}
+MODES = {ASCII: "ascii", LITTLE: "little"}
 LONGEST_NAME = 64
 # More than the numbers of any element.
 SCRATCH = 4096
@@ -99,17 +99,15 @@ def read_format(cursor: GmshCursor) -> None:
             start,
         )
     cursor.version, cursor.exact_version = known[number], number
-    cursor.size_width = int(size)
     if kind == "1":
-        cursor.mode = _byte_order(cursor)
+        one = cursor.data[cursor.pos : cursor.pos + 4].tobytes()
+        if one != b"\1\0\0\0" or size != "8":
+            raise cursor.error(
+                "only little-endian files with sizes of 8 bytes are read in binary: save the file "
+                "on such a machine, or as text"
+            )
+        cursor.mode = LITTLE
         cursor.pos += 4
-
-
-def _byte_order(cursor: GmshCursor) -> Mode:
-    one = cursor.data[cursor.pos : cursor.pos + 4].tobytes()
-    if one in (b"\1\0\0\0", b"\0\0\0\1"):
-        return LITTLE if one[0] else BIG
-    raise cursor.error("the number one that tells the byte order is missing: write the file again")
 
 
 def tables_by_type(

@@ -74,7 +74,7 @@ def read_partitioned(cursor: GmshCursor) -> dict[str, Any]:
 def read_entities(cursor: GmshCursor, *, parts: bool = False) -> tuple[Entity, ...]:
     """The body of $Entities, and the end of that of $PartitionedEntities. O(entities)."""
     numbers = [cursor.count(f"entities of dimension {dim}") for dim in range(4)]
-    cursor.need(sum(numbers), 10, 28 + cursor.size_width, "entities")
+    cursor.need(sum(numbers), 10, 36, "entities")
     return tuple(_entity(cursor, dim, parts) for dim in range(4) for _ in range(numbers[dim]))
 
 
@@ -106,7 +106,7 @@ def _numbers(cursor: GmshCursor, what: str) -> tuple[int, ...]:
 def read_periodic(cursor: GmshCursor) -> tuple[RawPeriodic, ...]:
     """The body of $Periodic of MSH 4.1."""
     n = cursor.count("periodic links")
-    cursor.need(n, 10, 12 + 2 * cursor.size_width, "periodic links")
+    cursor.need(n, 10, 28, "periodic links")
     links = []
     for _ in range(n):
         dim, slave, master = cursor.ints(3, what="a periodic link").tolist()

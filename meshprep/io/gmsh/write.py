@@ -58,7 +58,6 @@ def write_file(
     try:
         with Path(path).open("wb") as file:
             sink = GmshWriter(file, LITTLE if binary else ASCII)
-            sink.plain_nodes = layout.node_label is None
             sink.begin("MeshFormat")
             sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
             if sink.mode != ASCII:
@@ -234,9 +233,7 @@ def _write_runs(
     entity = c.entity if rows is None else c.entity[rows]
     nodes = c.nodes if rows is None else read_only(c.nodes[rows])
     if part is None:
-        same = not (group.strides[0] or entity.strides[0])
-        tags = np.stack([group[:1], entity[:1]] if same else [group, entity], axis=1)
-        sink.elements2(c.number, label, tags, nodes, node_label)
+        sink.elements2(c.number, label, np.stack([group, entity], axis=1), nodes, node_label)
         return
     values = part.values if rows is None else part.values[rows]
     count = np.diff(part.group_offset)[values]
