@@ -27,7 +27,7 @@ NodeArrays = tuple[Int64s, Float64s, Int64s]
 
 def read_nodes(cursor: GmshCursor) -> RawNodes:
     """The body of $Nodes. O(bytes)."""
-    n_blocks, n = _header(cursor, "nodes", 8, 32)
+    n_blocks, n = read_header(cursor, "nodes", 8, 32)
     runs = np.empty((n_blocks, 4), dtype=np.int64)
     label, points = np.empty(n, dtype=np.int64), np.empty((n, 3))
     hard = cursor.hard_list(3 * n)
@@ -41,7 +41,7 @@ def read_nodes(cursor: GmshCursor) -> RawNodes:
     return RawNodes(label, points, runs)
 
 
-def _header(cursor: GmshCursor, what: str, text: int, binary: int) -> tuple[int, int]:
+def read_header(cursor: GmshCursor, what: str, text: int, binary: int) -> tuple[int, int]:
     """Numbers of blocks and of nodes or elements; neither more than the file can hold."""
     n_blocks, n = (cursor.count(w) for w in (f"blocks of {what}", what))
     cursor.ints(2, size=True, what="the lowest and highest number")
@@ -141,7 +141,7 @@ def _node_block(
 
 def read_elements(cursor: GmshCursor) -> RawElements:
     """The body of $Elements. O(bytes)."""
-    n_blocks, n = _header(cursor, "elements", 4, 16)
+    n_blocks, n = read_header(cursor, "elements", 4, 16)
     blocks = np.empty((n_blocks, 4), dtype=np.int64)
     place = np.empty(n, dtype=np.int64)
     # Room for as many numbers as the file can hold; pages that are never written cost nothing.

@@ -67,7 +67,7 @@ class GmshCursor(Cursor):
         self.pos += len(end)
         self.section = ""
 
-    def skip_section(self) -> bytes:
+    def skip_section(self) -> UInt8s:
         """Everything up to the end of the section, which remains to be left."""
         start = self.pos
         end = f"$End{self.section}".encode()
@@ -75,7 +75,7 @@ class GmshCursor(Cursor):
         if stop < 0:
             raise self.error(f"{end.decode()} is missing: the file is truncated, write it again")
         self.pos = stop
-        return self.data[start:stop].tobytes()
+        return self.data[start:stop]
 
 
 def read_format(cursor: GmshCursor) -> None:

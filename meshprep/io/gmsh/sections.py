@@ -143,7 +143,7 @@ def read_notes(cursor: GmshCursor) -> tuple[tuple[str, ...], ...]:
     ``apart``
         Equal elements are cells of their own, and no copies for several groups.
     """
-    lines = [decode(line).strip() for line in cursor.skip_section().splitlines()]
+    lines = [decode(line).strip() for line in cursor.skip_section().tobytes().splitlines()]
     lines = [line for line in lines if line]
     if lines[:1] != [NOTES_VERSION]:
         raise cursor.error("the notes are of an unknown version: update meshprep or delete them")
