@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.pool import NO_COUNTERS, Step, Team
+from ..cpu.pool import NO_COUNTERS, Step, Team, on_one_thread
 from ..cpu.schedule import Schedule, Turns, in_phases
 from ..cpu.source import alone, shared
 from ..errors import MeshprepError
@@ -77,7 +77,8 @@ class MatrixCode:
 
             def call(team: Team, turns: Turns, x: Vector, y: Vector) -> None:
                 steps: list[Step] = [(run, (*turns, *fixed, x, y))]
-                team.run(int(turns[0][1] - turns[0][0]) if self._large else 1, steps, steps)
+                n_turns = int(turns[0][1] - turns[0][0]) if self._large else 1
+                team.run(n_turns, steps, on_one_thread(steps))
 
             self._calls.append(call)
         return self._calls[0]
