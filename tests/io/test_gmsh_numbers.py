@@ -216,5 +216,3 @@ def test_copies_merge_like_the_rule(rows):
     assert (list(range(len(rows))) if cell is None else cell.tolist()) == owner
     offset, ids = found.group_offset, found.group_id
     assert [ids[offset[v] : offset[v + 1]].tolist() for v in found.values] == [c[1] for c in cells]
-    apart, _ = merge_copies(raw, np.zeros(len(rows), np.int32), apart=True)
-    assert apart is None

@@ -66,6 +66,35 @@ def test_files_by_hand_come_back(tmp_path, version, binary, text):
     assert difference(mesh, again(mesh, tmp_path, version=version, binary=binary)) is None
 
 
+ZERO = "$MeshFormat\n{} 0 8\n$EndMeshFormat\n$Nodes\n{}$EndNodes\n$Elements\n{}$EndElements\n"
+POINTS = "0 0 0\n", "1 0 0\n", "1 1 0\n", "0 1 0\n"
+NODES2 = "4\n" + "".join(f"{i} {p}" for i, p in enumerate(POINTS, 1))
+NODES4 = "1 4 1 4\n2 0 0 4\n1\n2\n3\n4\n" + "".join(POINTS)
+
+
+@both
+@pytest.mark.parametrize(
+    "text",
+    [
+        ZERO.format("2.2", NODES2, "3\n1 1 2 7 0 1 2\n2 2 2 5 0 1 2 3\n3 2 2 6 0 1 3 4\n"),
+        ZERO.format("2.2", NODES2, "3\n1 1 2 0 3 1 2\n2 2 2 0 0 1 2 3\n3 2 2 6 1 1 3 4\n"),
+        ZERO.format("4.1", NODES4, "2 3 1 3\n1 0 1 1\n1 1 2\n2 0 2 2\n2 1 2 3\n3 1 3 4\n"),
+        ZERO.format("4.1", NODES4, "2 2 2 3\n2 1 2 1\n2 1 2 3\n2 0 2 1\n3 1 3 4\n"),
+    ],
+)
+def test_entity_0_stays_0(tmp_path, text, binary):
+    """As another program reads it; group 0, which is none, is 0 in MSH 2."""
+    old, new, again = (tmp_path / f"{name}.msh" for name in ("old", "new", "again"))
+    old.write_text(text)
+    io.write(io.read(old), new, binary=binary)
+    found = [meshio.read(path).cell_data for path in (old, new)]
+    for name in found[0]:
+        assert [ids.tolist() for ids in found[0][name]] == [ids.tolist() for ids in found[1][name]]
+    assert 0 in np.concatenate(found[1]["gmsh:geometrical"])
+    io.write(io.read(new), again)
+    assert new.read_bytes() == again.read_bytes()
+
+
 @every
 def test_the_second_file_is_the_first(tmp_path, version, binary):
     first, second = tmp_path / "1.msh", tmp_path / "2.msh"
@@ -157,15 +186,16 @@ def test_equal_cells_of_different_groups_are_no_copies(tmp_path, version, binary
     assert difference(mesh, again(mesh, tmp_path, version=version, binary=binary)) is None
 
 
-def test_equal_cells_in_several_groups_need_version_4(tmp_path):
+def test_equal_cells_of_one_entity_in_several_groups_are_refused(tmp_path):
+    """MSH 2.2 would have them as copies of one."""
     points, triangles, _ = plate(2)
     twice = np.concatenate([triangles, triangles[:1]])
     place = np.array([0] * 8 + [1], dtype=np.int32)
     table = GroupTable(place, np.array([0, 1, 3]), np.array([1, 1, 2]))
     tags = {"physical": table, "entity": np.ones(9, np.int64)}
     mesh, _ = assemble(points, [Block("triangle", twice, tags=tags)])
-    with pytest.raises(MeshprepError, match=r"cannot be told apart in MSH 2.2: write version 4.1"):
-        write(mesh, tmp_path / "out.msh", version="2.2")
+    with pytest.raises(MeshprepError, match=r"does not keep this mesh .* use another format"):
+        io.write(mesh, tmp_path / "out.msh", version="2.2")
     assert difference(mesh, again(mesh, tmp_path, version="4.1")) is None
 
 

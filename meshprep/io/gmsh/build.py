@@ -24,7 +24,6 @@ class GmshNotes:
 
     entity: dict[int, dict[int, int]]
     bare_nodes: bool
-    apart: bool
     numbered: bool
     unnumbered: tuple[str, ...]
     physical: str
@@ -64,10 +63,10 @@ def notes_of(raw: RawMesh) -> GmshNotes:
         if words[0] == "entity":
             entity.setdefault(int(words[1]), {})[int(words[2])] = int(words[3])
     named = {words[0]: words[-1] for words in reversed(raw.notes)}
-    bare, apart, numbered = (name in named for name in ("nodes", "apart", "numbered"))
+    bare, numbered = (name in named for name in ("nodes", "numbered"))
     unnumbered = tuple(words[1] for words in raw.notes if words[0] == "unnumbered")
     physical = named.get("physical", "physical")
-    return GmshNotes(entity, bare, apart, numbered, unnumbered, physical)
+    return GmshNotes(entity, bare, numbered, unnumbered, physical)
 
 
 def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
@@ -95,7 +94,7 @@ def _tags2(
     raw: RawCells, elements: RawElements, notes: GmshNotes, dim: int
 ) -> tuple[NDArray[np.int64] | None, dict[str, GroupTable]]:
     lists, part = distinct_lists(raw.part_start, raw.part_count, elements.parts)
-    cell, physical = merge_copies(raw, part, apart=notes.apart)
+    cell, physical = merge_copies(raw, part)
     entities, owners = raw.entity, part
     if cell is not None:
         kept = distinct(cell).first
@@ -178,6 +177,10 @@ def _extras(
         "names": {dim: table for dim, table in raw.names.items() if dim not in held},
         "sections": tuple(raw.sections),
     }
+    assert raw.elements is not None
+    zero = [c for c in raw.elements.cells if not (c.entity.all() and c.runs[:, 0].all())]
+    if zero:
+        out["zero"] = tuple({int(DIMS[c.number]) for c in zero})
     if raw.entities is not None:
         out["entities"] = tuple(e for e in raw.entities if (e.dim, e.tag) not in made)
     if raw.partitioned is not None:

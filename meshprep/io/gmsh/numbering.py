@@ -118,11 +118,6 @@ def unused(taken: Sequence[Int64s], n: int, limit: int) -> Int64s:
     return np.setdiff1d(np.arange(1, n + size + 1), np.concatenate(taken))[:n]
 
 
-def constant(value: int, n: int) -> Int64s:
-    """``n`` times the same number, which cannot be written to and takes no memory."""
-    return np.broadcast_to(np.int64(value), n)
-
-
 class Distinct(NamedTuple):
     """Distinct values in rising order, the place of every entry among them, and its first one."""
 
@@ -157,10 +152,6 @@ def distinct_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> Distinct:
     """Distinct rows of (a, b): ``values`` has the shape (m, 2)."""
     one, other = distinct(a), distinct(b)
     width = max(other.values.size, 1)
-    if width == 1:
-        only = other.values[:1] if other.values.size else np.zeros(1, np.int64)
-        rows = np.stack([one.values, np.repeat(only, one.values.size)], axis=1)
-        return Distinct(rows, one.place, one.first)
     both = distinct(one.place * np.int64(width) + other.place)
     keys = both.values
     rows = np.stack([one.values[keys // width], other.values[keys % width]], axis=1)
@@ -198,58 +189,33 @@ def one_each(unique: Int64s, place: Int32s) -> GroupTable:
     return GroupTable(place, offset, unique[held])
 
 
-def merge_copies(
-    cells: RawCells, part: Int32s, *, apart: bool = False
-) -> tuple[Int64s | None, GroupTable]:
+def merge_copies(cells: RawCells, part: Int32s) -> tuple[Int64s | None, GroupTable]:
     """Which cell each element belongs to, and the physical groups of the cells.
 
     Elements of the same nodes, entity and partitions (``part``: a number for each list of these)
     are one cell where their groups differ; a true duplicate (the same group as well, or none) stays
-    a cell of its own, and so do all with ``apart``. Cells are numbered by their first element; the
-    numbers are None where every element is a cell of its own. The groups have one row a cell.
-    Expected O(n).
+    a cell of its own. Cells are numbered by their first element; the numbers are None where every
+    element is a cell of its own. The groups have one row a cell. Expected O(n log n).
     """
-    unique, place, _ = distinct(cells.physical)
+    physical, n = cells.physical, cells.physical.size
+    unique, place, _ = distinct(physical)
     assignment = distinct_pairs(cells.entity, part)
-    if apart or len(distinct_pairs(assignment.place, place).values) == len(assignment.values):
+    if len(distinct_pairs(assignment.place, place).values) == len(assignment.values):
         # Every entity has one group, so that no element can be a copy of another.
         return None, one_each(unique, place)
-    first = first_equal(np.column_stack([assignment.place, cells.nodes]))
-    again = np.flatnonzero(first != np.arange(first.size))
-    if not again.size:
+    equal = 2 * first_equal(np.column_stack([assignment.place, cells.nodes])) + (physical == 0)
+    # The k-th of equal elements with one group belongs to the k-th cell of these nodes.
+    same = distinct_pairs(equal, physical).place
+    order = np.argsort(same, kind="stable")
+    count = np.bincount(same)
+    rank = np.empty(n, np.int64)
+    rank[order] = np.arange(n) - np.repeat(np.cumsum(count) - count, count)
+    found = distinct_pairs(equal, rank)
+    cell = np.argsort(np.argsort(found.first))[found.place]
+    if len(found.values) == n:
         return None, one_each(unique, place)
-    return _attach(cells.physical, first, again)
-
-
-def _attach(physical: Int64s, first: Int64s, again: Int64s) -> tuple[Int64s, GroupTable]:
-    """Give the k-th copy with a group to the k-th cell of its equals. O(copies) dict steps."""
-    cells: dict[int, list[tuple[int, list[int]]]] = {}
-    count: dict[tuple[int, int], int] = {}
-    owner = np.arange(first.size)
-    for row, leader, group in zip(
-        again.tolist(), first[again].tolist(), physical[again].tolist(), strict=True
-    ):
-        if leader not in cells:
-            start = int(physical[leader])
-            cells[leader] = [(leader, [start])] if start else []
-            count[leader, start] = 1
-        if group == 0:
-            continue
-        # The cells that have this group are always the first ones.
-        k = count.get((leader, group), 0)
-        count[leader, group] = k + 1
-        if k == len(cells[leader]):
-            cells[leader].append((row, [group]))
-        else:
-            owner[row] = cells[leader][k][0]
-            cells[leader][k][1].append(group)
-    kept = owner == np.arange(first.size)
-    cell = (np.cumsum(kept) - 1)[owner]
-    unique, place, _ = distinct(physical[kept])
-    lists: dict[tuple[int, ...], int] = {}
-    rows = [lists.setdefault((int(i),) if i else (), len(lists)) for i in unique]
-    place = np.asarray(rows, dtype=np.int32)[place]
-    for members in cells.values():
-        for row, held in members:
-            place[cell[row]] = lists.setdefault(tuple(held), len(lists))
-    return cell, GroupTable.of(lists, place)
+    rows = np.argsort(cell, kind="stable")
+    rows = rows[physical[rows] != 0]
+    count = np.bincount(cell[rows], minlength=len(found.values))
+    lists, values = distinct_lists(np.cumsum(count) - count, count, physical[rows])
+    return cell, GroupTable.of(lists, values)

@@ -140,14 +140,12 @@ def read_notes(cursor: GmshCursor) -> tuple[tuple[str, ...], ...]:
         Cells have numbers of their own, even where these are 1, 2, ... through the file.
     ``physical "NAME"``
         The groups are the tag of this name.
-    ``apart``
-        Equal elements are cells of their own, and no copies for several groups.
     """
     lines = [decode(line).strip() for line in cursor.skip_section().tobytes().splitlines()]
     lines = [line for line in lines if line]
     if lines[:1] != [NOTES_VERSION]:
         raise cursor.error("the notes are of an unknown version: update meshprep or delete them")
-    sizes = {"entity": 4, "nodes": 1, "unnumbered": 2, "numbered": 1, "physical": 2, "apart": 1}
+    sizes = {"entity": 4, "nodes": 1, "unnumbered": 2, "numbered": 1, "physical": 2}
     records = [tuple(line.split(maxsplit=1)) for line in lines[1:]]
     out = []
     for words in records:

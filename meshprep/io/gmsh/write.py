@@ -13,7 +13,7 @@ from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
 from ..text.tokens import ASCII, LITTLE
 from .emit import GmshWriter
-from .entities import EntityAssignment, FileContent, keep_entities, row_lists, split_entities
+from .entities import EntityAssignment, FileContent, keep_entities, split_entities
 from .fields import write_fields
 from .layout import (
     INT_LIMIT,
@@ -25,8 +25,8 @@ from .layout import (
     source,
     target,
 )
-from .numbering import constant, is_range, merge_copies, unused
-from .raw import Entity, RawCells
+from .numbering import is_range, unused
+from .raw import Entity
 from .sections import NOTES_SECTION, NOTES_VERSION, periodic_links
 from .types import NUMBER_OF, TO_FILE
 
@@ -49,7 +49,7 @@ def write_file(
         raise MeshprepError(
             f"{path}: the mesh has no cells that a Gmsh file can hold: use another format"
         )
-    assignment = split_entities(mesh, layout) if version == "4.1" else keep_entities(layout)
+    assignment = split_entities(mesh, layout) if version == "4.1" else keep_entities(mesh, layout)
     node_label = layout.node_label
     if node_label is None:
         node_label = np.arange(1, len(points) + 1, dtype=np.int64)
@@ -65,8 +65,8 @@ def write_file(
             sink.end("MeshFormat")
             _write_names(sink, mesh, layout)
             write = write4 if version == "4.1" else write2
-            notes = write(sink, content)
-            if notes := [*notes, *_notes(layout, assignment, version), *numbers]:
+            write(sink, content)
+            if notes := [*_notes(layout, assignment, version), *numbers]:
                 lines = "\n".join([NOTES_VERSION, *notes])
                 sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
             for name, body in source(mesh).get("sections", ()):
@@ -145,30 +145,28 @@ def _notes(layout: FileLayout, assignment: EntityAssignment, version: str) -> li
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def write2(sink: GmshWriter, content: FileContent) -> list[str]:
-    """Write nodes, elements and periodic links; returns what the reader must be told."""
+def write2(sink: GmshWriter, content: FileContent) -> None:
+    """Write nodes, elements and periodic links."""
     sink.begin("Nodes")
     sink.text(f"{content.node_label.size}\n")
     sink.rows(content.node_label.reshape(-1, 1), content.points)
     sink.end("Nodes")
-    notes = _write_elements(sink, content)
+    _write_elements(sink, content)
     _write_periodic(sink, content.mesh, content.node_label, "2.2")
-    return notes
 
 
-def _write_elements(sink: GmshWriter, content: FileContent) -> list[str]:
+def _write_elements(sink: GmshWriter, content: FileContent) -> None:
     """Every cell once in order, then the copies of those in several groups. O(n)."""
     layout, cells, node_label = content.layout, content.cells, content.node_label
     physical = [layout.physical.get(c.set.name) for c in cells]
     first = [
-        constant(0, c.label.size) if tag is None else tag.first_ids()
+        np.zeros(c.label.size, np.int64) if tag is None else tag.first_ids()
         for c, tag in zip(cells, physical, strict=True)
     ]
     copies = [_copies(tag) for tag in physical]
     n_copies = sum(rows.size for rows, _ in copies)
     total = sum(c.label.size for c in cells) + n_copies
     fresh = unused([c.label for c in cells], n_copies, INT_LIMIT)
-    apart = _must_stay_apart(content, first, copies)
     sink.begin("Elements")
     sink.text(f"{total}\n")
     for c, group in zip(cells, first, strict=True):
@@ -178,7 +176,6 @@ def _write_elements(sink: GmshWriter, content: FileContent) -> list[str]:
         label, fresh = fresh[: rows.size].copy(), fresh[rows.size :]
         _write_runs(sink, c, layout.partition.get(c.set.name), rows, label, group, node_label)
     sink.end("Elements")
-    return ["apart"] if apart else []
 
 
 def _copies(tag: Tag | None) -> tuple[Int64s, Int64s]:
@@ -192,30 +189,6 @@ def _copies(tag: Tag | None) -> tuple[Int64s, Int64s]:
     found = [np.flatnonzero(count > k) for k in range(1, int(length.max()))]
     groups = [tag.group_id[start[rows] + k + 1] for k, rows in enumerate(found)]
     return np.concatenate([*found, _NONE]), np.concatenate([*groups, _NONE])
-
-
-def _must_stay_apart(
-    content: FileContent, first: Sequence[Int64s], copies: Sequence[tuple[Int64s, Int64s]]
-) -> bool:
-    """Whether equal cells would be taken for copies of one cell when the file is read."""
-    wrong = False
-    for c, group, (rows, more) in zip(content.cells, first, copies, strict=True):
-        if not rows.size and not content.assignment.alike[c.set.name]:
-            continue
-        n = c.label.size
-        part = row_lists(content.layout.partition.get(c.set.name), n)[1]
-        every = np.concatenate([np.arange(n), rows])
-        raw = RawCells(
-            c.number, c.nodes[every], every, np.empty((0, 2), np.int64),
-            c.entity[every], np.concatenate([group, more]), _NONE, _NONE,
-        )  # fmt: skip
-        cell = merge_copies(raw, part[every])[0]
-        wrong |= rows.size > 0 if cell is None else not np.array_equal(cell, every)
-    if wrong and any(rows.size for rows, _ in copies):
-        raise MeshprepError(
-            "equal cells in several groups cannot be told apart in MSH 2.2: write version 4.1"
-        )
-    return wrong
 
 
 def _write_runs(
@@ -268,8 +241,8 @@ def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s, version: s
     out.end("Periodic")
 
 
-def write4(sink: GmshWriter, content: FileContent) -> list[str]:
-    """Write entities, nodes, elements and periodic links; returns no notes."""
+def write4(sink: GmshWriter, content: FileContent) -> None:
+    """Write entities, nodes, elements and periodic links."""
     sink.begin("Entities")
     _write_table(sink, content.assignment.entities)
     sink.end("Entities")
@@ -289,7 +262,6 @@ def write4(sink: GmshWriter, content: FileContent) -> list[str]:
         sink.elements4(heads, start, c.label, c.nodes, content.node_label)
     sink.end("Elements")
     _write_periodic(sink, content.mesh, content.node_label, "4.1")
-    return []
 
 
 def _write_table(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -> None:
@@ -355,7 +327,6 @@ def _runs(*columns: NDArray[np.integer]) -> Int64s:
     n = columns[0].size
     ends = np.zeros(max(n - 1, 0), dtype=bool)
     for column in columns:
-        if column.strides[0]:
-            ends |= column[1:] != column[:-1]
+        ends |= column[1:] != column[:-1]
     change = np.flatnonzero(ends) + 1
     return np.concatenate([np.zeros(min(n, 1), np.int64), change, [n]])
