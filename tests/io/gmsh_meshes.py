@@ -185,7 +185,7 @@ def decorated(seed=0):
         np.array([5, 5, 6, -9]),
     )
     parts = GroupTable(
-        rng.integers(0, 3, k).astype(np.int32), np.array([0, 1, 3, 5]), np.array([1, 1, 2, 2, -1])
+        rng.integers(0, 3, k).astype(np.int32), np.array([0, 1, 3, 5]), np.array([1, 1, 2, 2, 5])
     )
     blocks = [
         Block("line", lines, rng.permutation(len(lines)) + 100, {"entity": np.arange(len(lines))}),
@@ -219,7 +219,7 @@ def decorated(seed=0):
         lists=[IndexList("gmsh:periodic", "nodes", pairs, attrs)],
     )
     ref = Tag.from_ids("medit:ref", "nodes", rng.integers(0, 3, n), {1: "corner", 2: "rest"})
-    other = Tag("zone", "cells", table.values, table.group_offset, table.group_id, {6: "six"})
+    other = Tag.from_ids("zone", "cells", rng.integers(-1, 3, k), {2: "two"})
     return mesh.with_(tags=[ref, other])
 
 

@@ -185,10 +185,11 @@ def test_true_duplicates_stay(load):
 
 def test_values_several_times(load):
     again = MSH2[MSH2.index("$NodeData") : MSH2.index("$ElementData")]
-    mesh = load(MSH2 + again.replace("0.5", "0.75") + again)
+    mesh = load(MSH2 + again.replace("0.5", "0.75"))
     found = [d for d in mesh.dats if d.name == "pressure"]
-    assert [d.attrs["gmsh:reals"] for d in found] == [(0.5,), (0.75,), (0.5,)]
-    assert [d.attrs.get("gmsh:copy") for d in found] == [None, None, 1]
+    assert [d.attrs["gmsh:reals"] for d in found] == [(0.5,), (0.75,)]
+    with pytest.raises(MeshprepError, match="two dats are named 'pressure' on 'nodes'"):
+        load(MSH2 + again)
 
 
 def test_values_with_a_name_that_means_something_else(load):

@@ -25,7 +25,6 @@ class GmshNotes:
     entity: dict[int, dict[int, int]]
     bare_nodes: bool
     numbered: bool
-    unnumbered: tuple[str, ...]
     physical: str
 
 
@@ -64,9 +63,8 @@ def notes_of(raw: RawMesh) -> GmshNotes:
             entity.setdefault(int(words[1]), {})[int(words[2])] = int(words[3])
     named = {words[0]: words[-1] for words in reversed(raw.notes)}
     bare, numbered = (name in named for name in ("nodes", "numbered"))
-    unnumbered = tuple(words[1] for words in raw.notes if words[0] == "unnumbered")
     physical = named.get("physical", "physical")
-    return GmshNotes(entity, bare, numbered, unnumbered, physical)
+    return GmshNotes(entity, bare, numbered, physical)
 
 
 def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
@@ -154,14 +152,9 @@ def _periodic(link: Any, nodes: Lookup) -> IndexList:
 
 def _blocks(cells: list[FileCells], notes: GmshNotes) -> list[Block]:
     """The blocks, without the numbers of the cells where these are as if there were none."""
-    plain, start = not notes.numbered, 1
-    for c in cells:
-        plain = plain and bool(is_range(c.label, start))
-        start += c.label.size
-    return [
-        Block(c.name, c.nodes, None if plain or c.name in notes.unnumbered else c.label, c.tags)
-        for c in cells
-    ]
+    labels = np.concatenate([*(c.label for c in cells), np.empty(0, np.int64)])
+    plain = not notes.numbered and is_range(labels, 1)
+    return [Block(c.name, c.nodes, None if plain else c.label, c.tags) for c in cells]
 
 
 def _extras(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import Int32s, Int64s, chunks
+from meshprep_runtime.types.maps import Int32s, Int64s
 
 from ...kernels.parallel import each, pieces
 from ...mesh.assemble import GroupTable
@@ -103,10 +103,7 @@ def make_lookup(numbers: Int64s) -> tuple[Lookup, int]:
 
 def is_range(numbers: Int64s, low: int) -> bool:
     """Whether these are low, low + 1, ... in order."""
-    return all(
-        np.array_equal(numbers[some], np.arange(low + some.start, low + some.stop))
-        for some in chunks(numbers.size)
-    )
+    return np.array_equal(numbers, np.arange(low, low + numbers.size))
 
 
 def unused(taken: Sequence[Int64s], n: int, limit: int) -> Int64s:

@@ -134,8 +134,6 @@ def read_notes(cursor: GmshCursor) -> tuple[tuple[str, ...], ...]:
         Entity NEW was made from OLD (0: from none), since Gmsh wants one list of groups an entity.
     ``nodes``
         Nodes belong to no entity.
-    ``unnumbered TYPE``
-        Cells of this type have no numbers of their own.
     ``numbered``
         Cells have numbers of their own, even where these are 1, 2, ... through the file.
     ``physical "NAME"``
@@ -145,7 +143,7 @@ def read_notes(cursor: GmshCursor) -> tuple[tuple[str, ...], ...]:
     lines = [line for line in lines if line]
     if lines[:1] != [NOTES_VERSION]:
         raise cursor.error("the notes are of an unknown version: update meshprep or delete them")
-    sizes = {"entity": 4, "nodes": 1, "unnumbered": 2, "numbered": 1, "physical": 2}
+    sizes = {"entity": 4, "nodes": 1, "numbered": 1, "physical": 2}
     records = [tuple(line.split(maxsplit=1)) for line in lines[1:]]
     out = []
     for words in records:

@@ -53,72 +53,43 @@ def write_file(
     node_label = layout.node_label
     if node_label is None:
         node_label = np.arange(1, len(points) + 1, dtype=np.int64)
-    cells, numbers = _cells(mesh, layout, assignment)
+    cells = _cells(mesh, layout, assignment)
     content = FileContent(mesh, layout, assignment, cells, node_label)
-    try:
-        with Path(path).open("wb") as file:
-            sink = GmshWriter(file, LITTLE if binary else ASCII)
-            sink.begin("MeshFormat")
-            sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
-            if sink.mode != ASCII:
-                sink.ints([1])
-            sink.end("MeshFormat")
-            _write_names(sink, mesh, layout)
-            write = write4 if version == "4.1" else write2
-            write(sink, content)
-            if notes := [*_notes(layout, assignment, version), *numbers]:
-                lines = "\n".join([NOTES_VERSION, *notes])
-                sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
-            for name, body in source(mesh).get("sections", ()):
-                if keeps_section(mesh, name, version, binary):
-                    sink.begin(name)
-                    sink.file.write(body)
-                    sink.text(f"$End{name}\n")
-            labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}
-            write_fields(sink, layout, labels)
-    except OSError as error:
-        raise MeshprepError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
+    with path.open("wb") as file:
+        sink = GmshWriter(file, LITTLE if binary else ASCII)
+        sink.begin("MeshFormat")
+        sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
+        if sink.mode != ASCII:
+            sink.ints([1])
+        sink.end("MeshFormat")
+        _write_names(sink, mesh, layout)
+        write = write4 if version == "4.1" else write2
+        write(sink, content)
+        if notes := _notes(content, version):
+            lines = "\n".join([NOTES_VERSION, *notes])
+            sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
+        for name, body in source(mesh).get("sections", ()):
+            if keeps_section(mesh, name, version, binary):
+                sink.begin(name)
+                sink.file.write(body)
+                sink.text(f"$End{name}\n")
+        labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}
+        write_fields(sink, layout, labels)
 
 
-def _cells(
-    mesh: Mesh, layout: FileLayout, assignment: EntityAssignment
-) -> tuple[list[CellBlock], list[str]]:
-    """The sets in order, and what the reader must be told about their numbers."""
-    labels, notes = _cell_labels(layout)
-    start, plain = 1, bool(layout.cell_label)
-    for s in layout.cells:
-        plain = plain and bool(is_range(labels[s.name], start))
-        start += s.size
-    cells = []
+def _cells(mesh: Mesh, layout: FileLayout, assignment: EntityAssignment) -> list[CellBlock]:
+    """The sets in order, with their numbers: as they are, else 1, 2, ... through the file."""
+    cells, start = [], 1
     for s in layout.cells:
         kind = str(s.cell_type)
         table = mesh.cell_map(s.name).table
         if kind in TO_FILE:
             table = read_only(table[:, TO_FILE[kind]])
-        dim = shape_of(kind).dim
-        cells.append(
-            CellBlock(s, NUMBER_OF[kind], dim, table, labels[s.name], assignment.number[s.name])
-        )
-    return cells, [*notes, "numbered"] if plain else notes
-
-
-def _cell_labels(layout: FileLayout) -> tuple[dict[str, Int64s], list[str]]:
-    """Numbers of all cells: as they are, else 1, 2, ... through the file.
-
-    Where only some sets have numbers, those of the others follow the highest of them, or fill
-    the gaps where that is too high.
-    """
-    given = layout.cell_label
-    missing = [s for s in layout.cells if s.name not in given]
-    out = dict(given)
-    lowest = min((int(v.min()) for v in given.values() if v.size), default=1)
-    if given and len(missing) == 1 and missing[0].size < lowest:
-        # As they were numbered in the file, which needs no note.
-        return {**out, missing[0].name: np.arange(1, missing[0].size + 1)}, []
-    free = unused(list(given.values()), sum(s.size for s in missing), INT_LIMIT)
-    for s in missing:
-        out[s.name], free = free[: s.size], free[s.size :]
-    return out, [f"unnumbered {s.cell_type}" for s in missing] if given else []
+        label = layout.cell_label.get(s.name, np.arange(start, start + s.size))
+        start += s.size
+        number = assignment.number[s.name]
+        cells.append(CellBlock(s, NUMBER_OF[kind], shape_of(kind).dim, table, label, number))
+    return cells
 
 
 def _write_names(sink: GmshWriter, mesh: Mesh, layout: FileLayout) -> None:
@@ -132,13 +103,16 @@ def _write_names(sink: GmshWriter, mesh: Mesh, layout: FileLayout) -> None:
         sink.text(f"$PhysicalNames\n{len(lines)}\n{''.join(lines)}$EndPhysicalNames\n")
 
 
-def _notes(layout: FileLayout, assignment: EntityAssignment, version: str) -> list[str]:
+def _notes(content: FileContent, version: str) -> list[str]:
     """What tells the reader that something was made up for Gmsh."""
-    out = [f"entity {dim} {new} {old}" for dim, new, old in assignment.notes]
+    layout = content.layout
+    out = [f"entity {dim} {new} {old}" for dim, new, old in content.assignment.notes]
     if version == "4.1" and layout.node_entity is None:
         out.append("nodes")
     if layout.physical_name != "physical":
         out.append(f'physical "{layout.physical_name}"')
+    if layout.cell_label and is_range(np.concatenate([c.label for c in content.cells]), 1):
+        out.append("numbered")
     return out
 
 
