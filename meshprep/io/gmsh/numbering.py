@@ -13,32 +13,23 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import Int32s, Int64s
 
-from ...kernels.parallel import each, pieces
 from ...mesh.assemble import GroupTable
 from ..validate import first_equal
 from .raw import RawCells
-
-# Rows whose positions are found together, in the cache.
-AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
     """Positions of numbers."""
 
-    low: int  # the number that ``table[0]`` stands for
-    # (m,): position of every number from ``low`` on, -1 where it is not used; empty where the
-    # numbers are spread too widely, or where they are consecutive.
+    low: int  # the number that ``table[0]`` stands for, which is not used
+    # Position of every number from ``low`` on, -1 where it is not used, as at both ends.
     table: Int32s
     # (n,) arrays: sorted numbers and their positions, where there is no table; else empty.
     keys: Int64s
     order: Int32s
     size: int  # how many numbers there are
-
-    @property
-    def plain(self) -> bool:
-        """Whether the numbers are 1, 2, 3, ... in order."""
-        return self.low == 1 and not self.table.size and not self.keys.size
+    plain: bool  # whether the numbers are 1, 2, 3, ... in order
 
     def find(self, numbers: NDArray[np.integer]) -> Int32s:
         """Positions, in the shape of ``numbers``; -1 for those that do not exist.
@@ -48,9 +39,7 @@ class Lookup:
         if self.keys.size:
             at = np.minimum(np.searchsorted(self.keys, numbers), self.size - 1)
             return np.where(self.keys[at] == numbers, self.order[at], np.int32(-1))
-        out = np.empty(numbers.shape, np.int32)
-        each(self._fill, [(numbers, *piece, out) for piece in pieces(len(numbers))])
-        return out
+        return self.table.take(numbers - self.low, mode="clip")
 
     def find_all(self, numbers: NDArray[np.integer], where: str, what: str, advice: str) -> Int32s:
         """As :meth:`find`; raises MeshprepError where one is missing in the section ``what``."""
@@ -60,45 +49,28 @@ class Lookup:
             raise MeshprepError(f"{where}: {what} {missing} is not in ${what.title()}s: {advice}")
         return at
 
-    def _fill(self, numbers: NDArray[np.integer], begin: int, end: int, out: Int32s) -> None:
-        for start in range(begin, end, AT_ONCE):
-            rows = slice(start, min(start + AT_ONCE, end))
-            out[rows] = self._places(numbers[rows])
-
-    def _places(self, numbers: NDArray[np.integer]) -> Int32s:
-        here = np.subtract(numbers, self.low, dtype=np.int64)
-        span = self.table.size or self.size
-        outside = None
-        if here.size and not 0 <= here.min() <= here.max() < span:
-            outside = (here < 0) | (here >= span)
-            here[outside] = 0
-        out = self.table[here] if self.table.size else here.astype(np.int32)
-        if outside is not None:
-            out[outside] = -1
-        return out
-
 
 def make_lookup(numbers: Int64s) -> tuple[Lookup, int]:
     """The lookup for these numbers, and the position of one that occurs before (-1: none).
 
     O(n) where they lie within a range of a few n, else O(n log n).
     """
-    n = numbers.size
-    none32, none64 = np.empty(0, np.int32), np.empty(0, np.int64)
+    n, plain = numbers.size, is_range(numbers, 1)
+    none32, none64 = np.full(1, -1, np.int32), np.empty(0, np.int64)
     low, high = (int(numbers.min()), int(numbers.max())) if n else (1, 0)
-    if high - low == n - 1 and is_range(numbers, low):
-        return Lookup(low, none32, none64, none32, n), -1
     if high - low < 4 * n + 1024:
-        table = np.full(high - low + 1, -1, dtype=np.int32)
+        low -= 1
+        table = np.full(high - low + 2, -1, dtype=np.int32)
         # From the last to the first, which stays.
         table[numbers[::-1] - low] = np.arange(n)[::-1]
         again = np.flatnonzero(table[numbers - low] != np.arange(n))
-        return Lookup(low, table, none64, none32, n), int(again[-1]) if again.size else -1
+        twice = int(again[-1]) if again.size else -1
+        return Lookup(low, table, none64, none32, n, plain), twice
     order = np.argsort(numbers, kind="stable").astype(np.int32)
     keys = numbers[order]
     equal = np.flatnonzero(keys[1:] == keys[:-1])
     twice = int(order[equal[0] + 1]) if equal.size else -1
-    return Lookup(low, none32, keys, order, n), twice
+    return Lookup(low, none32, keys, order, n, plain), twice
 
 
 def is_range(numbers: Int64s, low: int) -> bool:

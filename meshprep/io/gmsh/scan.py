@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from ...kernels import Int32s, Int64s, UInt8s, helper
 from ..text.cursor import Cursor
@@ -26,7 +24,7 @@ class GmshCursor(Cursor):
 
     def __init__(self, path: Path, data: UInt8s) -> None:
         super().__init__(path, data)
-        self.version, self.exact_version = "", ""
+        self.version = ""
         self.nodes: Lookup | None = None
         self.unread: list[str] = []
 
@@ -85,9 +83,7 @@ def read_format(cursor: GmshCursor) -> None:
     if len(words) != 3:
         raise cursor.error("expected version, type and size: this is no Gmsh mesh", start)
     version, kind, size = (w.decode("ascii", "replace") for w in words)
-    number = version.rstrip("0").rstrip(".") if "." in version else version
-    known = {v.rstrip("0").rstrip(".") if "." in v else v: k for v, k in VERSIONS.items()}
-    if number not in known:
+    if version not in VERSIONS:
         raise cursor.error(
             f"MSH {version[:8]} is not supported: save the file as MSH 4.1 or 2.2, "
             "in Gmsh with -save -format msh41",
@@ -98,7 +94,7 @@ def read_format(cursor: GmshCursor) -> None:
             f"file type {kind[:8]} with data of {size[:8]} bytes is unknown: repair the header",
             start,
         )
-    cursor.version, cursor.exact_version = known[number], number
+    cursor.version = VERSIONS[version]
     if kind == "1":
         one = cursor.data[cursor.pos : cursor.pos + 4].tobytes()
         if one != b"\1\0\0\0" or size != "8":
@@ -119,39 +115,21 @@ def tables_by_type(
     file, ``at`` where in it the nodes of each element begin, and ``place`` where in the file each
     element begins, for messages.
     """
+    if cursor.nodes is None:
+        raise cursor.error("the section stands before $Nodes: move it behind")
     types = np.flatnonzero(np.bincount(kind)).tolist()
     for t in sorted(types, key=lambda t: int(np.argmax(kind == t))):
         rows = np.flatnonzero(kind == t)
-        first, steps = at[rows[0]], np.diff(at[rows])
-        if (steps == steps[:1]).all():
-            step = flat.itemsize * int(steps[0] if steps.size else 1)
-            numbers = as_strided(flat[first:], (rows.size, NODES[t]), (step, flat.itemsize))
-        else:
-            numbers = flat[at[rows][:, None] + np.arange(NODES[t])]
-        nodes = positions_of_nodes(cursor, numbers, place[rows])
+        numbers = flat.take(at[rows][:, None] + np.arange(NODES[t]))
+        nodes = cursor.nodes.find(numbers)
+        if nodes.min() < 0:
+            row, column = np.argwhere(nodes < 0)[0]
+            raise cursor.error(
+                f"an element names node {numbers[row, column]}, which is not in $Nodes: "
+                "add or remove it",
+                int(place[rows[row]]),
+            )
         yield t, rows, nodes
-
-
-def positions_of_nodes(
-    cursor: GmshCursor, numbers: NDArray[np.integer], place: Int64s | int
-) -> Int32s:
-    """The positions of the nodes of elements, of which there is one.
-
-    ``numbers`` (n, k) are those of the nodes. ``place`` is where in the file each element begins;
-    the first one, where rows lie as they do there.
-    """
-    if cursor.nodes is None:
-        raise cursor.error("the section stands before $Nodes: move it behind")
-    nodes = cursor.nodes.find(numbers)
-    if nodes.min() < 0:
-        row, column = np.argwhere(nodes < 0)[0]
-        at = place + row * numbers.strides[0] if isinstance(place, int) else place[row]
-        raise cursor.error(
-            f"an element names node {numbers[row, column]}, which is not in $Nodes: "
-            "add or remove it",
-            int(at),
-        )
-    return nodes
 
 
 @helper
