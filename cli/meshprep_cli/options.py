@@ -15,7 +15,6 @@ from .groups import words
 
 if TYPE_CHECKING:
     from meshprep.io.source import MeshSource
-    from meshprep.loops.chains import ChainRequest
     from meshprep.loops.requests import LoopRequest
     from meshprep.report import Assumptions
 
@@ -112,12 +111,6 @@ class LoopChoice:
             "--loops", help="Loops described in TOML; meshprep loops prints a file to start from."
         ),
     ] = None
-
-    @property
-    def chains(self) -> tuple[ChainRequest, ...]:
-        from meshprep.loops.chains import read_chains
-
-        return () if self.loops is None else tuple(read_chains(self.loops))
 
     @property
     def requests(self) -> tuple[LoopRequest, ...]:

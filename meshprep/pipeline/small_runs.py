@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from meshprep_runtime.program.chains.inspect import with_maps
+from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.tiles import Kept
+from meshprep_runtime.program.chains.tiling import cut as cut_into_tiles
 from meshprep_runtime.types.loops import Access, Arg
 
 from .. import io
 from ..io.generate import generate
 from ..kernels import Float64s, Int32s
-from ..loops.chains import ChainCall, ChainRequest
 from ..loops.options import Options
 from ..loops.requests import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from ..mesh import Dat, ElementSet, Mesh, SetMap
@@ -160,14 +162,11 @@ def _chains() -> None:
     flux = [{"dat": "t", "access": "read"} | through, {"dat": "r", "access": "inc"} | through]
     loops = {"flux": {"over": "edges", "args": flux}}
     loops["step"] = {"over": "cells", "args": [{"dat": d, "access": "rw"} for d in ("t", "r")]}
-    calls = tuple(ChainCall(name, {}) for name in loops)
-    made = prepare(
-        _small()[0],
-        [LoopRequest(name, values, "warm-up") for name, values in loops.items()],
-        Options(method="none", partition="contiguous", block_size=SMALL),
-        chains=[ChainRequest("chain", calls, (), (), SMALL, "warm-up")],
-    )
-    with_maps(made.plan.chains["chain"].tiles, made.plan.maps, made.plan.sizes)
+    options = Options(method="none", partition="contiguous", block_size=SMALL)
+    plan = prepare(_small()[0], loops, options).plan
+    plans = [*plan.loops.values()]
+    chain = number([one.loop for one in plans], plan.sizes, plan.maps)
+    with_maps(cut_into_tiles(chain, plans, SMALL, Kept()), plan.maps, plan.sizes)
 
 
 def _measure() -> None:

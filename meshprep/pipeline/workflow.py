@@ -24,7 +24,6 @@ from ..io.outputs import check_targets
 from ..io.registry import Format, find
 from ..io.source import MeshSource
 from ..kernels.parallel import at_once
-from ..loops.chains import ChainRequest, dats_of
 from ..loops.requests import LoopRequest, LoopSpec, empty_loop
 from ..mesh import Mesh
 from ..mesh.model import UPPER_TRIANGULAR
@@ -55,8 +54,7 @@ class Job:
     ``old_to_new``, ``new_to_old`` and ``blocks`` are files for the first loop: the new number of
     each point that it orders (each vertex of a graph), the old number of each in the new order, and
     the block of each of its elements (of each edge); all from 0. ``cell_map`` is a file for
-    OpenFOAM's ``renumberMesh``: the old number of each cell in the new order. ``chains`` are cut
-    into tiles.
+    OpenFOAM's ``renumberMesh``: the old number of each cell in the new order.
     ``measure`` times the loops in both orders (:func:`~.measure.measure`).
     """
 
@@ -73,7 +71,6 @@ class Job:
     new_to_old: Path | None = None
     blocks: Path | None = None
     cell_map: Path | None = None
-    chains: tuple[ChainRequest, ...] = ()
     measure: bool = False
 
     @property
@@ -148,7 +145,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     assert job.plan is not None
     told, target = _JobProgress(progress, job), job.plan
     mesh, ordered, warmed = _ordered(job, told)
-    made = drafted, _ = draft(ordered, job.options, told.stage, job.chains)
+    made = drafted, _ = draft(ordered, job.options, told.stage)
     check_default(job.requests, drafted.loops.values(), drafted.sizes)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
@@ -195,7 +192,7 @@ def run_order(job: Job, progress: Progress = lambda done, total, name: None) -> 
 
 def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered, list[str]]:
     """The mesh, the first half of its preparation, and notes of what was compiled for it."""
-    tasks = job_tasks(job.options, _refuse(job)) + ["chains"] * bool(job.chains)
+    tasks = job_tasks(job.options, _refuse(job))
     if job.plan is None:
         tasks = [name for name in tasks if not name.startswith(("blocks", "colours"))]
     warmed = warm_up(tasks + ["measure"] * job.measure, told.progress)
@@ -269,8 +266,6 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     full, specs = plan_request_maps(mesh, job.requests)
     sizes = full.sizes
     check_default(job.requests, specs, sizes)
-    for chain in job.chains:
-        chain.check(dats_of(spec.loop for spec in specs))
     loops = []
     for spec in specs:
         size = job.options.for_loop(spec.options).block_elements
@@ -286,7 +281,6 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
         if job.plan is not None
     ]
     text += _empty(specs, sizes)
-    text += [f"would cut chain {c.name} ({len(c.calls)} loops) into tiles" for c in job.chains]
     text += [f"would write {path}" for path in job.outputs]
     return {"text": text, "loops": loops, "outputs": [str(p) for p in job.outputs]}
 
@@ -351,10 +345,6 @@ def _refuse(job: Job) -> list[str]:
     check_targets(job.outputs, overwrite=job.overwrite, inputs=inputs, folder=folder)
     for path in job.vectors:
         check_vector(path)
-    for chain in job.chains:
-        # of the default loop, which needs the mesh, later
-        if job.requests:
-            chain.check({request.name: request.dats for request in job.requests})
     return [f.name for f in formats]
 
 

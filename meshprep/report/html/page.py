@@ -6,26 +6,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 
-import numpy as np
 from markupsafe import escape
 
-from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.chains.tiles import ChainPlan
 from meshprep_runtime.plan.matrices import MatrixPlan
 
-from ..chains import chain_tables, layers, owner
 from ..columns import Column, before_after, comparable
 from ..compare import UNLIKE, Comparison
-from ..draw import Picture, draw_views, place, spy_matrix
-from ..draw.paint import by_number
+from ..draw import spy_matrix
 from ..matrices import input_nonzeros, matrix_tables, nonzeros
-from ..meshes import NamedMesh, mesh_of
+from ..meshes import NamedMesh
 from ..render import render
 from . import charts, details
 from .charts import Series, counted_in, dots_body
 from .details import ShownVariant
-from .parts import Figure, Section, count, distinct, slug
+from .parts import Figure, Section, distinct, slug
 from .svg import linear_axis, power_axis
 
 # Loops of plans that get pictures.
@@ -39,13 +34,7 @@ def sections_of(comparison: Comparison, meshes: Sequence[NamedMesh] = ()) -> lis
     for number, shown in enumerate(_shown_variants(comparison)):
         table = before_after(shown.column, comparison.rows)
         found += details.sections(shown, meshes, table, pictures=number < MOST_PICTURED)
-    return distinct(
-        [
-            *found,
-            *matrix_sections(comparison.names, comparison.plans),
-            *chain_sections(comparison.names, comparison.plans, meshes),
-        ]
-    )
+    return distinct([*found, *matrix_sections(comparison.names, comparison.plans)])
 
 
 def html_report(
@@ -143,64 +132,6 @@ def _matrix_figures(name: str, number: int, plan: Plan, matrix: MatrixPlan) -> I
         body = dots_body(dots, ("columns", n_columns), ("rows", n_rows), alt)
         at = slug(f"plan{number}", "matrix", matrix.name, side)
         yield Figure(at, title, caption, body)
-
-
-PIXELS = 700
-# Tiles that a picture shows, about.
-SHOWN_TILES = 9
-
-
-def chain_sections(
-    names: Sequence[str], plans: Sequence[Plan], meshes: Sequence[NamedMesh]
-) -> list[Section]:
-    """A section with a table of all chains and a picture of each; none without chains."""
-    tables = chain_tables(names, plans)
-    if not tables:
-        return []
-    figures = [
-        _chain_figure(plan, chain, number, meshes)
-        for number, plan in enumerate(plans, start=1)
-        for chain in plan.chains.values()
-    ]
-    intro = (
-        "All loops of a chain run on one tile after the other, while it is in cache. Redundancy is "
-        "what tiles run by what loops alone would run; bytes are predicted."
-    )
-    return [Section("chains", "Chains", intro, figures, tables, folded=True)]
-
-
-def _chain_figure(plan: Plan, chain: ChainPlan, number: int, meshes: Sequence[NamedMesh]) -> Figure:
-    over = chain.tiles.loops[-1].over
-    title = f"A tile of chain {chain.name}"
-    name = slug(f"plan{number}", "chain", chain.name)
-    caption = (
-        f"The {over} of one tile and, around them, those that it runs besides, or copies: "
-        "the farther out, the fewer of its loops run them. Lines are the borders of tiles."
-    )
-    try:
-        scene = place(mesh_of(plan, meshes).mesh, over, plan.maps)
-    except MeshprepError as error:
-        missing = f"No picture of the mesh: {error}."
-        return Figure(name, title, caption, missing=missing)
-    view = draw_views(scene, PIXELS, min(1.0, SHOWN_TILES / chain.tiles.n_tiles))[-1]
-    new, n = plan.ordering[over].old_to_new, plan.sizes[over]
-    tile = owner(chain, n)[new]
-    layer, n_layers = layers(chain, _middle(view, tile), n)
-    painted = by_number(view, layer[new], n_layers, tile)
-    height, width = view.element.shape
-    alt = f"{title}: {count(n_layers - 1, 'layer')}"
-    body = charts.bare_picture(painted.png(), (width, height), alt)
-    return Figure(name, title, caption, body)
-
-
-def _middle(view: Picture, tile: np.ndarray) -> int:
-    """The tile at the middle of a picture, as near as there is one."""
-    y, x = np.nonzero(view.element >= 0)
-    if not y.size:
-        return 0
-    height, width = view.element.shape
-    nearest = np.argmin((y - height / 2) ** 2 + (x - width / 2) ** 2)
-    return max(int(tile[view.element[y[nearest], x[nearest]]]), 0)
 
 
 # Rows of the legend below a figure: their height, and their room on either side of the mark.

@@ -261,7 +261,6 @@ class Program:
         tile_size: int | Literal["auto"] | None = None,
         dropped: Iterable[ProgramDat] = (),
         zero: Iterable[ProgramDat] = (),
-        schedule: str | None = None,
     ) -> Chain:
         """A context in which calls of loops are queued and run later.
 
@@ -273,8 +272,7 @@ class Program:
             Run each sequence of ``length`` loops tile by tile, on the host: all loops
             on so many elements of the last loop's set, while these are in cache. Arguments must be
             dats and reduced globals of the program. A dat that tiles write gets another array at
-            each run: ask for ``values()`` again. A schedule of the plan for the same loops, dats
-            and ``tile_size`` is taken; else one is made when the sequence is met first. ``"auto"``
+            each run: ask for ``values()`` again. A sequence is cut when it is met first. ``"auto"``
             times some runs of each sequence, loop by loop and in tiles, and takes what is fastest.
             Not on ranks, where chains run loop by loop.
         dropped : dats
@@ -283,8 +281,6 @@ class Program:
         zero : dats
             That are zero before and after the chain: they are neither read nor stored, which is
             checked.
-        schedule : str, optional
-            Name of a chain of the plan, which gives length, tiles, and what is dropped and zero.
 
         Returns
         -------
@@ -293,21 +289,18 @@ class Program:
         Raises
         ------
         MeshprepError
-            For a bad length or tile size, tiles on ranks, and a schedule that the plan has not.
+            For a bad length or tile size, and tiles on ranks.
         """
-        if tile_size is None and schedule is None:
+        if tile_size is None:
             return Chain(self, length)
         if isinstance(self.plan, DistributedPlan):
             raise MeshprepError(
-                "a program on ranks has no tiles: leave tile_size and schedule out, and the chain "
-                "runs loop by loop"
+                "a program on ranks has no tiles: leave tile_size out to run loop by loop"
             )
         if isinstance(tile_size, str) and tile_size != "auto":
             raise MeshprepError(f"tile_size is '{tile_size}', must be a number or 'auto'")
         auto, size = (True, None) if isinstance(tile_size, str) else (False, tile_size)
-        options = TileOptions(size, tuple(dropped), tuple(zero), auto=auto)
-        options = options.with_saved(self.plan.chains, schedule)
-        return Chain(self, options.length or length, options)
+        return Chain(self, length, TileOptions(size, tuple(dropped), tuple(zero), auto))
 
     def timings(self) -> Timings:
         """What every loop took since the program was made, or since ``reset``, on every rank.

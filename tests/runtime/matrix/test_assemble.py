@@ -8,8 +8,7 @@ import pytest
 import scipy.sparse
 
 from meshprep.io.generate import generate
-from meshprep.loops.chains import read_chains
-from meshprep.loops.requests import LoopRequest, read_requests
+from meshprep.loops.requests import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import MeshprepError, ParLoop, Program
 from meshprep_runtime.matrix import Assembly, CsrMatrix, assemble
@@ -249,42 +248,6 @@ def test_a_chain_that_adds_to_a_matrix_runs_loop_by_loop():
     assert list(measured._ways) == ["loops"]
     assert found[0] == found[1]
     assert np.any(found[0][0])
-
-
-TOML = """
-[loop.assemble]
-over = "cells"
-args = [
-  { dat = "x", map = "cells->nodes" },
-  { dat = "w" },
-  {mat="K", rows="cells->dofs2", columns="cells->dofs2", access="inc", fixed="boundary"},
-]
-
-[loop.load]
-over = "cells"
-args = [
-  { dat = "x", map = "cells->nodes" },
-  { dat = "w" },
-  { dat = "rhs", map = "cells->nodes", access = "inc" },
-]
-
-[loop.grow]
-over = "nodes"
-args = [{ dat = "x", access = "rw" }]
-
-[chain.all]
-loops = ["assemble", "load", "grow", "assemble"]
-tile = 40
-"""
-
-
-def test_tiles_made_ahead_do_not_add_to_a_matrix(tmp_path):
-    words = tmp_path / "loops.toml"
-    words.write_text(TOML)
-    mesh = generate("delaunay2d", cells=400, seed=3)
-    given = mesh, read_requests(words), Options(block_size=32)
-    with pytest.raises(MeshprepError, match=r"'all': loop 'assemble' adds to matrix 'K', so its"):
-        prepare(*given, chains=read_chains(words))
 
 
 @pytest.mark.parametrize("every", [1e9, 0.0])
