@@ -108,7 +108,7 @@ def _time_stores(
     products = {
         name: Product(_empty(plan, arg, name), blocks if name.startswith("local") else None)
         for name in moved
-        if alone or name in ("csr", "ellpack")
+        if alone or name == "csr"
     }
     timed = _timed(products, arg.dtype, runs, progress)
     return tuple(StoreTrial(*seconds, name, moved[name]) for name, seconds in timed.items())
