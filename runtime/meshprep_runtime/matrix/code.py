@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.pool import NO_COUNTERS, Step, Team
+from ..cpu.pool import NO_COUNTERS, Step, Team, on_one_thread
 from ..cpu.schedule import Schedule, in_phases
 from ..cpu.source import alone, shared
 from ..errors import MeshprepError
@@ -61,7 +61,8 @@ class MatrixCode:
 
             def call(team: Team, x: Vector, y: Vector) -> None:
                 steps: list[Step] = [(run, (*fixed, x, y))]
-                team.run(self.schedule.n_turns if self._large else 1, steps, steps)
+                n_turns = self.schedule.n_turns if self._large else 1
+                team.run(n_turns, steps, on_one_thread(steps))
 
             self._calls.append(call)
         return self._calls[0]
