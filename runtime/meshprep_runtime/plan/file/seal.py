@@ -12,12 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-try:
-    import fcntl
-except ImportError:
-    # Windows.
-    fcntl = None  # type: ignore[assignment]
-
 from ...errors import PlanError, listed
 
 SIZE = 512
@@ -49,7 +43,6 @@ def check_seal(path: Path, versions: Sequence[int]) -> int:
                 "install the meshprep that wrote it, or make the plan anew"
             )
         if start != _text(version, _digest(file)):
-            refuse_open(file)
             raise PlanError("damaged: its content does not match its checksum: make it anew")
     return version
 
@@ -80,26 +73,8 @@ def check_parts_seal(path: Path) -> tuple[int, int]:
         if not SIZE <= begin <= end <= size:
             raise PlanError(f"cut short: it has {size} bytes: split the mesh anew")
         if start != _parts_text(_digest(file, begin, end), begin, end):
-            refuse_open(file)
             raise PlanError("damaged: its tables do not match their checksum: split the mesh anew")
     return begin, end
-
-
-def refuse_open(file: BinaryIO) -> None:
-    """Raise PlanError where a program has an HDF5 file open for writing: it has it locked, then."""
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise PlanError(
-            "a program has it open for writing, so that it is not whole: close it there, and open "
-            "it for reading alone (h5py.File(path, 'r'))"
-        ) from None
-    except OSError:
-        # a file system without locks
-        return
-    fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def is_parts(path: Path) -> bool:
