@@ -21,11 +21,16 @@ _CHUNK = 1 << 22
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
-def write_seal(file: BinaryIO, version: int) -> None:
+def write_seal(file: BinaryIO, version: int, kind: str = FORMAT) -> None:
     """Write the seal into the first bytes of an open file that is otherwise complete. O(bytes)."""
-    text = _text(version, _digest(file))
+    text = seal_of(file, version, kind)
     file.seek(0)
     file.write(text)
+
+
+def seal_of(file: BinaryIO, version: int, kind: str = FORMAT) -> bytes:
+    """The seal of an open file with this content. O(bytes)."""
+    return f"{kind} {version}\nsha256 {_digest(file)}\n".encode().ljust(SIZE, b"\0")
 
 
 def check_seal(path: Path, versions: Sequence[int]) -> int:
@@ -42,7 +47,7 @@ def check_seal(path: Path, versions: Sequence[int]) -> int:
                 f"{listed(versions)}: "
                 "install the meshprep that wrote it, or make the plan anew"
             )
-        if start != _text(version, _digest(file)):
+        if start != seal_of(file, version):
             raise PlanError("damaged: its content does not match its checksum: make it anew")
     return version
 
@@ -98,10 +103,6 @@ def _begins(path: Path, text: str) -> bool:
 def _parts_text(digest: str, begin: int, end: int) -> bytes:
     text = f"{PARTS_FORMAT} {PARTS_VERSION}\nsha256 {digest}\nslices {begin} {end}\n"
     return text.encode().ljust(SIZE, b"\0")
-
-
-def _text(version: int, digest: str) -> bytes:
-    return f"{FORMAT} {version}\nsha256 {digest}\n".encode().ljust(SIZE, b"\0")
 
 
 def _digest(file: BinaryIO, begin: int = SIZE, end: int = SIZE) -> str:
