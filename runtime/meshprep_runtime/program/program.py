@@ -20,7 +20,7 @@ from .chains.tiling import TileOptions
 from .checkpoints.checkpoints import Checkpoints
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
-from .layouts import LoopLayouts, WholeLoop, settle
+from .layouts import LoopLayouts, WholeLoop
 from .mpi import ALONE
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
@@ -98,9 +98,7 @@ class Program:
             In the plan's numbering, of NumPy or of a GPU; kept, not copied. None: zeros, of shape
             ``(n,)`` where dim is 1. On ranks see :meth:`DistributedPlan.dat`.
         layout : str
-            ``"aos"``; ``"soa"`` for ``(dim, n)``; or ``"auto"``: values come and go as
-            ``(n, dim)``, and are stored as was tuned for the program's loops, which makes a new
-            array where it is another layout.
+            ``"aos"``, or ``"soa"`` for ``(dim, n)``.
 
         Returns
         -------
@@ -179,7 +177,7 @@ class Program:
             Of the loop in the plan.
         **options
             As of :class:`ParLoop`. Without ``layout`` the loop takes dats as they are stored, and
-            arrays as ``"aos"``; dats of layout ``"auto"`` are stored anew where it is another.
+            arrays as ``"aos"``.
 
         Returns
         -------
@@ -339,8 +337,6 @@ class ProgramLoop:
         MeshprepError
             When something does not fit; the message names the argument.
         """
-        others = [runner.layouts for runner in self._program.runners.values()]
-        self._runner.times.layout += settle(self._runner.layouts, given, others)
         if self._program.active is not None:
             self._program.active.record(self, given)
         else:
