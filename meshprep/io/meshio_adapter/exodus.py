@@ -141,9 +141,9 @@ _SHAPES = {
 def _type(name: str, nodes: int, block: int) -> str:
     kind, digits = re.fullmatch(r"(.*?)(\d*)", name).groups()  # type: ignore[union-attr]
     for cell_type in CELL_TYPES:
-        if shape_of(cell_type).name == _SHAPES.get(kind) and node_count(cell_type) == nodes:
-            if int(digits or nodes) == nodes:
-                return cell_type
+        same = shape_of(cell_type).name == _SHAPES.get(kind) and int(digits or nodes) == nodes
+        if same and node_count(cell_type) == nodes:
+            return cell_type
     raise MeshprepError(
         f"the elements of block {block} are of type {name} with {nodes} nodes, which is not "
         "supported: use other elements, or correct their type"
