@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..kernel import cache
 from ..kernel.analysis import INNER, fresh, reach, stable
-from . import vectors
-from .source import BOXES, COUNTERS, TEAM
+from .source import vectors
+from .source.text import BOXES, COUNTERS, TEAM
 
 INT64 = ir.IntType(64)
 
@@ -174,7 +174,7 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Native:
-    """Machine code ``run(who, first, last, counters, words)``, see :mod:`.source`."""
+    """Machine code ``run(who, first, last, counters, words)``, see :mod:`.source.text`."""
 
     address: int
     code: Any  # keeps it

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.pool import Step, Team
-from ..cpu.schedule import Schedule, in_phases
-from ..cpu.source import alone, shared
+from ..cpu.pool import BoundCode, Team
+from ..cpu.source.text import alone, shared
+from ..cpu.strategies import Schedule, in_phases
 from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
 from ..plan import Variant
@@ -60,7 +60,7 @@ class MatrixCode:
             native = self._compiled([*turns[1:], *fixed, read_only(x), y])
 
             def call(team: Team, x: Vector, y: Vector) -> None:
-                step = Step(native, turns, (*fixed, x, y))
+                step = BoundCode(native, turns, (*fixed, x, y))
                 n_turns = self.schedule.n_turns if self._large else 1
                 team.run(n_turns, [step], [step.on_one_thread()])
 
