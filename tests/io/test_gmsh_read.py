@@ -132,7 +132,7 @@ def test_version_4_binary(load):
     assert mesh.dat("t", "nodes").index.tolist() == [0, 3]
     assert dat(mesh, "t") == [-2.5, 1.5]
     assert mesh.extras["gmsh"]["entities"][0].bounding == (-9,)
-    assert mesh.extras["gmsh"]["mode"] == "little"
+    assert mesh.extras["gmsh"]["binary"] is True
 
 
 def test_version_2_binary(load):

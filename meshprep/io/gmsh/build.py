@@ -1,6 +1,5 @@
 """From what a file holds to a mesh: numbers become positions, groups become tags."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,22 +9,14 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, IndexList, Mesh
 from ...mesh.assemble import Block, GroupTable, assemble, set_names
+from ..text.tokens import ASCII
 from .fields import FileCells, field_values
 from .layout import ENTITY_DIM, ENTITY_TAG, PERIODIC
 from .numbering import Lookup, distinct, distinct_lists, is_range, merge_copies, one_each
 from .raw import RawCells, RawElements, RawMesh, RawNodes
-from .scan import MODES, GmshCursor
+from .scan import GmshCursor
+from .sections import GmshNotes
 from .types import DIMS, NAME_OF, TO_MEMORY
-
-
-@dataclass(frozen=True, eq=False)
-class GmshNotes:
-    """The records of the section that only meshprep writes."""
-
-    entity: dict[int, dict[int, int]]
-    bare_nodes: bool
-    numbered: bool
-    physical: str
 
 
 def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
@@ -34,7 +25,7 @@ def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
     assert raw.nodes is not None
     assert nodes is not None
     assert raw.elements is not None
-    notes = notes_of(raw)
+    notes = raw.notes or GmshNotes()
     try:
         cells = [_cells(c, raw, notes) for c in raw.elements.cells]
         names = set_names(c.name for c in cells) if cells else {}
@@ -53,18 +44,6 @@ def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
         return mesh.with_(tags=tags) if tags else mesh
     except MeshprepError as error:
         raise MeshprepError(f"{cursor.path}: {error}") from None
-
-
-def notes_of(raw: RawMesh) -> GmshNotes:
-    """What the notes of a file say."""
-    entity: dict[int, dict[int, int]] = {}
-    for words in raw.notes:
-        if words[0] == "entity":
-            entity.setdefault(int(words[1]), {})[int(words[2])] = int(words[3])
-    named = {words[0]: words[-1] for words in reversed(raw.notes)}
-    bare, numbered = (name in named for name in ("nodes", "numbered"))
-    physical = named.get("physical", "physical")
-    return GmshNotes(entity, bare, numbered, physical)
 
 
 def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
@@ -137,7 +116,7 @@ def _groups(physical: tuple[int, ...]) -> tuple[int, ...]:
 
 def _node_dats(nodes: RawNodes, notes: GmshNotes) -> list[Dat]:
     """The entity of each node, in MSH 4.1."""
-    if nodes.runs is None or notes.bare_nodes:
+    if nodes.runs is None or notes.nodes:
         return []
     count = nodes.runs[:, 3]
     dim, tag = (np.repeat(nodes.runs[:, j].astype(np.int32), count) for j in (0, 1))
@@ -165,8 +144,7 @@ def _extras(
     held = {c.dim for c in cells if notes.physical in c.tags}
     out: dict[str, Any] = {
         "version": cursor.version,
-        "binary": MODES[cursor.mode] != "ascii",
-        "mode": MODES[cursor.mode],
+        "binary": cursor.mode != ASCII,
         "names": {dim: table for dim, table in raw.names.items() if dim not in held},
         "sections": tuple(raw.sections),
     }

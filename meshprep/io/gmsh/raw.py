@@ -92,4 +92,4 @@ class RawMesh:
     periodic: tuple[RawPeriodic, ...] = ()
     fields: list[RawField] = field(default_factory=list)
     sections: list[tuple[str, bytes]] = field(default_factory=list)
-    notes: tuple[tuple[str, ...], ...] = ()
+    notes: Any = None  # :class:`.sections.GmshNotes`

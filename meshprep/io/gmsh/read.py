@@ -58,6 +58,7 @@ def _strings(cursor: GmshCursor) -> tuple[str, ...]:
 
 _BOTH: SectionReaders = {
     "PhysicalNames": ("names", sections.read_names),
+    "Periodic": ("periodic", sections.read_periodic),
     sections.NOTES_SECTION: ("notes", sections.read_notes),
     "NodeData": ("fields", read_field),
     "ElementData": ("fields", read_field),
@@ -67,7 +68,6 @@ READERS: Readers = {
         **_BOTH,
         "Nodes": ("nodes", read2.read_nodes),
         "Elements": ("elements", read2.read_elements),
-        "Periodic": ("periodic", read2.read_periodic),
     },
     "4.1": {
         **_BOTH,
@@ -75,7 +75,6 @@ READERS: Readers = {
         "PartitionedEntities": ("partitioned", sections.read_partitioned),
         "Nodes": ("nodes", read4.read_nodes),
         "Elements": ("elements", read4.read_elements),
-        "Periodic": ("periodic", sections.read_periodic),
     },
 }
 _REFUSED = {

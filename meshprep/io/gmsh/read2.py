@@ -3,8 +3,8 @@
 import numpy as np
 
 from ...kernels import Int64s, UInt8s, kernel
-from ..text.tokens import ASCII, Mode, skip_blank, take_ints, take_rows
-from .raw import BAD_ROW, FINE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
+from ..text.tokens import ASCII, Mode, skip_blank, take_ints
+from .raw import BAD_ROW, FINE, NO_NUMBER, RawCells, RawElements, RawNodes
 from .scan import SCRATCH, GmshCursor, tables_by_type, take_line
 from .types import NODES
 
@@ -118,37 +118,3 @@ def _elements(
             end += row
         i += count
     return FINE, pos, 0, end
-
-
-def read_periodic(cursor: GmshCursor) -> tuple[RawPeriodic, ...]:
-    """The body of $Periodic, which is text in every mode."""
-    n = _count_line(cursor, "periodic links")
-    links = []
-    for _ in range(n):
-        dim, slave, master = (cursor.text_int("a periodic link") for _ in range(3))
-        cursor.end_line()
-        affine = _affine(cursor)
-        m = _count_line(cursor, "periodic nodes")
-        if m * 4 > cursor.left + 1:
-            raise cursor.error(f"declares {m} pairs of nodes, which the file does not hold")
-        pairs = np.empty((m, 2), dtype=np.int64)
-        nothing = np.empty((m, 0)), np.empty((0, 2), dtype=np.int64)
-        pos, _ = take_rows(cursor.data, cursor.pos, ASCII, 4, pairs, *nothing)
-        if pos < 0:
-            raise cursor.no_text(int(pos), "a pair of nodes")
-        cursor.pos = int(pos)
-        links.append(RawPeriodic(dim, slave, master, affine, pairs))
-    return tuple(links)
-
-
-def _affine(cursor: GmshCursor) -> tuple[float, ...]:
-    """The line ``Affine`` and its numbers, where there is one."""
-    start = cursor.pos
-    words = cursor.line().split()
-    if words[:1] != [b"Affine"]:
-        cursor.pos = start
-        return ()
-    try:
-        return tuple(float(w) for w in words[1:])
-    except ValueError:
-        raise cursor.error("the numbers behind 'Affine' are none: repair them", start) from None

@@ -125,15 +125,11 @@ def _node_block(
     """
     (start, stop), (label, points, hard) = rows, out
     pos = take_ints(data, pos, mode, 8, label, start, stop - start)
-    if pos < 0 or n_parametric == 0:
-        if pos >= 0:
-            pos, found = take_doubles(data, pos, mode, points, 3 * start, 3 * stop, hard, found)
-        return pos, found
     for i in range(start, stop):
-        pos, found = take_doubles(data, pos, mode, points, 3 * i, 3 * i + 3, hard, found)
-        if pos < 0:
-            break
-        pos = skip_doubles(data, pos, mode, n_parametric)
+        if pos >= 0:
+            pos, found = take_doubles(data, pos, mode, points, 3 * i, 3 * i + 3, hard, found)
+        if pos >= 0 and n_parametric:
+            pos = skip_doubles(data, pos, mode, n_parametric)
         if pos < 0:
             break
     return pos, found

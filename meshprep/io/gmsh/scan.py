@@ -12,7 +12,6 @@ from .numbering import Lookup
 from .types import NODES
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
-MODES = {ASCII: "ascii", LITTLE: "little"}
 LONGEST_NAME = 64
 # More than the numbers of any element.
 SCRATCH = 4096

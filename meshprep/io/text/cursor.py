@@ -123,11 +123,7 @@ class Cursor:
         """One whole number, in the mode of the file."""
         start, expected = self.pos, f"the number of {what}" if size else what
         if self.mode == ASCII:
-            found = WHOLE.match(self._bytes, start)
-            if found is None:
-                raise self.no_number(-1 - start, expected)
-            self.pos = found.end()
-            return int(found[1])
+            return self.text_int(expected)
         width = 8 if size else 4
         if self.left < width:
             raise self.no_number(-1 - int(self.data.size), expected)
@@ -206,12 +202,6 @@ class Cursor:
             raise self.error("there is more on this line than belongs there: repair it", start)
 
     def _find(self, what: bytes, start: int) -> int:
-        """Position of these bytes, -1 where there are none; looks at a piece at a time."""
-        step, total = 1 << 16, int(self.data.size)
-        while start < total:
-            piece = bytes(self._bytes[start : start + step + len(what) - 1])
-            found = piece.find(what)
-            if found >= 0:
-                return start + found
-            start += step
-        return -1
+        """Position of these bytes, -1 where there are none."""
+        found = re.compile(re.escape(what)).search(self._bytes, start)
+        return found.start() if found else -1
