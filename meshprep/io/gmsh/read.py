@@ -26,11 +26,11 @@ def read_field(cursor: GmshCursor) -> RawField:
     """The body of a section of values. O(bytes)."""
     section = cursor.section
     strings = _strings(cursor)
-    n = _few(cursor, "real tags")
-    reals = tuple(cursor.text_double("a real tag") for _ in range(n))
-    n = _few(cursor, "integer tags")
-    integers = tuple(cursor.text_int("an integer tag") for _ in range(n))
-    cursor.end_line()
+    reals = cursor.count_line("real tags")
+    with cursor.as_text():
+        numbers = cursor.doubles(reals, "a real tag").tolist()
+        integers = cursor.ints(cursor.count("integer tags"), what="an integer tag").tolist()
+        cursor.end_line()
     if len(integers) < 3:
         raise cursor.error(
             f"has {len(integers)} integer tags, but step, components and entries are needed"
@@ -40,19 +40,12 @@ def read_field(cursor: GmshCursor) -> RawField:
         raise cursor.error(f"declares {entries} entries of {components} components: repair it")
     cursor.need(components, 1, 1, "components")
     label, values = cursor.rows(entries, 1, components, what="entries")
-    return RawField(section, strings, reals, integers, label[:, 0], values)
-
-
-def _few(cursor: GmshCursor, what: str) -> int:
-    n = cursor.text_int(f"the number of {what}")
-    if n < 0 or 2 * n > cursor.left + 1:
-        raise cursor.error(f"declares {n} {what}, which the file does not hold: repair it")
-    return n
+    return RawField(section, strings, tuple(numbers), tuple(integers), label[:, 0], values)
 
 
 def _strings(cursor: GmshCursor) -> tuple[str, ...]:
-    n = _few(cursor, "string tags")
-    cursor.end_line()
+    n = cursor.count_line("string tags")
+    cursor.need(n, 1, 1, "string tags")
     return tuple(quoted(cursor)[0] for _ in range(n))
 
 

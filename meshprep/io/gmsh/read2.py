@@ -14,23 +14,14 @@ _NO_RUNS = np.empty((0, 2), dtype=np.int64)
 
 def read_nodes(cursor: GmshCursor) -> RawNodes:
     """The body of $Nodes. O(bytes)."""
-    n = _count_line(cursor, "nodes")
+    n = cursor.count_line("nodes")
     label, points = cursor.rows(n, 1, 3, what="nodes")
     return RawNodes(label[:, 0], points)
 
 
-def _count_line(cursor: GmshCursor, what: str) -> int:
-    """The number on a line of its own, text in every mode."""
-    n = cursor.text_int(f"the number of {what}")
-    cursor.end_line()
-    if n < 0:
-        raise cursor.error(f"declares {n} {what}: repair the file")
-    return n
-
-
 def read_elements(cursor: GmshCursor) -> RawElements:
     """The body of $Elements. O(bytes)."""
-    n = _count_line(cursor, "elements")
+    n = cursor.count_line("elements")
     cursor.need(n, 6, 8, "elements")
     columns = np.empty((5, n), dtype=np.int64)
     # Room for as many numbers as the file can hold; pages that are never written cost nothing.

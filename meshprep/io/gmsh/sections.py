@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mesh import Mesh
-from ..text.tokens import ASCII
 from .layout import is_periodic
 from .raw import Entity, RawPeriodic
 from .scan import GmshCursor
@@ -29,14 +28,12 @@ def decode(text: bytes) -> str:
 
 def read_names(cursor: GmshCursor) -> dict[int, dict[int, str]]:
     """The body of $PhysicalNames: dimension, number, name."""
-    n = cursor.text_int("the number of names")
-    cursor.end_line()
-    if n < 0 or n * 6 > cursor.left + 1:
-        raise cursor.error(f"declares {n} names, which the file does not hold: repair the file")
+    n = cursor.count_line("names")
     names: dict[int, dict[int, str]] = {}
     for _ in range(n):
         start = cursor.pos
-        dim, number = cursor.text_int("a dimension"), cursor.text_int("a physical group")
+        with cursor.as_text():
+            dim, number = cursor.whole("a dimension"), cursor.whole("a physical group")
         name, rest = quoted(cursor)
         if not 0 <= dim <= 3:
             raise cursor.error(f"dimension {dim} is none of 0 to 3: repair the name", start)
@@ -108,9 +105,13 @@ def _numbers(cursor: GmshCursor, what: str) -> tuple[int, ...]:
 
 def read_periodic(cursor: GmshCursor) -> tuple[RawPeriodic, ...]:
     """The body of $Periodic, which is text in every mode of MSH 2."""
-    old, mode = cursor.version == "2.2", cursor.mode
-    if old:
-        cursor.mode = ASCII
+    if cursor.version == "2.2":
+        with cursor.as_text():
+            return _links(cursor, old=True)
+    return _links(cursor, old=False)
+
+
+def _links(cursor: GmshCursor, *, old: bool) -> tuple[RawPeriodic, ...]:
     n = cursor.count("periodic links")
     cursor.need(n, 10, 28, "periodic links")
     links = []
@@ -123,7 +124,6 @@ def read_periodic(cursor: GmshCursor) -> tuple[RawPeriodic, ...]:
         m = cursor.count("pairs of nodes")
         pairs = cursor.rows(m, 2, 0, size=True, what="pairs of nodes")[0]
         links.append(RawPeriodic(dim, slave, master, affine, pairs))
-    cursor.mode = mode
     return tuple(links)
 
 
