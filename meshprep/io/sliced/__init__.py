@@ -14,7 +14,7 @@ from .model import SlicedMesh
 __all__ = ["SLICED", "SlicedMesh", "scan"]
 
 # Formats whose rows lie in the file as they are needed.
-SLICED = ("gmsh", "op2", "xdmf")
+SLICED = ("gmsh", "op2")
 
 
 def scan(
@@ -40,10 +40,6 @@ def scan(
             from .gmsh import scan_gmsh
 
             return scan_gmsh(path)
-        if name == "xdmf":
-            from .hdf5 import scan_xdmf
-
-            return scan_xdmf(path)
         from .hdf5 import scan_op2
 
         return scan_op2(path, declared(sets))
