@@ -136,7 +136,7 @@ def test_the_place_in_a_binary_file(refuse):
     data = binary2()
     at = data.index(b"$Elements\n") + 12
     assert refuse(data[:at] + b"\x02\0\0\0\xff\xff\xff\x7f" + data[at + 8 :]).startswith(
-        f"byte {at} in $Elements: a header declares 2147483647 elements"
+        f"byte {at} in $Elements: a block declares 2147483647 elements"
     )
 
 

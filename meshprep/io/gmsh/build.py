@@ -54,10 +54,10 @@ def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
     table = raw.nodes
     if name in TO_MEMORY:
         table = table[:, TO_MEMORY[name]]
-    if raw.entity.size:
+    if raw.physical is not None:
         cell, tags = _tags2(raw, mesh.elements, notes, dim)
     else:
-        cell, tags = None, tags_of_blocks(raw.runs, mesh, notes, dim)
+        cell, tags = None, tags_of_entities(raw.entity, mesh, notes, dim)
     tags = {key: tag for key, tag in tags.items() if tag.group_id.size}
     label = raw.label
     if cell is not None:
@@ -70,6 +70,8 @@ def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
 def _tags2(
     raw: RawCells, elements: RawElements, notes: GmshNotes, dim: int
 ) -> tuple[NDArray[np.int64] | None, dict[str, GroupTable]]:
+    assert raw.part_start is not None
+    assert raw.part_count is not None
     lists, part = distinct_lists(raw.part_start, raw.part_count, elements.parts)
     cell, physical = merge_copies(raw, part)
     entities, owners = raw.entity, part
@@ -87,24 +89,19 @@ def _tags2(
     return cell, tags
 
 
-def tags_of_blocks(
-    runs: NDArray[np.int64], mesh: RawMesh, notes: GmshNotes, dim: int
+def tags_of_entities(
+    entity: NDArray[np.int64], mesh: RawMesh, notes: GmshNotes, dim: int
 ) -> dict[str, GroupTable]:
-    """Groups of the cells of MSH 4.1: entities make the blocks, and have groups and partitions.
-
-    ``runs`` (m, 2) are entities and how many cells.
-    """
+    """Groups of the cells of MSH 4.1: entities have groups and partitions."""
     known = {e.tag: e for e in mesh.entities or () if e.dim == dim}
     if mesh.partitioned is not None:
         known.update({e.tag: e for e in mesh.partitioned["entities"] if e.dim == dim})
-    unique, run, _ = distinct(runs[:, 0])
-    place = np.repeat(run, runs[:, 1])
+    unique, place, _ = distinct(entity)
     origin = notes.entity.get(dim, {})
     found = [known.get(int(i)) for i in unique]
     old = distinct(np.array([origin.get(int(i), int(i)) for i in unique]))
-    entity = place if not origin else np.repeat(old.place[run], runs[:, 1])
     return {
-        "entity": one_each(old.values, entity),
+        "entity": one_each(old.values, old.place[place]),
         notes.physical: GroupTable.of([_groups(e.physical) if e else () for e in found], place),
         "partition": GroupTable.of([e.partitions if e else () for e in found], place),
     }
@@ -149,7 +146,7 @@ def _extras(
         "sections": tuple(raw.sections),
     }
     assert raw.elements is not None
-    zero = [c for c in raw.elements.cells if not (c.entity.all() and c.runs[:, 0].all())]
+    zero = [c for c in raw.elements.cells if not c.entity.all()]
     if zero:
         out["zero"] = tuple({int(DIMS[c.number]) for c in zero})
     if raw.entities is not None:

@@ -9,13 +9,14 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Mesh
-from . import read2, read4, sections
+from . import sections
 from .build import build
 from .layout import KEPT_SECTIONS
 from .numbering import Lookup, make_lookup
 from .raw import RawField, RawMesh, RawNodes
 from .scan import GmshCursor, read_format
 from .sections import quoted
+from .tables import read_elements, read_nodes
 
 # By section: the attribute of RawMesh that holds it, and its reader.
 SectionReaders = dict[str, tuple[str, Callable[[GmshCursor], Any]]]
@@ -51,23 +52,19 @@ def _strings(cursor: GmshCursor) -> tuple[str, ...]:
 
 _BOTH: SectionReaders = {
     "PhysicalNames": ("names", sections.read_names),
+    "Nodes": ("nodes", read_nodes),
+    "Elements": ("elements", read_elements),
     "Periodic": ("periodic", sections.read_periodic),
     sections.NOTES_SECTION: ("notes", sections.read_notes),
     "NodeData": ("fields", read_field),
     "ElementData": ("fields", read_field),
 }
 READERS: Readers = {
-    "2.2": {
-        **_BOTH,
-        "Nodes": ("nodes", read2.read_nodes),
-        "Elements": ("elements", read2.read_elements),
-    },
+    "2.2": _BOTH,
     "4.1": {
         **_BOTH,
         "Entities": ("entities", sections.read_entities),
         "PartitionedEntities": ("partitioned", sections.read_partitioned),
-        "Nodes": ("nodes", read4.read_nodes),
-        "Elements": ("elements", read4.read_elements),
     },
 }
 _REFUSED = {
