@@ -237,17 +237,19 @@ def _elements(
             return BAD_COUNT, start, count
         if n_tags < 0 or n_tags > SCRATCH // 2:
             return BAD_TAGS, start, n_tags
-        row = 1 + n_tags + NODES[kind]
+        row, width, first = 1 + n_tags + NODES[kind], 4 if old else 8, 1
+        if mode != ASCII:
+            start, words = pos, row
+            pos = take_ints(data, pos, mode, width, flat, end, count * row)
         for j in range(i, i + count):
-            columns[0, j], first = pos, 1
-            if old and mode == ASCII:
-                columns[0, j], first, row = start, 3, row + 2
+            columns[0, j] = start + (j - i) * row * width
+            if mode == ASCII and old:
+                first, row = 3, row + 2
                 if words < row and skip_blank(data, pos) == data.size:
                     return NO_NUMBER, -1 - data.size, 0
             elif mode == ASCII:
+                columns[0, j] = pos
                 pos, words = _take_line(data, pos, flat, end, row)
-            else:
-                pos, words = take_ints(data, pos, mode, 4 if old else 8, flat, end, row), row
             if words >= 0 and words != row:
                 found = min(max(words - row + NODES[kind], 0), SCRATCH - 1)
                 return BAD_ROW, skip_blank(data, columns[0, j]), kind * SCRATCH + found
