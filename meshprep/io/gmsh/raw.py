@@ -26,7 +26,7 @@ class RawNodes:
 
     label: NDArray[np.int64]  # (n,)
     points: NDArray[np.float64]  # (n, 3)
-    # (m, 4): dimension and number of the entity, whether parametric in the file, number of nodes.
+    # (m, 4): dimension and number of the entity, 0, number of nodes.
     runs: NDArray[np.int64] | None = None
 
 

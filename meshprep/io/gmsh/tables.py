@@ -10,7 +10,6 @@ from ..text.tokens import (
     Mode,
     next_int,
     skip_blank,
-    skip_doubles,
     skip_line,
     take_doubles,
     take_ints,
@@ -42,8 +41,6 @@ def read_nodes(cursor: GmshCursor) -> RawNodes:
     _check(cursor, code, pos, extra, "nodes")
     cursor.settle(points, hard[:found])
     cursor.pos = int(pos)
-    if runs[:, 2].any():
-        cursor.unread.append("parametric coordinates of nodes")
     return RawNodes(label, points, runs)
 
 
@@ -68,7 +65,7 @@ def _check(cursor: GmshCursor, code: int, pos: int, extra: int, what: str) -> No
         BAD_TYPE: f"element type {extra} is not supported by meshprep",
         BAD_COUNT: f"a block declares {extra} {what}, which does not fit this file",
         BAD_DIM: f"a block of {what} has dimension {extra}, which does not fit what it holds",
-        BAD_FLAG: f"a block of {what} has the parametric flag {extra}, must be 0 or 1",
+        BAD_FLAG: f"a block has the parametric flag {extra}, must be 0 (Mesh.SaveParametric)",
         BAD_TOTAL: f"the blocks hold {extra} {what}, fewer than the section declares",
         BAD_TAGS: f"an element declares {extra} tags, which does not fit this file",
     }
@@ -90,7 +87,7 @@ def _nodes(
     data: UInt8s, pos: int, mode: Mode, runs: Int64s, out: NodeArrays
 ) -> tuple[int, int, int, int]:
     """Fill everything; returns a code, a position, a number for the message, entries of hard."""
-    label = out[0]
+    label, points, hard = out
     # Typed, so that the kernels below are compiled once.
     done, found = int(np.int64(0)), int(np.int64(0))
     for b in range(len(runs)):
@@ -101,44 +98,20 @@ def _nodes(
         dim, flag, count = runs[b, 0], runs[b, 2], runs[b, 3]
         if dim < 0 or dim > 3:
             return BAD_DIM, start, dim, found
-        if flag < 0 or flag > 1:
+        if flag != 0:
             return BAD_FLAG, start, flag, found
         if count < 0 or count > label.size - done:
             return BAD_COUNT, start, count, found
-        rows = (done, done + count)
-        pos, found = _node_block(data, pos, mode, dim * flag, rows, out, found)
+        pos = take_ints(data, pos, mode, 8, label, done, count)
+        if pos >= 0:
+            first, stop = 3 * done, 3 * (done + count)
+            pos, found = take_doubles(data, pos, mode, points, first, stop, hard, found)
         if pos < 0:
             return NO_NUMBER, pos, 0, found
         done += count
     if done < label.size:
         return BAD_TOTAL, pos, done, found
     return FINE, pos, 0, found
-
-
-@helper
-def _node_block(
-    data: UInt8s,
-    pos: int,
-    mode: Mode,
-    n_parametric: int,
-    rows: tuple[int, int],
-    out: NodeArrays,
-    found: int,
-) -> tuple[int, int]:
-    """Read one block: its numbers, then the points, whose arrays are flat.
-
-    The parametric coordinates that follow each point are skipped.
-    """
-    (start, stop), (label, points, hard) = rows, out
-    pos = take_ints(data, pos, mode, 8, label, start, stop - start)
-    for i in range(start, stop):
-        if pos >= 0:
-            pos, found = take_doubles(data, pos, mode, points, 3 * i, 3 * i + 3, hard, found)
-        if pos >= 0 and n_parametric:
-            pos = skip_doubles(data, pos, mode, n_parametric)
-        if pos < 0:
-            break
-    return pos, found
 
 
 def read_elements(cursor: GmshCursor) -> RawElements:
