@@ -15,9 +15,11 @@ from meshprep_runtime.matrix import CsrMatrix, LocalMatrices
 from meshprep_runtime.matrix.assemble import STORES
 from meshprep_runtime.matrix.code import PIECE
 from meshprep_runtime.matrix.cuda_text import CsrThreads, fixed_rule
+from meshprep_runtime.matrix.kernels import MOST_DOFS
 from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.matrix.stores import Store
 from meshprep_runtime.plan import LoopPlan, Plan
+from meshprep_runtime.plan.matrices import MatrixPlan
 from meshprep_runtime.plan.tuned import Machine, Timing
 from meshprep_runtime.tuning.machines import this_cpu
 from meshprep_runtime.tuning.tune import SAMPLE_SECONDS
@@ -108,10 +110,16 @@ def _time_stores(
     products = {
         name: Product(_empty(plan, arg, name), blocks if name.startswith("local") else None)
         for name in moved
-        if alone or name == "csr"
+        if name == "csr" or (alone and _is_multiplied(name, pattern))
     }
     timed = _timed(products, arg.dtype, runs, progress)
     return tuple(StoreTrial(*seconds, name, moved[name]) for name, seconds in timed.items())
+
+
+def _is_multiplied(store: str, pattern: MatrixPlan) -> bool:
+    """Whether a processor multiplies matrices of elements with so many dofs."""
+    (place,) = pattern.place.values()
+    return store != "local, half" or place.shape[1] <= MOST_DOFS**2
 
 
 def _empty(plan: LoopPlan, arg: Arg, store: str) -> Store:

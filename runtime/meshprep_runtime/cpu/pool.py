@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from math import ceil, inf
 from pathlib import Path
@@ -97,16 +96,6 @@ def _quota_of(group: Path) -> float:
         return float(quota) / float(period) if float(quota) > 0 else inf
     except (OSError, ValueError):  # no such file, or "max"
         return inf
-
-
-def on_threads(work: Callable[..., R], *items: Iterable[Any]) -> list[R]:
-    """What ``map`` gives, several items at a time."""
-    given = list(zip(*items, strict=True))
-    many = min(thread_count(), len(given))
-    if many < 2:
-        return [work(*one) for one in given]
-    with ThreadPoolExecutor(many) as pool:
-        return list(pool.map(lambda one: work(*one), given))
 
 
 # Seconds of work for which a thread is woken, which takes some ten microseconds.
