@@ -19,11 +19,10 @@ import cusparse
 import numpy as np
 from bench_gpu import copy_bandwidth
 from bench_spmv import csr, matrices
-from common import table
+from common import csr_product_bytes, table
 from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
 from scipy import sparse
 
-from meshprep.metrics.product_traffic import csr_bytes
 from meshprep_runtime.cuda import CudaProgram
 from meshprep_runtime.cuda.arrays import DeviceBinder
 from meshprep_runtime.cuda.device import Device, import_cupy
@@ -71,7 +70,7 @@ def _row(device: Device, copy: float, name: str, made: sparse.csr_array) -> dict
     found = dict(_products(device, made, x))
     best = min((way for way in found if way != "rule"), key=found.__getitem__)
     peer = _peer(device, made, x)
-    least = csr_bytes(made.shape[0], made.nnz, made.dtype.itemsize).least
+    least = csr_product_bytes(made.shape[0], made.nnz, made.dtype.itemsize)
     return {
         "matrix": name,
         "rows": made.shape[0],

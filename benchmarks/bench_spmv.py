@@ -13,13 +13,12 @@ from typing import Any
 import numba
 import numpy as np
 import scipy.sparse as sparse
-from common import fastest, report, table, timed
+from common import csr_product_bytes, fastest, report, table, timed
 from quad_products import QuadElement, against_lma
 
 import poisson
 from meshprep.io.generate import generate
 from meshprep.io.graphs.common import graph_mesh
-from meshprep.metrics.product_traffic import csr_bytes
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime.cuda.nvrtc import compile_program
 from meshprep_runtime.matrix import CsrMatrix
@@ -188,7 +187,7 @@ def _against_scipy(name: str, made: sparse.csr_array) -> dict[str, Any]:
     works: dict[str, Callable[[], Any]] = {"scipy": lambda: made @ x}
     works |= {"one": lambda: one(x, out=y), "all": lambda: all_of_them(x, out=y)}
     found = fastest(works, TURNS, _awake)
-    least = csr_bytes(made.shape[0], made.nnz, 8).least
+    least = csr_product_bytes(made.shape[0], made.nnz, 8)
     return {
         "matrix": name,
         "rows": made.shape[0],
@@ -234,7 +233,7 @@ def _cached(degree: int) -> float:
     """Bytes of CSR over those of local matrices where every value of x and y is moved once."""
     element = QuadElement(degree)
     rows = 2 * element.rows * 8
-    by_rows = csr_bytes(element.rows, element.nonzeros, 8).least
+    by_rows = csr_product_bytes(element.rows, element.nonzeros, 8)
     return by_rows / (element.dofs**2 * 8 + element.dofs * 4 + rows)
 
 

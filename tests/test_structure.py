@@ -218,8 +218,6 @@ def test_what_decides_about_plans_is_rounded_alike_everywhere():
             "import meshprep_cli.main, meshprep_cli.commands",
             "numpy numba h5py scipy rich jinja2 importlib.metadata",
         ),
-        # by every process that compiles ahead
-        ("import meshprep.pipeline.small_runs", "scipy.spatial scipy.interpolate"),
     ],
 )
 def test_what_is_not_loaded_before_it_is_needed(code, absent):

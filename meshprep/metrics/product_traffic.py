@@ -1,58 +1,17 @@
 """Bytes that assembly and products of a matrix move, by formula [R14 3.2.4, 4.5].
 
-Caches are left out: every number is moved each time it is used. Only :func:`lines_of_x` counts what
-a first-level cache would keep.
+Caches are left out: every number is moved each time it is used.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
-from meshprep_runtime.matrix.cuda_text import CsrThreads
 from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.matrices import MatrixPlan, plain_args, with_places
 from meshprep_runtime.program.timings import useful_bytes
-from meshprep_runtime.types.maps import distinct
 
-INDEX_BYTES, LINE_BYTES = 4, 128
-
-
-@dataclass(frozen=True)
-class CsrBytes:
-    """Bytes that a CSR product moves, by what caches do for x [R14 equations 4.4 to 4.6]."""
-
-    effective: int  # every value of x each time it is used
-    worst: int  # a line of 128 bytes for each value that a thread reads
-    least: int  # every value of x once
-
-
-def csr_bytes(rows: int, nonzeros: int, itemsize: int) -> CsrBytes:
-    """The bytes of a product with a square matrix."""
-    f, index = itemsize, INDEX_BYTES
-    effective = nonzeros * (2 * f + index) + rows * (f + index)
-    least = nonzeros * (f + index) + rows * (2 * f + index)
-    return CsrBytes(effective, effective * (LINE_BYTES // f), least)
-
-
-def lines_of_x(
-    row_ptr: NDArray[np.integer],
-    columns: NDArray[np.integer],
-    threads: CsrThreads,
-    itemsize: int,
-) -> int:
-    """Lines of 128 bytes of x that thread blocks read, a line that several read once for each.
-
-    A first-level cache that keeps what a block has read would move these [R14 4.5]. ``itemsize``
-    are the bytes of a value. O(nonzeros log nonzeros).
-    """
-    rows = row_ptr.size - 1
-    each = threads.repeat * threads.block_size // threads.coop
-    block = np.repeat(np.arange(rows, dtype=np.int64) // each, np.diff(row_ptr))
-    line = columns.astype(np.int64) * itemsize // LINE_BYTES
-    return distinct(block * (int(line.max(initial=0)) + 1) + line).size
+INDEX_BYTES = 4
 
 
 @dataclass(frozen=True)

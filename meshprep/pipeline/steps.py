@@ -163,12 +163,12 @@ def order(
 
     ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops,
     ``fixed`` the orders of sets that the new mesh's file has in no other one. Where no plan is made
-    then, the figures of the input's order are not found.
+    then, the hash of the mesh and the figures of the input's order are not found.
     """
     stages = _Clock(progress)
     with stages.stage("topology"):
         (full, specs), source_hash = at_once(
-            lambda: derived or plan_request_maps(mesh, loops), mesh.content_hash
+            lambda: derived or plan_request_maps(mesh, loops), mesh.content_hash if planned else str
         )
     triangular = mesh.extras.get(UPPER_TRIANGULAR, {})
     runs = {full.map(name).to_set: sizes for name, sizes in triangular.items()}

@@ -42,7 +42,6 @@ from .steps import (
     prove,
     renumbered,
 )
-from .warm_up import job_tasks, warm_up
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     """
     assert job.plan is not None
     told, target = _JobProgress(progress, job), job.plan
-    mesh, ordered, warmed = _ordered(job, told)
+    mesh, ordered = _ordered(job, told)
     made = drafted, _ = draft(ordered, job.options, told.stage)
     check_default(job.requests, drafted.loops.values(), drafted.sizes)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
@@ -165,7 +164,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
             told.writing(job.blocks)
             write_vector(staged[job.blocks], block)
     notes = [*_found(mesh), *_empty(plan.loops.values(), plan.sizes)]
-    notes += [*_not_applied(plan.metrics.orders), *_runs(job, plan), *warmed, *left_out]
+    notes += [*_not_applied(plan.metrics.orders), *_runs(job, plan), *left_out]
     measured = measure(plan) if job.measure else {}
     return JobResult(job.outputs, notes, dropped, plan, measured)
 
@@ -176,7 +175,7 @@ def run_order(job: Job, progress: Progress = lambda done, total, name: None) -> 
     Raises MeshprepError as :func:`run` does.
     """
     told = _JobProgress(progress, job)
-    mesh, ordered, warmed = _ordered(job, told)
+    mesh, ordered = _ordered(job, told)
     check_default(job.requests, ordered.specs, ordered.full.sizes)
     ordering, orders = order_alone(ordered, job.options)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
@@ -186,16 +185,13 @@ def run_order(job: Job, progress: Progress = lambda done, total, name: None) -> 
         new = renumbered(mesh, ordering)
         left_out, dropped = _write_mesh(new, ordering, job, mesh, staged)
         _write_orders(ordered, ordering, job, staged, told.writing)
-    notes = [*_found(mesh), *_not_applied(orders), *warmed, *left_out]
+    notes = [*_found(mesh), *_not_applied(orders), *left_out]
     return OrderResult(job.outputs, notes, dropped, ordering, orders)
 
 
-def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered, list[str]]:
-    """The mesh, the first half of its preparation, and notes of what was compiled for it."""
-    tasks = job_tasks(job.options, _refuse(job))
-    if job.plan is None:
-        tasks = [name for name in tasks if not name.startswith(("blocks", "colours"))]
-    warmed = warm_up(tasks + ["measure"] * job.measure, told.progress)
+def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered]:
+    """The mesh, and the first half of its preparation."""
+    _refuse(job)
     mesh = _read(job, lambda name: told.stage(-1, 0, name))
     made = order(
         mesh,
@@ -206,7 +202,7 @@ def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered, list[str]]:
         fixed={} if job.output is None else _fixed(mesh, _target(job)),
         planned=job.plan is not None,
     )
-    return mesh, made, warmed.notes
+    return mesh, made
 
 
 @dataclass(frozen=True)
@@ -330,22 +326,19 @@ def kinds() -> list[tuple[str, str, str]]:
     ]
 
 
-def _refuse(job: Job) -> list[str]:
-    """Refuse what can be refused before reading; the formats of the job."""
-    formats = [source := job.source.find_format()]
+def _refuse(job: Job) -> None:
+    """Refuse what can be refused before reading."""
+    source = job.source.find_format()
     if job.cell_map and source.folder is None:
         raise MeshprepError(
             f"{job.source.path}: a cell map is for OpenFOAM: give it one of its cases"
         )
     check_partitioner(job.options)
-    if job.output is not None:
-        formats.append(_target(job))
     inputs = [(source.folder and source.folder(job.source.path)) or job.source.path]
-    folder = formats[-1].folder if job.output else None
+    folder = _target(job).folder if job.output else None
     check_targets(job.outputs, overwrite=job.overwrite, inputs=inputs, folder=folder)
     for path in job.vectors:
         check_vector(path)
-    return [f.name for f in formats]
 
 
 def _read(job: Job, told: Callable[[str], None]) -> Mesh:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.pool import NO_COUNTERS, Step, Team, on_one_thread
+from ..cpu.pool import Step, Team
 from ..cpu.schedule import Schedule, in_phases
 from ..cpu.source import alone, shared
 from ..errors import MeshprepError
@@ -43,8 +43,9 @@ class MatrixCode:
     def run(self, x: Vector, y: Vector, threads: int | None = None) -> None:
         """Run on arrays that were checked, on so many threads at most; None: all there are."""
         team = self._teams.setdefault(threads, Team(threads))
-        steps: list[Step] = [(self._compiled, (*self._fixed, read_only(x), y))]
-        team.run(self.schedule.n_turns if self._large else 1, steps, on_one_thread(steps))
+        step = Step(self._compiled, self.schedule.whole, (*self._fixed, read_only(x), y))
+        n_turns = self.schedule.n_turns if self._large else 1
+        team.run(n_turns, [step], [step.on_one_thread()])
 
     @cached_property
     def _large(self) -> bool:
@@ -52,20 +53,25 @@ class MatrixCode:
 
     @cached_property
     def _fixed(self) -> list[Vector]:
-        """What is the same in every call: turns, waits, no order, and the arrays."""
-        return [*self.schedule.whole, np.zeros(0, np.int32), *self.arrays.values()]
+        """What is the same in every call: no order, and the arrays."""
+        return [np.zeros(0, np.int32), *self.arrays.values()]
 
     @cached_property
-    def _compiled(self) -> Callable[..., int]:
-        from ..cpu.build import Inlined, Request, build
+    def _compiled(self) -> Any:
+        from ..cpu.build import Inlined, Request, build_native
 
         import_numba()
         y = np.zeros(0, self.arrays["values"].dtype)
-        given = [NO_COUNTERS, *self._fixed, read_only(y), y]
+        given: list[Vector] = [*self.schedule.whole[1:], *self._fixed, read_only(y), y]
         types = tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in given)
         key = (self.kernel, self.dofs, self._large, types)
         if key not in _kept:
-            _kept[key] = build(Request(self._text(), (Inlined(self.kernel, False, False),)), given)
+            names = [*self.arrays, "x", "y"]
+            body = shared(names) if self._large else alone(names)
+            kernels = (Inlined(self.kernel, False, False),)
+            every = ("turns", "waits", "order", *names)
+            request = Request(self._text(), kernels, body=body, names=every)
+            _kept[key] = build_native(request, given)
         return _kept[key]
 
     def _text(self) -> str:
@@ -76,11 +82,10 @@ class MatrixCode:
             lines.append(f"    room = stack(y, {self.dofs})")
             last = f", room, {self.dofs}"
         lines.append(f"    kernel((start, stop), {', '.join(names)}{last})")
-        run = shared(names) if self._large else alone(names)
-        return "\n".join([*lines, "", "", run])
+        return "\n".join(lines)
 
 
-_kept: dict[Hashable, Callable[..., int]] = {}
+_kept: dict[Hashable, Any] = {}
 
 
 # Nonzeros and rows that a thread takes at a time.
