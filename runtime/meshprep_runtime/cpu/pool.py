@@ -12,8 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property, partial
 from math import ceil, inf
 from pathlib import Path
@@ -109,16 +108,6 @@ def _quota_of(group: Path) -> float:
         return inf
 
 
-def on_threads(work: Callable[..., R], *items: Iterable[Any]) -> list[R]:
-    """What ``map`` gives, several items at a time."""
-    given = list(zip(*items, strict=True))
-    many = min(thread_count(), len(given))
-    if many < 2:
-        return [work(*one) for one in given]
-    with ThreadPoolExecutor(many) as pool:
-        return list(pool.map(lambda one: work(*one), given))
-
-
 # Seconds of work that a thread is given at least: to begin takes one that listens a microsecond.
 WORTH = 5e-6
 # Calls that are remembered of either way, and those that are tried first. What was slower is tried
@@ -138,7 +127,7 @@ class BoundCode:
     """Turns ``first`` to ``last - 1`` of compiled code on some arrays, see :mod:`.source.text`.
 
     ``arrays`` are the order and the others that the code takes. ``run_once`` runs a turn on all of
-    them from Python, where its exception arrives.
+    them from Python, where its exception arrives. ``known`` are the words of the first of them.
     """
 
     def __init__(
@@ -147,6 +136,7 @@ class BoundCode:
         turns: Turns,
         arrays: Sequence[NDArray[Any]],
         run_once: Callable[..., Any] | None = None,
+        known: Sequence[int] = (),
     ) -> None:
         from .build import launchers, words_of
 
@@ -154,7 +144,7 @@ class BoundCode:
         self.first, self.last = int(first), int(last)
         self._arrays: list[NDArray[Any]] = [table, waits, *arrays]
         self._run_once = run_once
-        self._words = np.array(words_of(self._arrays), np.int64)
+        self._words = np.array(words_of(self._arrays, known), np.int64)
         self._code, self._native = code, launchers()
         self.counters = np.zeros(0, np.int64)
 
