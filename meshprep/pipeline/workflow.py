@@ -24,7 +24,6 @@ from ..io.outputs import check_targets
 from ..io.registry import Format, find
 from ..io.source import MeshSource
 from ..kernels.parallel import at_once
-from ..loops.chains import ChainRequest, dats_of
 from ..loops.requests import LoopRequest, LoopSpec, empty_loop
 from ..mesh import Mesh
 from ..mesh.model import UPPER_TRIANGULAR
@@ -43,7 +42,6 @@ from .steps import (
     prove,
     renumbered,
 )
-from .warm_up import job_tasks, warm_up
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,7 @@ class Job:
     ``old_to_new``, ``new_to_old`` and ``blocks`` are files for the first loop: the new number of
     each point that it orders (each vertex of a graph), the old number of each in the new order, and
     the block of each of its elements (of each edge); all from 0. ``cell_map`` is a file for
-    OpenFOAM's ``renumberMesh``: the old number of each cell in the new order. ``chains`` are cut
-    into tiles.
+    OpenFOAM's ``renumberMesh``: the old number of each cell in the new order.
     ``measure`` times the loops in both orders (:func:`~.measure.measure`).
     """
 
@@ -73,7 +70,6 @@ class Job:
     new_to_old: Path | None = None
     blocks: Path | None = None
     cell_map: Path | None = None
-    chains: tuple[ChainRequest, ...] = ()
     measure: bool = False
 
     @property
@@ -147,8 +143,8 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     """
     assert job.plan is not None
     told, target = _JobProgress(progress, job), job.plan
-    mesh, ordered, warmed = _ordered(job, told)
-    made = drafted, _ = draft(ordered, job.options, told.stage, job.chains)
+    mesh, ordered = _ordered(job, told)
+    made = drafted, _ = draft(ordered, job.options, told.stage)
     check_default(job.requests, drafted.loops.values(), drafted.sizes)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
@@ -168,7 +164,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
             told.writing(job.blocks)
             write_vector(staged[job.blocks], block)
     notes = [*_found(mesh), *_empty(plan.loops.values(), plan.sizes)]
-    notes += [*_not_applied(plan.metrics.orders), *_runs(job, plan), *warmed, *left_out]
+    notes += [*_not_applied(plan.metrics.orders), *_runs(job, plan), *left_out]
     measured = measure(plan) if job.measure else {}
     return JobResult(job.outputs, notes, dropped, plan, measured)
 
@@ -179,7 +175,7 @@ def run_order(job: Job, progress: Progress = lambda done, total, name: None) -> 
     Raises MeshprepError as :func:`run` does.
     """
     told = _JobProgress(progress, job)
-    mesh, ordered, warmed = _ordered(job, told)
+    mesh, ordered = _ordered(job, told)
     check_default(job.requests, ordered.specs, ordered.full.sizes)
     ordering, orders = order_alone(ordered, job.options)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
@@ -189,16 +185,13 @@ def run_order(job: Job, progress: Progress = lambda done, total, name: None) -> 
         new = renumbered(mesh, ordering)
         left_out, dropped = _write_mesh(new, ordering, job, mesh, staged)
         _write_orders(ordered, ordering, job, staged, told.writing)
-    notes = [*_found(mesh), *_not_applied(orders), *warmed, *left_out]
+    notes = [*_found(mesh), *_not_applied(orders), *left_out]
     return OrderResult(job.outputs, notes, dropped, ordering, orders)
 
 
-def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered, list[str]]:
-    """The mesh, the first half of its preparation, and notes of what was compiled for it."""
-    tasks = job_tasks(job.options, _refuse(job)) + ["chains"] * bool(job.chains)
-    if job.plan is None:
-        tasks = [name for name in tasks if not name.startswith(("blocks", "colours"))]
-    warmed = warm_up(tasks + ["measure"] * job.measure, told.progress)
+def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered]:
+    """The mesh, and the first half of its preparation."""
+    _refuse(job)
     mesh = _read(job, lambda name: told.stage(-1, 0, name))
     made = order(
         mesh,
@@ -209,7 +202,7 @@ def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered, list[str]]:
         fixed={} if job.output is None else _fixed(mesh, _target(job)),
         planned=job.plan is not None,
     )
-    return mesh, made, warmed.notes
+    return mesh, made
 
 
 @dataclass(frozen=True)
@@ -269,8 +262,6 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     full, specs = plan_request_maps(mesh, job.requests)
     sizes = full.sizes
     check_default(job.requests, specs, sizes)
-    for chain in job.chains:
-        chain.check(dats_of(spec.loop for spec in specs))
     loops = []
     for spec in specs:
         size = job.options.for_loop(spec.options).block_elements
@@ -286,7 +277,6 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
         if job.plan is not None
     ]
     text += _empty(specs, sizes)
-    text += [f"would cut chain {c.name} ({len(c.calls)} loops) into tiles" for c in job.chains]
     text += [f"would write {path}" for path in job.outputs]
     return {"text": text, "loops": loops, "outputs": [str(p) for p in job.outputs]}
 
@@ -336,26 +326,19 @@ def kinds() -> list[tuple[str, str, str]]:
     ]
 
 
-def _refuse(job: Job) -> list[str]:
-    """Refuse what can be refused before reading; the formats of the job."""
-    formats = [source := job.source.find_format()]
+def _refuse(job: Job) -> None:
+    """Refuse what can be refused before reading."""
+    source = job.source.find_format()
     if job.cell_map and source.folder is None:
         raise MeshprepError(
             f"{job.source.path}: a cell map is for OpenFOAM: give it one of its cases"
         )
     check_partitioner(job.options)
-    if job.output is not None:
-        formats.append(_target(job))
     inputs = [(source.folder and source.folder(job.source.path)) or job.source.path]
-    folder = formats[-1].folder if job.output else None
+    folder = _target(job).folder if job.output else None
     check_targets(job.outputs, overwrite=job.overwrite, inputs=inputs, folder=folder)
     for path in job.vectors:
         check_vector(path)
-    for chain in job.chains:
-        # of the default loop, which needs the mesh, later
-        if job.requests:
-            chain.check({request.name: request.dats for request in job.requests})
-    return [f.name for f in formats]
 
 
 def _read(job: Job, told: Callable[[str], None]) -> Mesh:

@@ -1,9 +1,8 @@
 """Reports as files: a page, its figures, a picture, a mesh for ParaView; all of them or none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from ..topology.names import ENTITY_DIM, are_between_cells, entity_of, part_name
 from .compare import Comparison, compare
 from .draw import draw_views
 from .draw.paint import Painted, by_group
-from .html import html_report, sections_of, svg_files
+from .html import html_report
 from .meshes import BlockValues, NamedMesh, bare, block_values, mesh_of, read_meshes, scene_of
 
 PICTURE_PIXELS, WHITE = 1600, (255, 255, 255)
@@ -34,8 +33,6 @@ class ReportFiles:
     html: Path | None = None
     png: Path | None = None
     vtu: Path | None = None
-    # A ZIP file of the figures of the page as SVG.
-    figures: Path | None = None
     # Meshes of the plans, as they were read or renumbered; ``png`` and ``vtu`` need that of the
     # first plan.
     meshes: tuple[Path, ...] = ()
@@ -45,13 +42,12 @@ class ReportFiles:
 
     @property
     def outputs(self) -> list[Path]:
-        return [path for path in (self.html, self.figures, self.png, self.vtu) if path]
+        return [path for path in (self.html, self.png, self.vtu) if path]
 
     def check(self, inputs: Sequence[Path] = ()) -> None:
         """Raise MeshprepError for what cannot be written, before any work is done."""
         for path, endings in (
             (self.html, (".html", ".htm")),
-            (self.figures, (".zip",)),
             (self.png, (".png",)),
             (self.vtu, (".vtu",)),
         ):
@@ -122,27 +118,17 @@ def write_files(
         return []
     with together(files.outputs, overwrite=files.overwrite) as staged:
         paths = dict(zip(files.outputs, staged, strict=True))
-        sections = sections_of(comparison, known) if files.html or files.figures else None
         for done, (target, path) in enumerate(paths.items(), start=read):
             progress(done, total, f"writing {target.name}")
             if target == files.html:
-                page = html_report(comparison, title=title, sections=sections)
+                page = html_report(comparison, known, title=title)
                 # names of files may be no UTF-8
                 path.write_text(page, encoding="utf-8", errors="replace")
-            elif target == files.figures and sections is not None:
-                _write_zip(path, svg_files(sections))
             elif target == files.png:
                 path.write_bytes(_picture(*_first(comparison, files, known)))
             else:
                 write_vtu(*_first(comparison, files, known), path)
     return files.outputs
-
-
-def _write_zip(path: Path, texts: Mapping[str, str]) -> None:
-    """Files of text; the bytes follow from these alone."""
-    with ZipFile(path, "w", ZIP_DEFLATED) as packed:
-        for name, text in texts.items():
-            packed.writestr(ZipInfo(name), text.encode("utf-8", "replace"), ZIP_DEFLATED)
 
 
 def _needed(meshes: Sequence[NamedMesh], plans: Sequence[Plan]) -> Sequence[NamedMesh]:

@@ -13,7 +13,6 @@ from ..kernels import clock
 from ..loops.options import Options
 from ..loops.requests import LoopRequest, Loops
 from ..mesh import Mesh
-from ..metrics.cost import Assumptions
 from ..partition import PARTITIONERS
 from ..partition.options import effective
 from ..pipeline.steps import Ordered, cut_and_colour, order, plan_request_maps
@@ -125,7 +124,6 @@ def sweep(
     chosen: Sequence[SweepPoint],
     options: Options | None = None,
     *,
-    assumptions: Assumptions | None = None,
     progress: Progress = lambda done, total, name: None,
 ) -> SweepResult:
     """Make a plan in every way and compare them.
@@ -133,12 +131,10 @@ def sweep(
     Topology is derived once and every order found once; that order is judged at the middle block
     size. Block sizes and partitioners that the loops themselves ask for give way to the sweep's.
 
-    ``chosen`` are from :func:`sweep_points`, ``options`` are whatever else there is to choose, and
-    ``assumptions`` are those of occupancy; ``progress`` is told before the topology and each plan.
-    Raises MeshprepError on loops that do not fit the mesh, and where no way works; the message is
-    the first's.
+    ``chosen`` are from :func:`sweep_points`, ``options`` are whatever else there is to choose;
+    ``progress`` is told before the topology and each plan. Raises MeshprepError on loops that do
+    not fit the mesh, and where no way works; the message is the first's.
     """
-    assumptions = assumptions or Assumptions()
     plans: dict[str, Plan] = {}
     failures: list[tuple[str, str]] = []
     points: dict[str, SweepPoint] = {}
@@ -154,7 +150,7 @@ def sweep(
     if kept is None:
         raise MeshprepError("no plan could be made; {}: {}".format(*failures[0]))
     plans[kept[0]] = kept[1]
-    comparison = Comparison(tuple(plans), tuple(plans.values()), assumptions)
+    comparison = Comparison(tuple(plans), tuple(plans.values()))
     return SweepResult(comparison, tuple(failures), points[kept[0]])
 
 
@@ -220,7 +216,6 @@ class SweepJob:
     sweep_points: tuple[SweepPoint, ...]
     requests: tuple[LoopRequest, ...] = ()
     options: Options = field(default_factory=Options)
-    assumptions: Assumptions = field(default_factory=Assumptions)
     files: ReportFiles = field(default_factory=ReportFiles)
     measure: bool = False  # whether calls of the best plan's loops are timed
 
@@ -242,7 +237,6 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
         job.requests,
         job.sweep_points,
         job.options,
-        assumptions=job.assumptions,
         progress=lambda done, n, name: progress(done + 1, total, name),
     )
     if job.measure:

@@ -57,7 +57,7 @@ class SweepRun:
     """How the sweep runs, and the page that it writes."""
 
     html: options.Html = None
-    figures: options.Figures = None
+    no_measure: options.NoMeasure = False
     threads: options.Threads = None
     force: options.Force = False
 
@@ -68,12 +68,10 @@ def run(
     loops: options.LoopChoice,
     chosen: Options,
     inputs: options.InputOptions,
-    prediction: options.Prediction,
     how: SweepRun,
-    shown: options.ComparisonShown,
+    shown: options.Shown,
 ) -> None:
     """Make and compare plans of many block sizes and partitioners."""
-    from meshprep.pipeline.warm_up import sweep_tasks
     from meshprep.report.files import ReportFiles
     from meshprep.report.sweep import SweepJob, run_sweep
 
@@ -84,15 +82,12 @@ def run(
         sweep_points=axes.points(chosen.target),
         requests=loops.requests,
         options=chosen,
-        assumptions=prediction.assumptions,
-        measure=not (prediction.no_measure or prediction.measured or shown.as_csv),
-        files=ReportFiles(html=how.html, figures=how.figures, overwrite=how.force),
+        measure=not how.no_measure,
+        files=ReportFiles(html=how.html, overwrite=how.force),
     )
     job.files.check([mesh])
-    jobs = [point.over(chosen) for point in job.sweep_points]
     watch = console.Stopwatch()
-    tasks = [*sweep_tasks(jobs, job.source), *["measure"] * job.measure]
-    with console.compiled_ahead(tasks, shown.quiet) as report:
+    with console.progress(shown.quiet) as report:
         result = run_sweep(job, report)
     reasons = dict.fromkeys(reason for _, reason in result.failures)
     for reason in reasons:
@@ -102,8 +97,7 @@ def run(
         console.show_json(result.to_dict())
         return
     console.show_comparison(result.comparison, shown)
-    if not shown.as_csv:
-        console.show(f"to make it: {_command(job, result.best, loops, inputs)}")
+    console.show(f"to make it: {_command(job, result.best, loops, inputs)}")
     done = f"{len(result.comparison.plans)} plans in {watch}"
     written = " and ".join(map(str, job.files.outputs))
     console.note(f"{done}, wrote {written}" if written else done, shown.quiet)
