@@ -21,11 +21,9 @@ from meshprep.io.generate import generate
 from meshprep.io.graphs.common import graph_mesh
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime.cuda.nvrtc import compile_program
-from meshprep_runtime.matrix import CsrMatrix, Ellpack
+from meshprep_runtime.matrix import CsrMatrix
 from meshprep_runtime.matrix.cuda_products import (
-    LONG_ROW,
     csr_program,
-    ellpack_program,
     local_program,
     sweep_program,
 )
@@ -159,17 +157,12 @@ def csr(made: sparse.csr_array) -> CsrMatrix:
 def registers() -> list[dict[str, Any]]:
     """Of every kernel, compiled without a GPU; the text does not depend on the matrix."""
     rows = with_values(np.random.default_rng(0), box_matrix(6))
-    long = sparse.csr_array(np.ones((1, LONG_ROW + 1)))
     programs = {
         f"CSR, {c} threads a row": csr_program(csr(rows), CsrThreads(128, c, 1))
         for c in (1, 2, 4, 8, 16, 32)
     }
-    parts, sums = csr_program(CsrMatrix(long.indptr, long.indices, long.data, LONG_ROW + 1)).then
-    programs |= {"CSR, parts of long rows": parts, "CSR, sums of parts": sums}
     colour, inverse = np.arange(rows.shape[0]), 1 / rows.diagonal()
     programs["coloured sweep"] = sweep_program(csr(rows), colour, inverse, backward=False)
-    one = np.zeros((1, 1))
-    programs["ELLPACK"] = ellpack_program(Ellpack(one.astype(np.int32), one))
     for degree in (1, 2, 3, 4):
         prepared, ordered = poisson.prepared_square(poisson.square(8, degree), 128, "gpu")
         local = poisson.integrate(ordered).local()

@@ -15,7 +15,6 @@ from .groups import words
 
 if TYPE_CHECKING:
     from meshprep.io.source import MeshSource
-    from meshprep.loops.chains import ChainRequest
     from meshprep.loops.requests import LoopRequest
 
 MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
@@ -102,12 +101,6 @@ class LoopChoice:
             "--loops", help="Loops described in TOML; meshprep loops prints a file to start from."
         ),
     ] = None
-
-    @property
-    def chains(self) -> tuple[ChainRequest, ...]:
-        from meshprep.loops.chains import read_chains
-
-        return () if self.loops is None else tuple(read_chains(self.loops))
 
     @property
     def requests(self) -> tuple[LoopRequest, ...]:

@@ -24,7 +24,7 @@ REMOVED = {
     "registers": "NVIDIA's compiler and profiler tell the occupancy of a kernel",
     "bandwidth": "give times that you measured: --measured LOOP=BEFORE:AFTER",
     "launch": "give times that you measured: --measured LOOP=BEFORE:AFTER",
-    "skewed": "leave it out for tiles that overlap; chains that add to matrices run loop by loop",
+    "tile": "the program cuts its chains: Program.chain(LENGTH, tile_size=TILE)",
     "chain": "run the program with Program.chain(tile_size='auto'), which times the same ways",
     "csv": "--json has the same, under figures",
     "figures": "--html has them, and a browser prints it as PDF",
@@ -96,9 +96,6 @@ class Options:
     own_blocks : bool
         Blocks of its own, as lists of elements, for a loop whose set has its order already, where
         they load at least 1 % less than runs of that order.
-    tile : int or None
-        Elements of the last loop's set in a tile of a chain that does not say so itself; None takes
-        what fits into a second-level cache.
     coordinates : bool
         Write the nodes' coordinates into the plan, for solvers that read no mesh.
     seed : int
@@ -202,13 +199,6 @@ class Options:
         "For sets whose order is fixed: blocks that list their elements, if these load less.",
         ("reorder", "plan", "sweep"),
         in_loops=True,
-    )
-    tile: int | None = _option(
-        None,
-        "--tile",
-        "Elements of the last loop's set in a tile of a chain; default: what fits into cache.",
-        ("reorder", "plan"),
-        least=1,
     )
     coordinates: bool = _option(
         False,

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isqrt
 
-import numpy as np
-
 from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.matrices import MatrixPlan, plain_args, with_places
 from meshprep_runtime.program.timings import useful_bytes
@@ -20,7 +18,7 @@ INDEX_BYTES = 4
 class StoreBytes:
     """What a matrix takes in one store."""
 
-    store: str  # ``"csr"``, ``"ellpack"``, ``"local"``, ``"local, half"``
+    store: str  # ``"csr"``, ``"local"``, ``"local, half"``
     stored: int  # bytes of its arrays
     product: int  # bytes that a product moves if caches keep the vectors
     # Bytes that the loops which add to it move if caches keep what elements share; None for a store
@@ -44,13 +42,11 @@ def store_bytes(
     ``itemsize`` are the bytes of a value, and ``loops`` those that add to the matrix. Matrices of
     elements are left out where they are not square. O(map entries).
     """
-    rows, nonzeros, entry = matrix.shape[0], matrix.columns.size, itemsize + INDEX_BYTES
-    longest = int(np.diff(matrix.row_ptr).max(initial=0))
-    vectors = sum(matrix.shape) * itemsize
-    stored = {"csr": nonzeros * entry + (rows + 1) * INDEX_BYTES, "ellpack": longest * rows * entry}
+    rows, vectors = matrix.shape[0], sum(matrix.shape) * itemsize
+    stored = matrix.columns.size * (itemsize + INDEX_BYTES) + (rows + 1) * INDEX_BYTES
     loops = [*loops]
     added = sum(map(call_bytes, loops)) or None
-    found = [StoreBytes(name, size, size + vectors, added) for name, size in stored.items()]
+    found = [StoreBytes("csr", stored, stored + vectors, added)]
     shapes = [(len(place), isqrt(place.shape[1])) for place in matrix.place.values()]
     entries = sum(place.size for place in matrix.place.values())
     if matrix.row_of is matrix.column_of and entries == sum(e * n * n for e, n in shapes):

@@ -35,7 +35,6 @@ from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores
-from ..loops.chains import ChainRequest
 from ..loops.options import Options as Options
 from ..loops.requests import LoopRequest, Loops, LoopSpec, as_requests, resolve
 from ..mesh import Mesh
@@ -77,7 +76,6 @@ def prepare(
     options: Options | None = None,
     *,
     keep_order: bool = False,
-    chains: Sequence[ChainRequest] = (),
     progress: Progress = lambda done, total, name: None,
     **chosen: Any,
 ) -> Prepared:
@@ -94,8 +92,6 @@ def prepare(
     options : Options
     keep_order : bool
         Leave the order of the sets that the mesh file holds, and plan on top of it.
-    chains : sequence of ChainRequest
-        Cut these into tiles, too.
     progress : callable
         ``progress(done, total, name)`` is called before each stage with the stages done, and during
         a long one with fractions.
@@ -126,7 +122,7 @@ def prepare(
         raise MeshprepError(f"options are {options!r}: give Options(block_size=128) or the like")
     options = (options or Options()).for_names(chosen)
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
-    plan = cut_and_colour(ordered, options, progress, chains)
+    plan = cut_and_colour(ordered, options, progress)
     new = renumbered(mesh, plan.ordering)
     return Prepared(new, replace(plan, mesh_hash=new.content_hash()))
 
@@ -220,7 +216,6 @@ def cut_and_colour(
     ordered: Ordered,
     options: Options,
     progress: Progress = lambda done, total, name: None,
-    chains: Sequence[ChainRequest] = (),
 ) -> Plan:
     """The second half of :func:`prepare`: blocks, colours and figures, without the new mesh.
 
@@ -229,7 +224,7 @@ def cut_and_colour(
     ``ordered`` is left as it was. The plan has no hash of a renumbered mesh. Raises ProofError when
     the plan is wrong, which is a fault of meshprep.
     """
-    made = draft(ordered, options, progress, chains)
+    made = draft(ordered, options, progress)
     progress(STAGES.index("proof"), len(STAGES), "proof")
     return prove(*made)
 
@@ -243,7 +238,6 @@ def draft(
     ordered: Ordered,
     options: Options,
     progress: Progress = lambda done, total, name: None,
-    chains: Sequence[ChainRequest] = (),
 ) -> Draft:
     """All of :func:`cut_and_colour` but the proof, and the maps that :func:`prove` takes.
 
@@ -281,11 +275,6 @@ def draft(
             lambda: _measure(ordered, plan, notes),
         )
     plan = replace(plan, metrics=Metrics(locality, loops, stages.seconds))
-    if chains:
-        # imported here, since it brings all that runs programs
-        from .chains import plan_chains
-
-        plan = replace(plan, chains=plan_chains(plan, chains, options.tile))
     return plan, ordered.full.maps if options.proof else None
 
 

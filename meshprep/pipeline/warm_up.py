@@ -19,11 +19,13 @@ import numpy as np
 from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.program.chains.inspect import with_maps
+from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.tiles import Kept
+from meshprep_runtime.program.chains.tiling import cut
 
 from .. import io
 from ..io.generate import generate
 from ..kernels.machine_code import folder
-from ..loops.chains import ChainCall, ChainRequest
 from ..loops.options import Options
 from ..loops.requests import LoopRequest, resolve, simple_request
 from ..mesh import Mesh
@@ -191,11 +193,11 @@ def _chains() -> None:
     flux = [{"dat": "t", "access": "read"} | through, {"dat": "r", "access": "inc"} | through]
     loops = {"flux": {"over": "edges", "args": flux}}
     loops["step"] = {"over": "cells", "args": [{"dat": d, "access": "rw"} for d in ("t", "r")]}
-    calls = tuple(ChainCall(name, {}) for name in loops)
     options = Options(method="none", partition="contiguous", block_size=SMALL)
-    chains = [ChainRequest("chain", calls, (), (), SMALL, "warm-up")]
-    made = prepare(_triangles(), loops, options, chains=chains)
-    with_maps(made.plan.chains["chain"].tiles, made.plan.maps, made.plan.sizes)
+    plan = prepare(_triangles(), loops, options).plan
+    plans = [*plan.loops.values()]
+    chain = number([one.loop for one in plans], plan.sizes, plan.maps)
+    with_maps(cut(chain, plans, SMALL, Kept()), plan.maps, plan.sizes)
 
 
 def _measure() -> None:

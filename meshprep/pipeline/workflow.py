@@ -24,7 +24,6 @@ from ..io.outputs import check_targets
 from ..io.registry import Format, find
 from ..io.source import MeshSource
 from ..kernels.parallel import at_once
-from ..loops.chains import ChainRequest, dats_of
 from ..loops.requests import LoopRequest, LoopSpec, empty_loop
 from ..mesh import Mesh
 from ..mesh.model import UPPER_TRIANGULAR
@@ -54,8 +53,7 @@ class Job:
     ``old_to_new``, ``new_to_old`` and ``blocks`` are files for the first loop: the new number of
     each point that it orders (each vertex of a graph), the old number of each in the new order, and
     the block of each of its elements (of each edge); all from 0. ``cell_map`` is a file for
-    OpenFOAM's ``renumberMesh``: the old number of each cell in the new order. ``chains`` are cut
-    into tiles.
+    OpenFOAM's ``renumberMesh``: the old number of each cell in the new order.
     ``measure`` times the loops in both orders (:func:`~.measure.measure`).
     """
 
@@ -72,7 +70,6 @@ class Job:
     new_to_old: Path | None = None
     blocks: Path | None = None
     cell_map: Path | None = None
-    chains: tuple[ChainRequest, ...] = ()
     measure: bool = False
 
     @property
@@ -147,7 +144,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     assert job.plan is not None
     told, target = _JobProgress(progress, job), job.plan
     mesh, ordered = _ordered(job, told)
-    made = drafted, _ = draft(ordered, job.options, told.stage, job.chains)
+    made = drafted, _ = draft(ordered, job.options, told.stage)
     check_default(job.requests, drafted.loops.values(), drafted.sizes)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
@@ -265,8 +262,6 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     full, specs = plan_request_maps(mesh, job.requests)
     sizes = full.sizes
     check_default(job.requests, specs, sizes)
-    for chain in job.chains:
-        chain.check(dats_of(spec.loop for spec in specs))
     loops = []
     for spec in specs:
         size = job.options.for_loop(spec.options).block_elements
@@ -282,7 +277,6 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
         if job.plan is not None
     ]
     text += _empty(specs, sizes)
-    text += [f"would cut chain {c.name} ({len(c.calls)} loops) into tiles" for c in job.chains]
     text += [f"would write {path}" for path in job.outputs]
     return {"text": text, "loops": loops, "outputs": [str(p) for p in job.outputs]}
 
@@ -345,10 +339,6 @@ def _refuse(job: Job) -> None:
     check_targets(job.outputs, overwrite=job.overwrite, inputs=inputs, folder=folder)
     for path in job.vectors:
         check_vector(path)
-    for chain in job.chains:
-        # of the default loop, which needs the mesh, later
-        if job.requests:
-            chain.check({request.name: request.dats for request in job.requests})
 
 
 def _read(job: Job, told: Callable[[str], None]) -> Mesh:

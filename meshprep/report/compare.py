@@ -13,7 +13,6 @@ from meshprep_runtime.types.loops import among
 
 from ..metrics.cost import Measured
 from .best import Best, best_plan
-from .chains import chain_record, chain_tables
 from .columns import (
     FIGURES,
     Column,
@@ -99,7 +98,6 @@ class Comparison:
                     "metrics": to_json(plan.metrics),
                     "matrices": [matrix_record(plan, m) for m in plan.matrices.values()],
                     "stores": [r for m in plan.matrices.values() for r in store_records(plan, m)],
-                    "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
                 }
                 for name, plan in zip(self.names, self.plans, strict=True)
             ],
@@ -112,8 +110,8 @@ class Comparison:
     def tables(self) -> list[Table]:
         """Every figure: a table a loop, before and after, or a column or line for each plan."""
         loops = [self.loop_table(group) for group in self.by_loop()]
-        further = [*matrix_tables(self.names, self.plans), *chain_tables(self.names, self.plans)]
-        return [*self.order_tables(), *loops, *further, self.seconds_table()]
+        matrices = matrix_tables(self.names, self.plans)
+        return [*self.order_tables(), *loops, *matrices, self.seconds_table()]
 
     def brief(self) -> list[str | Table]:
         """The verdict first, then one table, then what is left out; a dozen lines for one plan."""
@@ -126,7 +124,6 @@ class Comparison:
         n_left = len(left) - len(table.rows) if len(self.plans) == 1 else 0
         more = f"{n_left} more loops, every figure" if n_left > 0 else "every figure"
         more += ", matrices" * any(plan.matrices for plan in self.plans)
-        more += ", chains" * any(plan.chains for plan in self.plans)
         bands = [o for plan in self.plans for o in plan.metrics.orders if o.target == "cpu"]
         told = "".join(
             f"bandwidth of {o.set} {o.before.bandwidth:,} -> {(o.final or o.after).bandwidth:,}; "

@@ -17,7 +17,6 @@ from meshprep_runtime.plan.records import Record, from_json, wrong_figures
 
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh, Tag
-from .chains import chain_record
 from .matrices import matrix_record, store_records
 from .parts import describe_parts, splits_table
 from .table import Table, figure
@@ -126,7 +125,6 @@ def _plan(plan: Plan) -> dict[str, Any]:
         ],
         "matrices": [matrix_record(plan, m) for m in plan.matrices.values()],
         "stores": [record for m in plan.matrices.values() for record in store_records(plan, m)],
-        "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
     }
 
 

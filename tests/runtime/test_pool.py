@@ -19,6 +19,7 @@ from meshprep_runtime.cpu.pool import (
     SOON,
     Team,
     core_count,
+    on_one_thread,
     share,
     thread_count,
 )
@@ -141,7 +142,7 @@ def taken(machine, team, calls, ranges=50):
     """How many of some calls ran on two threads."""
     machine.ran.clear()
     for _ in range(calls):
-        team.run(ranges, machine.steps, machine.steps)
+        team.run(ranges, machine.steps, on_one_thread(machine.steps))
     return machine.ran.count(2)
 
 

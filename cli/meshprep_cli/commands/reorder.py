@@ -104,7 +104,6 @@ def run(
         cell_map=cell_map,
         plan=None if outputs.order_only else outputs.plan or options.default_plan(mesh),
         requests=loops.requests,
-        chains=loops.chains,
         options=chosen,
         output_format=outputs.output_format,
         drop=outputs.drop,

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.matrices import MatrixPlan
 
-from ..chains import chain_tables
 from ..columns import Column, before_after, comparable
 from ..compare import UNLIKE, Comparison
 from ..draw import spy
@@ -30,13 +29,7 @@ def sections_of(comparison: Comparison, meshes: Sequence[NamedMesh] = ()) -> lis
     for number, shown in enumerate(_shown_variants(comparison)):
         table = before_after(shown.column)
         found += details.sections(shown, meshes, table, pictures=number < MOST_PICTURED)
-    return distinct(
-        [
-            *found,
-            *matrix_sections(comparison.names, comparison.plans),
-            *chain_sections(comparison.names, comparison.plans),
-        ]
-    )
+    return distinct([*found, *matrix_sections(comparison.names, comparison.plans)])
 
 
 def html_report(
@@ -135,18 +128,6 @@ def _matrix_figures(name: str, number: int, plan: Plan, matrix: MatrixPlan) -> I
         body = dots_body(dots, ("columns", n_columns), ("rows", n_rows), alt)
         at = slug(f"plan{number}", "matrix", matrix.name, side)
         yield Figure(at, title, caption, body)
-
-
-def chain_sections(names: Sequence[str], plans: Sequence[Plan]) -> list[Section]:
-    """A section with a table of all chains; none without chains."""
-    tables = chain_tables(names, plans)
-    if not tables:
-        return []
-    intro = (
-        "All loops of a chain run on one tile after the other, while it is in cache. Redundancy is "
-        "what tiles run by what loops alone would run; bytes are predicted."
-    )
-    return [Section("chains", "Chains", intro, (), tables, folded=True)]
 
 
 INPUT = "input order"

@@ -17,7 +17,7 @@ from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
 from .elements import ElementCode
 from .forms import forms
-from .pool import NO_COUNTERS, Step, Team, turn
+from .pool import NO_COUNTERS, Step, Team, on_one_thread, turn
 from .schedule import ORDERED, SCHEDULES, Schedule, Turns, elements, in_pieces
 from .source import POINTS, SUMMED, alone, point_sums, reduced, shared
 
@@ -245,17 +245,20 @@ class CompiledLoop:
             with turn():
                 self._try(given, some)
             return
-        steps = self._steps(some, given)
-        alone = steps if turns is not None else self._steps(self._alone, given)
-        self._team.run(int(some[0][1] - some[0][0]), steps, alone)
+        alone = self._alone if turns is None else turns
+        self._launch(some, alone, given)()
 
     def bound(self, given: Sequence[NDArray[Any]]) -> Callable[[], None]:
         """A call with these arrays."""
         if not self.form:
             return partial(self.run, given)
-        n = self._schedule.n_turns
-        steps, alone = self._steps(self._schedule.whole, given), self._steps(self._alone, given)
-        return partial(self._team.run, n, steps, alone)
+        return self._launch(self._schedule.whole, self._alone, given)
+
+    def _launch(
+        self, turns: Turns, alone: Turns, given: Sequence[NDArray[Any]]
+    ) -> Callable[[], None]:
+        steps, n = self._steps(turns, given), int(turns[0][1] - turns[0][0])
+        return partial(self._team.run, n, steps, on_one_thread(self._steps(alone, given)))
 
     def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[Step]:
         arguments = (*turns, *self._fixed, *given, *self._parts)

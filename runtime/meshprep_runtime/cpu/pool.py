@@ -127,6 +127,11 @@ Step = tuple[Callable[..., int], Sequence[Any]]
 NO_COUNTERS = np.zeros(0, np.int64)
 
 
+def on_one_thread(steps: Iterable[Step]) -> list[Callable[[], Any]]:
+    """Steps as calls for the thread that makes them."""
+    return [partial(function, -1, NO_COUNTERS, *arguments) for function, arguments in steps]
+
+
 class _Helper:
     """A thread that sleeps on a lock."""
 
@@ -244,31 +249,38 @@ class Team:
         # Seconds a range, by one thread and by several.
         self._took: tuple[deque[float], deque[float]] = deque(maxlen=RECENT), deque(maxlen=RECENT)
 
-    def run(self, n_turns: int, steps: Sequence[Step], alone: Sequence[Step]) -> None:
+    def run(self, n_turns: int, steps: Sequence[Step], alone: Sequence[Callable[[], Any]]) -> None:
         """Run steps one after the other, each on one thread or on several.
 
         A step is ``function(who, counters, span, turns, waits, ...)`` and its arguments from
-        ``span`` on, see :mod:`.source`; ``alone`` are the same for one thread. Calls from several
-        threads take turns, as they may have arrays in common.
+        ``span`` on, see :mod:`.source`; ``alone`` are the same for one thread, with all arguments.
+        Calls from several threads take turns, as they may have arrays in common.
         """
         with _pool.turn:
-            if n_turns <= self._small or self._most == 1 or self._untimed:
-                self._untimed -= self._untimed > 0
-                self._run(self._several and n_turns > self._small, n_turns, steps, alone)
-                return
-            several = self._takes_several()
-            start = time.perf_counter()
-            several = self._run(several, n_turns, steps, alone)
-            self._note(several, time.perf_counter() - start, n_turns)
+            if n_turns <= self._small or self._most == 1:
+                for step in alone:
+                    step()
+            elif self._untimed:
+                self._untimed -= 1
+                self._run(self._several, n_turns, steps, alone)
+            else:
+                several = self._takes_several()
+                start = time.perf_counter()
+                several = self._run(several, n_turns, steps, alone)
+                self._note(several, time.perf_counter() - start, n_turns)
 
     def _run(
-        self, several: bool, n_turns: int, steps: Sequence[Step], alone: Sequence[Step]
+        self,
+        several: bool,
+        n_turns: int,
+        steps: Sequence[Step],
+        alone: Sequence[Callable[[], Any]],
     ) -> bool:
         """Returns whether it ran on several threads."""
         if several and self._run_on_several(n_turns, steps):
             return True
-        for function, arguments in alone:
-            function(-1, NO_COUNTERS, *arguments)
+        for step in alone:
+            step()
         return False
 
     def _run_on_several(self, n_turns: int, steps: Sequence[Step]) -> bool:

@@ -11,51 +11,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..types.maps import Int32s, Int64s
+from ..types.maps import Int32s
 
 U = np.uint64
-# Kinds of pieces: rows; a part of a long row; the sum of the parts of one.
-ROWS, PART, TOTAL = 0, 1, 2
 
 
-def csr_pieces(
+def csr_rows(
     span: tuple[int, int],
-    pieces: Int64s,
-    parts: NDArray[Any],
     row_ptr: NDArray[Any],
     columns: NDArray[np.uint32],
     values: NDArray[Any],
     x: NDArray[Any],
     y: NDArray[Any],
 ) -> None:
-    """``y = A x`` for some pieces, each (kind, begin, end, target). O(nonzeros)."""
-    for p in range(span[0], span[1]):
-        begin, end, target = pieces[p, 1], pieces[p, 2], pieces[p, 3]
-        if pieces[p, 0] == PART:
-            parts[target] = _dot(columns, values, x, U(begin), U(end))
-        elif pieces[p, 0] == TOTAL:
-            y[target] = parts[begin:end].sum()
-        else:
-            j = U(row_ptr[begin])
-            # as _dot, but the rest without loops, which are guessed wrong where rows differ in
-            # length; a helper with conditions counts references to its arrays, eight times as slow
-            for i in range(U(begin), U(end)):
-                stop = U(row_ptr[i + U(1)])
-                a = b = c = d = values.dtype.type(0)
-                while j + U(4) <= stop:
-                    a += values[j] * x[columns[j]]
-                    b += values[j + U(1)] * x[columns[j + U(1)]]
-                    c += values[j + U(2)] * x[columns[j + U(2)]]
-                    d += values[j + U(3)] * x[columns[j + U(3)]]
-                    j += U(4)
-                if j + U(2) <= stop:
-                    a += values[j] * x[columns[j]]
-                    b += values[j + U(1)] * x[columns[j + U(1)]]
-                    j += U(2)
-                if j < stop:
-                    c += values[j] * x[columns[j]]
-                    j += U(1)
-                y[i] = (a + b) + (c + d)
+    """``y = A x`` for some rows. O(nonzeros)."""
+    j = U(row_ptr[span[0]])
+    # as _dot, but the rest without loops, which are guessed wrong where rows differ in length; a
+    # helper with conditions counts references to its arrays, eight times as slow
+    for i in range(U(span[0]), U(span[1])):
+        stop = U(row_ptr[i + U(1)])
+        a = b = c = d = values.dtype.type(0)
+        while j + U(4) <= stop:
+            a += values[j] * x[columns[j]]
+            b += values[j + U(1)] * x[columns[j + U(1)]]
+            c += values[j + U(2)] * x[columns[j + U(2)]]
+            d += values[j + U(3)] * x[columns[j + U(3)]]
+            j += U(4)
+        if j + U(2) <= stop:
+            a += values[j] * x[columns[j]]
+            b += values[j + U(1)] * x[columns[j + U(1)]]
+            j += U(2)
+        if j < stop:
+            c += values[j] * x[columns[j]]
+            j += U(1)
+        y[i] = (a + b) + (c + d)
 
 
 def _dot(
@@ -72,20 +61,6 @@ def _dot(
         a += values[j] * x[columns[j]]
         j += U(1)
     return (a + b) + (c + d)
-
-
-def ellpack_rows(
-    span: tuple[int, int], columns: Int32s, values: NDArray[Any], x: NDArray[Any], y: NDArray[Any]
-) -> None:
-    """``y = A x`` for some rows, entry by entry of all of them. O(rows x longest row)."""
-    first, last = U(span[0]), U(span[1])
-    for i in range(first, last):
-        y[i] = 0
-    for k in range(columns.shape[0]):
-        for i in range(first, last):
-            column = columns[k, i]
-            if column >= 0:
-                y[i] += values[k, i] * x[U(column)]
 
 
 def local_elements(

@@ -18,6 +18,7 @@ from ..program.part_loop import PartLoop
 from ..types.loops import Access, Arg
 from ..types.maps import distinct, offsets_of
 from .batch import BatchSums
+from .products import Product, check_vector
 from .stores import CsrMatrix
 
 Vector = NDArray[Any]
@@ -143,6 +144,75 @@ class PartAssembly:
                 )
 
 
+class PartProduct:
+    """``y = A x`` on ranks: each multiplies its rows; all ranks make it, and call it, together.
+
+    Messages bring the copies of x first. The bits are those of a :class:`Product` of the rank's
+    rows.
+
+    Parameters
+    ----------
+    matrix : CsrMatrix
+        Of a :class:`PartAssembly`. Its arrays are not copied: values may change between calls, the
+        pattern must not.
+    plan : DistributedPlan
+    set_name : str
+        The set of the rows and columns.
+    threads : int, optional
+        As of a :class:`Product`.
+    free : (columns,) integers, optional
+        ``PartAssembly.free``, where fixed dofs have no row.
+
+    Raises
+    ------
+    MeshprepError
+        For a matrix of another shape, and as of a :class:`Product`.
+    """
+
+    def __init__(
+        self,
+        matrix: CsrMatrix,
+        plan: DistributedPlan,
+        set_name: str,
+        threads: int | None = None,
+        *,
+        free: NDArray[np.integer] | None = None,
+    ) -> None:
+        self._product = Product(matrix, threads=threads)
+        own = plan.set_part(set_name)
+        self._free = np.arange(own.size) if free is None else free
+        owned = int(np.count_nonzero(self._free < own.owned))
+        if matrix.shape != (owned, self._free.size):
+            raise MeshprepError(
+                f"a matrix on '{set_name}' has shape {matrix.shape}, must be "
+                f"{(owned, self._free.size)} on this rank: take that of a PartAssembly, and its "
+                "'free' where fixed dofs have no row"
+            )
+        self._plan, self._rows = plan, self._free[:owned]
+        self._x = plan.dat(set_name, 1, matrix.values.dtype.str[1:])
+
+    def __matmul__(self, x: Vector) -> Vector:
+        return self(x)
+
+    def __call__(self, x: Vector, out: Vector | None = None) -> Vector:
+        """Multiply; all ranks together.
+
+        Parameters
+        ----------
+        x : (rows,) array
+        out : (rows,) array, optional
+            Where the result goes.
+
+        Returns
+        -------
+        (rows,) array
+        """
+        check_vector("x", x, self._rows.size, self._x.dtype)
+        self._x.array[self._rows] = x
+        self._plan.update(self._x)
+        return self._product(self._x.array[self._free], out)
+
+
 def dot_on(plan: DistributedPlan) -> Callable[[Vector, Vector], float]:
     """The scalar product of vectors whose rows belong to ranks: ``cg(..., dot=dot_on(plan))``.
 
@@ -177,7 +247,7 @@ def _square_matrix(part: LoopPart) -> Arg:
     if arg.columns != arg.map:
         raise MeshprepError(
             f"matrix '{arg.name}' has other rows than columns, which ranks cannot have: assemble "
-            "it by BatchRows"
+            "it on one rank"
         )
     return arg
 

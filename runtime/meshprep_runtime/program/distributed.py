@@ -209,7 +209,6 @@ class DistributedPlan:
             rows for the copies, too (``set_part(set_name).size``), is kept. None: zeros, of shape
             ``(owned,)`` where dim is 1.
         layout : str
-            With ``"auto"`` values come and go as ``(owned, dim)``.
 
         Returns
         -------

@@ -17,10 +17,10 @@ from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
 from .chains.records import ReducedGlobal, start_values
 from .chains.tiling import TileOptions
-from .checkpoints.checkpoints import CheckpointPlace, Checkpoints, DryRun
+from .checkpoints.checkpoints import Checkpoints
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
-from .layouts import LoopLayouts, WholeLoop, settle
+from .layouts import LoopLayouts, WholeLoop
 from .mpi import ALONE
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
@@ -64,7 +64,7 @@ class Program:
         if checkpoint is not None:
             comm = plan.comm if isinstance(plan, DistributedPlan) else ALONE
             self.checkpoints = Checkpoints(Path(checkpoint), every, plan, comm)
-        self.active: Chain | DryRun | None = None
+        self.active: Chain | None = None
         self.runners: dict[str, Runner] = {}
 
     def __repr__(self) -> str:
@@ -98,9 +98,7 @@ class Program:
             In the plan's numbering, of NumPy or of a GPU; kept, not copied. None: zeros, of shape
             ``(n,)`` where dim is 1. On ranks see :meth:`DistributedPlan.dat`.
         layout : str
-            ``"aos"``; ``"soa"`` for ``(dim, n)``; or ``"auto"``: values come and go as
-            ``(n, dim)``, and are stored as was tuned for the program's loops, which makes a new
-            array where it is another layout.
+            ``"aos"``, or ``"soa"`` for ``(dim, n)``.
 
         Returns
         -------
@@ -167,33 +165,6 @@ class Program:
             self.active.flush()
         self.checkpoints.here()
 
-    def checkpoint_places(self, period: Callable[[], object]) -> list[CheckpointPlace]:
-        """Where a checkpoint may begin, and what it saves there: the smallest has the best place.
-
-        Parameters
-        ----------
-        period : function without arguments
-            Calls loops as a time step does. They are noted, and none of them runs.
-
-        Returns
-        -------
-        list of CheckpointPlace
-            A row ``(call, loop, dats, bytes)`` for each call: what a checkpoint before it saves of
-            the dats that the period changes, if the period runs again and again.
-
-        Raises
-        ------
-        MeshprepError
-            For a chain that is under way or begins, and arguments that cannot be saved.
-        """
-        if self.active is not None:
-            raise MeshprepError("a chain is under way: ask for places of checkpoints outside of it")
-        self.active = run = DryRun()
-        try:
-            return run.places(period)
-        finally:
-            self.active = None
-
     def loop(
         self, kernel: Callable[..., None] | DeviceFunction, name: str, **options: Any
     ) -> "ProgramLoop":
@@ -206,7 +177,7 @@ class Program:
             Of the loop in the plan.
         **options
             As of :class:`ParLoop`. Without ``layout`` the loop takes dats as they are stored, and
-            arrays as ``"aos"``; dats of layout ``"auto"`` are stored anew where it is another.
+            arrays as ``"aos"``.
 
         Returns
         -------
@@ -261,7 +232,6 @@ class Program:
         tile_size: int | Literal["auto"] | None = None,
         dropped: Iterable[ProgramDat] = (),
         zero: Iterable[ProgramDat] = (),
-        schedule: str | None = None,
     ) -> Chain:
         """A context in which calls of loops are queued and run later.
 
@@ -273,8 +243,7 @@ class Program:
             Run each sequence of ``length`` loops tile by tile, on the host: all loops
             on so many elements of the last loop's set, while these are in cache. Arguments must be
             dats and reduced globals of the program. A dat that tiles write gets another array at
-            each run: ask for ``values()`` again. A schedule of the plan for the same loops, dats
-            and ``tile_size`` is taken; else one is made when the sequence is met first. ``"auto"``
+            each run: ask for ``values()`` again. A sequence is cut when it is met first. ``"auto"``
             times some runs of each sequence, loop by loop and in tiles, and takes what is fastest.
             Not on ranks, where chains run loop by loop.
         dropped : dats
@@ -283,8 +252,6 @@ class Program:
         zero : dats
             That are zero before and after the chain: they are neither read nor stored, which is
             checked.
-        schedule : str, optional
-            Name of a chain of the plan, which gives length, tiles, and what is dropped and zero.
 
         Returns
         -------
@@ -293,21 +260,18 @@ class Program:
         Raises
         ------
         MeshprepError
-            For a bad length or tile size, tiles on ranks, and a schedule that the plan has not.
+            For a bad length or tile size, and tiles on ranks.
         """
-        if tile_size is None and schedule is None:
+        if tile_size is None:
             return Chain(self, length)
         if isinstance(self.plan, DistributedPlan):
             raise MeshprepError(
-                "a program on ranks has no tiles: leave tile_size and schedule out, and the chain "
-                "runs loop by loop"
+                "a program on ranks has no tiles: leave tile_size out to run loop by loop"
             )
         if isinstance(tile_size, str) and tile_size != "auto":
             raise MeshprepError(f"tile_size is '{tile_size}', must be a number or 'auto'")
         auto, size = (True, None) if isinstance(tile_size, str) else (False, tile_size)
-        options = TileOptions(size, tuple(dropped), tuple(zero), auto=auto)
-        options = options.with_saved(self.plan.chains, schedule)
-        return Chain(self, options.length or length, options)
+        return Chain(self, length, TileOptions(size, tuple(dropped), tuple(zero), auto))
 
     def timings(self) -> Timings:
         """What every loop took since the program was made, or since ``reset``, on every rank.
@@ -373,8 +337,6 @@ class ProgramLoop:
         MeshprepError
             When something does not fit; the message names the argument.
         """
-        others = [runner.layouts for runner in self._program.runners.values()]
-        self._runner.times.layout += settle(self._runner.layouts, given, others)
         if self._program.active is not None:
             self._program.active.record(self, given)
         else:

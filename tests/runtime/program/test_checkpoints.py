@@ -5,8 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
-from functools import partial
 from types import SimpleNamespace
 
 import h5py
@@ -15,8 +13,6 @@ import pytest
 import stopped_program
 from stopped_program import LOOPS, begin, chain_of, run, run_chain
 
-from meshprep.loops.chains import ChainCall, ChainRequest
-from meshprep.pipeline.chains import plan_chains
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, Program
 from meshprep_runtime.program.chains.records import Assign, ReducedGlobal
 from meshprep_runtime.program.checkpoints import checkpoints, generations
@@ -89,59 +85,15 @@ def test_a_checkpoint_that_is_asked_for(plan, path):
         Program(plan).checkpoint_here()
 
 
-def period_of(plan, path):
-    """A program, and the calls of its period."""
-    program, (q, res, old, some), total, (gather, take) = begin(plan, path, every=1000.0)
-    return program, [
-        partial(gather, q=q, res=res),
-        partial(take, res=res, q=q, old=old, some=some, total=total),
-        partial(gather, q=old, res=some),
-    ]
-
-
-def test_places_are_what_checkpoints_there_save(plan, path):
-    """Saving at every place takes the dats and the bytes that the dry run said."""
-    n, found = plan.sizes["cells"], []
-    for i in range(3):
-        program, calls = period_of(plan, path)
-        place = program.checkpoint_places(lambda calls=calls: [call() for call in calls])[i]
-        for k, call in enumerate(3 * calls):
-            if k == 3 + i:
-                program.checkpoint_here()
-            call()
-        with h5py.File(path) as saved:
-            assert saved.attrs["entry"] == 3 + i
-            names = [["q", "res", "old", "some"][k] for k in sorted(map(int, saved["dats"]))]
-            nbytes = sum(data.size * data.dtype.itemsize for data in saved["dats"].values())
-        assert place == (i, ["gather", "take", "gather"][i], tuple(names), nbytes)
-        found.append(nbytes // (8 * n))
-        path.unlink()
-    assert found == [3, 3, 4]
-
-
-def test_places_of_what_is_no_period(plan, path):
-    program, calls = period_of(plan, path)
-    with program.chain(2), pytest.raises(MeshprepError, match="outside of it"):
-        program.checkpoint_places(calls[0])
-    with pytest.raises(MeshprepError, match="'q' cannot be saved in a checkpoint"):
-        program.checkpoint_places(partial(calls[0], q=np.zeros(plan.sizes["cells"], np.int64)))
-    with pytest.raises(MeshprepError, match="no loop of this program was called"):
-        Program(plan).checkpoint_places(calls[0])
-
-
 def test_stopped_while_a_checkpoint_is_written(plan, path, monkeypatch):
     run(plan, path, 5, every=0.0)
     before = path.read_bytes()
 
-    seal = generations._seal
-
-    def stopped(opened):
-        if "+" in opened.mode:
-            raise KeyboardInterrupt
-        return seal(opened)
+    def stopped(*_):
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(generations, "_seal", stopped)
+        patch.setattr(generations, "write_seal", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(plan, path, 12, every=0.0)
     assert path.read_bytes() == before
@@ -281,21 +233,6 @@ def test_what_was_dropped_has_no_values_after_a_restart_either(plan, path, monke
         with h5py.File(path) as saved:
             assert sorted(saved["dats"]) == ["0", "1", "3"]
             assert saved.attrs["entry"] == 1
-
-
-def test_a_schedule_says_what_is_dropped_and_zero(plan, path):
-    calls = (ChainCall("gather", {}), ChainCall("take", {}))
-    request = ChainRequest("both", calls, ("old",), ("res",), 4, "loops.toml")
-    scheduled = replace(plan, chains=plan_chains(plan, [request]))
-    program, (q, res, old, some), total, loops = begin(scheduled, path)
-    with program.chain(schedule="both"):
-        for _ in range(2):
-            loops[0](q=q, res=res)
-            loops[1](res=res, q=q, old=old, some=some, total=total)
-            program.checkpoint_here()
-    with h5py.File(path) as saved:
-        assert sorted(saved["dats"]) == ["0", "1", "3"]
-        assert saved["dats/1"].id.get_storage_size() == 0
 
 
 def test_a_chain_needs_what_a_loop_reads_before_another_writes_all_of_it():

@@ -22,9 +22,8 @@ from random_chains import (
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError
 from meshprep_runtime.cpu import pool
-from meshprep_runtime.plan.chains.tiles import Kept
 from meshprep_runtime.program.chains.inspect import schedule, with_maps
-from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.numbers import number, with_common_names
 from meshprep_runtime.program.chains.owners import (
     blocks_of,
     join,
@@ -32,6 +31,7 @@ from meshprep_runtime.program.chains.owners import (
     tile_in_cache,
     tile_owners,
 )
+from meshprep_runtime.program.chains.tiles import Kept
 
 POISON = -(10**9)
 COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
@@ -211,3 +211,12 @@ def test_tiles_do_not_depend_on_threads(monkeypatch):
         lists = [s.elements for s in tiles.sets.values()]
         found.append([a.tolist() for a in (*lists, *chosen, *tables)])
     assert found[0] == found[1]
+
+
+def test_names_of_dats_are_never_those_of_others():
+    args = tuple(Arg(name, Access.RW) for name in ("q", "q_2"))
+    owned = [{"q": 1, "q_2": 2}, {"q": 3, "q_2": 4}]
+    loops, dats = with_common_names([Loop("l", "cells", args)] * 2, owned)
+    assert sorted(dats.values()) == [1, 2, 3, 4]
+    for loop, own in zip(loops, owned, strict=True):
+        assert [dats[a.name] for a in loop.args] == [*own.values()]

@@ -9,8 +9,7 @@ from ...errors import PlanError, ProofError
 from ...types.maps import Int32s, SetMap, chunks
 from ...types.ordering import Ordering
 from ..model import LoopPlan, PlanContent
-from ..sections import sections_of
-from .proof import prove, prove_ranges
+from .proof import prove, prove_matrix, prove_ranges
 from .structure import check_loop, check_shared, check_variant
 
 
@@ -21,7 +20,7 @@ def verify(plan: PlanContent) -> list[str]:
     are not empty and at most the block size; staging lists hold exactly the points that a block
     touches, ascending; exclusive flags; local maps reproduce the maps; no two elements of one
     thread colour in a block, and no two blocks of one colour, write one point; ranges that write
-    one wait for each other; counts and sizes agree; then every section. A property broken in many
+    one wait for each other; counts and sizes agree; then matrices. A property broken in many
     places gives one line. By gathers and counting, independent of what makes plans. O(accesses).
     """
     findings = [line for name, o in plan.ordering.items() for line in _ordering(name, o)]
@@ -31,8 +30,8 @@ def verify(plan: PlanContent) -> list[str]:
         # What is left: sizes, tags, and maps that differ between the plan and its loops.
         findings += _raised(lambda: check_shared(plan))
     if not findings:
-        for section in sections_of(plan):
-            findings += section.prove(plan)
+        for matrix in plan.matrices.values():
+            findings += prove_matrix(matrix, plan.loops)
     return findings
 
 

@@ -144,7 +144,7 @@ class Chain:
             self._run_tiles(key, records, calls, tiles)
             return
         if key not in self._steps:
-            self._steps[key] = checkpoints.steps.of_chain(records, *tiles.kept_dats(calls))
+            self._steps[key] = checkpoints.steps.of_chain(records, tiles.dropped, tiles.zero)
         checkpoints.run(self._steps[key], lambda: self._run_tiles(key, records, calls, tiles))
 
     def _run_tiles(

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from ...errors import MeshprepError
 from ...kernel.bind import SOA
 from ...kernel.compiler import import_numba
-from ...plan.chains.tiles import TilePlan
 from ..dat import ProgramDat
 from .launch import (
     LINE,
@@ -26,6 +25,7 @@ from .launch import (
 )
 from .numbers import ChainNumbers
 from .records import Call, Record
+from .tiles import TilePlan
 
 
 class TiledRun:

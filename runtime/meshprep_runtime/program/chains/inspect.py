@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ...cpu.pool import on_threads
 from ...errors import MeshprepError
-from ...plan.chains.tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
 from ...types.maps import Int32s, Int64s, SetMap, UInt64s, offsets_of
 from .numbers import ChainArrays, ChainNumbers, MapArrays, chain_arrays
+from .tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
 
 
 def schedule(chain: ChainNumbers, part: Mapping[str, Int32s], kept: Kept | None = None) -> TilePlan:
@@ -46,7 +46,7 @@ def schedule(chain: ChainNumbers, part: Mapping[str, Int32s], kept: Kept | None 
         offset = offsets_of(count[:, i])
         tile = part.get(name, np.zeros(0, np.int32))
         owned = np.bincount(tile[tile >= 0], minlength=own_offset.size - 1).astype(np.int64)
-        return LocalSet.of_elements(offset, elements, owned), run_bits, copy_bits
+        return LocalSet(offset, elements, owned), run_bits, copy_bits
 
     held = dict(
         zip(chain.sizes, on_threads(of_one, range(len(chain.sizes)), chain.sizes), strict=True)
@@ -63,7 +63,7 @@ def schedule(chain: ChainNumbers, part: Mapping[str, Int32s], kept: Kept | None 
 
 
 def with_maps(tiles: TilePlan, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> TilePlan:
-    """Tiles with the local forms of ``maps``, which a plan file leaves out. O(rows x arity)."""
+    """Tiles with the local forms of ``maps``, which tiles run with. O(rows x arity)."""
     used = dict.fromkeys(m for loop in tiles.loops for m in loop.maps)
     local = on_threads(lambda m: _local_map(tiles, maps[m], sizes[maps[m].to_set]), used)
     return replace(tiles, maps=dict(zip(used, local, strict=True)))

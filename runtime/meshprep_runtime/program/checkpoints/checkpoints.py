@@ -5,14 +5,13 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError, check_number
 from ...plan.model import PlanContent
-from ..chains.records import RecordedLoop
 from ..dat import ProgramDat, check_own_memory
 from ..distributed import DistributedPlan
 from ..mpi import ALONE, together
@@ -48,7 +47,7 @@ class Checkpoints:
         self._globals: list[bytes] = []
         self._met: set[str] = set()
         self._modified: set[int] = set()
-        self._pending: Decisions[int] | None = None
+        self._pending: set[int] | None = None
         self._entry = 0
         self._saved: dict[int, NDArray[Any]] = {}
         self._asked = self._inside = self._held = self._failed = False
@@ -64,8 +63,8 @@ class Checkpoints:
     def before_change(self, dat: ProgramDat) -> None:
         """Save what the program itself is about to change, where it is not decided yet."""
         number = self.steps.number(dat)
-        if self._pending is not None and number in self._pending.flagged and not dat.dropped:
-            self._pending.flagged.discard(number)
+        if self._pending is not None and number in self._pending and not dat.dropped:
+            self._pending.discard(number)
             self._saved[number] = np.array(dat.values())
 
     def after_change(self, dat: ProgramDat) -> None:
@@ -77,7 +76,7 @@ class Checkpoints:
         if number is None or self._inside or not self._calls:
             return
         self._modified.add(number)
-        if self._pending is not None and number in self._pending.flagged:
+        if self._pending is not None and number in self._pending:
             # its values of the entry are gone
             self._pending, self._asked = None, True
 
@@ -137,7 +136,7 @@ class Checkpoints:
             if self._failed:
                 self._clock.restart()
             else:
-                self._pending, self._entry = Decisions(self._modified), len(self._calls)
+                self._pending, self._entry = set(self._modified), len(self._calls)
                 self._saved = {}
         if self._pending is not None:
             self._save(self._pending, step)
@@ -167,15 +166,15 @@ class Checkpoints:
             self._begin_at = n + calls_to_wait(last, self._modified, sizes)
         return self._asked or (self._begin_at is not None and n >= self._begin_at)
 
-    def _save(self, pending: "Decisions[int]", step: Step) -> None:
+    def _save(self, pending: set[int], step: Step) -> None:
         # What is zero takes no room, but a new run may have begun with other values.
-        now = [*(pending.flagged & step.zero), *pending.before(step.full)]
+        now = [*(pending & step.zero), *decide(pending, step.full)]
         if len(self._calls) - self._entry >= WINDOW:
-            now += [number for number in pending.flagged if not self._dats[number].dropped]
-            pending.flagged.clear()
+            now += [number for number in pending if not self._dats[number].dropped]
+            pending.clear()
         for number in now:
             self._saved[number] = np.array(self._dats[number].values())
-        if not pending.flagged:
+        if not pending:
             calls, logged = self._calls[: self._entry], self._globals[: self._entry]
             self._files.write(Checkpoint(calls, logged, self._saved))
             self._pending = None
@@ -259,28 +258,17 @@ def calls_to_skip(calls: int, passed: float, every: float) -> int:
 K = TypeVar("K", bound=Hashable)
 
 
-class Decisions(Generic[K]):
-    """The dats of one checkpoint, decided loop by loop from its entry on.
+def decide(flagged: set[K], full: Mapping[K, bool]) -> list[K]:
+    """What a checkpoint saves before a loop runs; the dats that the loop meets are flagged no more.
 
-    A dat that a loop overwrites fully, before anybody has read it, is dropped; another is saved
-    when a loop meets it, since its value is still that of the entry.
-
-    ``modified`` are the dats that some loop has changed since the program began; others are never
-    saved. ``flagged`` has those that are not decided yet.
+    ``flagged`` has the dats of the checkpoint that are not decided yet: of those that some loop has
+    changed since the program began. ``full`` tells of each dat of the loop whether it overwrites
+    all of it and reads nothing: then it is dropped. Another is saved, since its value is still that
+    of the entry.
     """
-
-    def __init__(self, modified: Collection[K]) -> None:
-        self.flagged = set(modified)
-
-    def before(self, full: Mapping[K, bool]) -> list[K]:
-        """Decide the dats of a loop that is about to run.
-
-        ``full`` tells of each dat of the loop whether it overwrites all of it and reads nothing.
-        Gives those that are to be saved now.
-        """
-        met = [dat for dat in full if dat in self.flagged]
-        self.flagged.difference_update(met)
-        return [dat for dat in met if not full[dat]]
+    met = [dat for dat in full if dat in flagged]
+    flagged.difference_update(met)
+    return [dat for dat in met if not full[dat]]
 
 
 def period(calls: Sequence[object]) -> int | None:
@@ -295,10 +283,10 @@ def period(calls: Sequence[object]) -> int | None:
 
 
 def saved_dats(calls: Sequence[Mapping[K, bool]], modified: Collection[K]) -> list[K]:
-    """What a checkpoint before the first of some calls saves; see :class:`Decisions`."""
-    decisions = Decisions(modified)
-    saved = [dat for full in calls for dat in decisions.before(full)]
-    return [*saved, *decisions.flagged]
+    """What a checkpoint before the first of some calls saves; see :func:`decide`."""
+    flagged = set(modified)
+    saved = [dat for full in calls for dat in decide(flagged, full)]
+    return [*saved, *flagged]
 
 
 def calls_to_wait(
@@ -314,47 +302,3 @@ def calls_to_wait(
         for i in range(len(calls))
     ]
     return found.index(min(found))
-
-
-class CheckpointPlace(NamedTuple):
-    """A call of a period, before which a checkpoint may begin."""
-
-    call: int  # its number in the period
-    loop: str
-    dats: tuple[str, ...]  # that are saved, named as in the call that meets them first
-    bytes: int  # of these dats, on this rank
-
-
-class DryRun:
-    """Stands for a chain: its program notes calls of loops, and runs none."""
-
-    def __init__(self) -> None:
-        self._steps = Steps()
-        self._names: list[str] = []
-        self._calls: list[Step] = []
-
-    def record(self, loop: RecordedLoop, given: Mapping[str, Any]) -> None:
-        """Note a call; raises MeshprepError for arguments that do not fit or cannot be saved."""
-        loop.check(given)
-        for name, value in given.items():
-            if isinstance(value, ProgramDat) and self._steps.number(value) is None:
-                self._steps.dats.append(value)
-                self._names.append(f"{loop.loop.name}.{name}" if name in self._names else name)
-        self._calls.append(self._steps.of_loop(loop.loop, loop.par_loop.kernel, given))
-
-    def flush(self) -> None:
-        """Nothing waits."""
-
-    def places(self, period: Callable[[], object]) -> list[CheckpointPlace]:
-        """What a checkpoint before each call of a period saves, when it has run once before."""
-        period()
-        if not self._calls:
-            raise MeshprepError("no loop of this program was called: give a function that calls it")
-        modified = frozenset().union(*(step.changed for step in self._calls))
-        full, found, dats = [step.full for step in self._calls], [], self._steps.dats
-        for i, step in enumerate(self._calls):
-            saved = sorted(saved_dats([*full[i:], *full], modified))
-            names = tuple(self._names[number] for number in saved)
-            size = sum(dats[n].owned * dats[n].dim * dats[n].dtype.itemsize for n in saved)
-            found.append(CheckpointPlace(i, step.title, names, size))
-        return found
