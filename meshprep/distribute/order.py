@@ -122,12 +122,12 @@ def _ordered(
 ) -> tuple[Orders, BlockEnds]:
     """The order of a part's sets, and the blocks of its loops."""
     local = part.mesh_in_classes()
-    numbering = Numbering(local)
+    numbering = Numbering.of(local)
     chosen = [(spec.loop, options.for_loop(spec.options)) for spec in subject.specs]
-    order_for_locality(numbering, chosen)
+    numbering, _ = order_for_locality(numbering, chosen)
     blocks = {}
     for spec in in_order_of_cuts(subject):
-        found = cut(numbering, spec, options.for_loop(spec.options))
+        numbering, found = cut(numbering, spec, options.for_loop(spec.options))
         if found.elements is not None:
             raise MeshprepError(
                 f"loop '{spec.loop.name}': another loop has ordered its set, and blocks of parts "
@@ -135,7 +135,7 @@ def _ordered(
             )
         blocks[spec.loop.name] = found.block_offset
     follow = FOLLOW[chosen[0][1].target]
-    numbering.finish(propagate(local, numbering.settled(), follow))
+    numbering = numbering.following(propagate(local, numbering.known(), follow))
     return {name: numbering.ordering(name).new_to_old for name in subject.sizes}, blocks
 
 

@@ -151,38 +151,37 @@ def order_together(
 ) -> tuple[Orders, list[BlockEnds]]:
     """The order of all sets by parts and classes, and the blocks, of each part as alone."""
     mesh, classes = joined.mesh(), joined.classes
-    numbering = Numbering(mesh, runs={name: one.reshape(-1) for name, one in classes.items()})
+    numbering = Numbering.of(mesh, runs={name: one.reshape(-1) for name, one in classes.items()})
     chosen = [(spec.loop, options.for_loop(spec.options)) for spec in subject.specs]
-    order_by(partial(_lead, joined), numbering, chosen)
+    numbering, _ = order_by(partial(_lead, joined), numbering, chosen)
     n_parts = len(next(iter(classes.values())))
     blocks: list[BlockEnds] = [{} for _ in range(n_parts)]
     for spec, own, name in _cuts(subject, options):
         loop = spec.loop
         offset, count = _chunks(classes[loop.over].reshape(-1), own.block_elements)
         grouped = own.target == "gpu" or name != "contiguous"
-        settle_points(numbering, loop, Cut(offset, None, name, None, {}) if grouped else None)
-        numbering.settle(loop.over)
+        whole = Cut(offset, None, name, None, {}) if grouped else None
+        numbering = settle_points(numbering, loop, whole).settled(loop.over)
         ends = _of_each_part(offset, count.reshape(n_parts, -1).sum(axis=1))
         for one, found in zip(blocks, ends, strict=True):
             one[loop.name] = found
     follow = FOLLOW[chosen[0][1].target]
-    numbering.finish(propagate(mesh, numbering.settled(), follow, keep=numbering.in_runs))
+    rest = propagate(mesh, numbering.known(), follow, keep=numbering.in_runs)
+    numbering = numbering.following(rest)
     return {name: numbering.ordering(name).new_to_old for name in subject.sizes}, blocks
 
 
 def _lead(
     joined: JoinedParts, numbering: Numbering, points: str, loop: Loop, options: Options
-) -> tuple[None, None]:
-    """Order the points of a loop in each part, where that narrows them."""
+) -> tuple[Int32s, None, None]:
+    """The order of a loop's points in each part, where that narrows them."""
     graph, ends = locality_problem(numbering, loop, options).graph, joined.ends(points)
     here, found = Ordering.identity(graph.n_rows), ordering_of(gps(graph, ends))
     before, after = (
         envelope_costs(graph.offset, graph.index, order.old_to_new, ends) for order in (here, found)
     )
     gains = np.repeat(after < before, np.diff(ends))
-    order = np.where(gains, found.new_to_old, here.new_to_old)
-    numbering.move(points, numbering.in_runs(points, order))
-    return None, None
+    return np.where(gains, found.new_to_old, here.new_to_old), None, None
 
 
 def _chunks(sizes: Numbers, most: int) -> tuple[Numbers, Numbers]:

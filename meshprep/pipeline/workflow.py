@@ -5,7 +5,6 @@ Reading, preparing and writing in one call each, all or nothing on disk.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ from .blocks import check_partitioner
 from .measure import measure
 from .steps import (
     STAGES,
-    Draft,
     Options,
     Ordered,
     draft,
@@ -144,7 +142,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     assert job.plan is not None
     told, target = _JobProgress(progress, job), job.plan
     mesh, ordered = _ordered(job, told)
-    made = drafted, _ = draft(ordered, job.options, told.stage)
+    drafted = draft(ordered, job.options, told.stage)
     check_default(job.requests, drafted.loops.values(), drafted.sizes)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
@@ -154,7 +152,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
             told.writing(job.output, " and reading it back")
         new = renumbered(mesh, drafted.ordering)
         plan, (left_out, dropped) = at_once(
-            lambda: _save(made, new, job, mesh, staged[target], partial(told.writing, target)),
+            lambda: _save(drafted, ordered, new, job, staged[target], told.writing),
             lambda: _write_mesh(new, drafted.ordering, job, mesh, staged),
         )
         _write_orders(ordered, plan.ordering, job, staged, told.writing)
@@ -176,7 +174,7 @@ def run_order(job: Job, progress: Progress = lambda done, total, name: None) -> 
     """
     told = _JobProgress(progress, job)
     mesh, ordered = _ordered(job, told)
-    check_default(job.requests, ordered.specs, ordered.full.sizes)
+    check_default(job.requests, ordered.specs, ordered.numbering.mesh.sizes)
     ordering, orders = order_alone(ordered, job.options)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
@@ -224,16 +222,22 @@ class _JobProgress:
 
 
 def _save(
-    made: Draft, new: Mesh, job: Job, mesh: Mesh, staged: Path, writing: Callable[[], None]
+    made: Plan,
+    ordered: Ordered,
+    new: Mesh,
+    job: Job,
+    staged: Path,
+    writing: Callable[[Path], None],
 ) -> Plan:
     """Prove and write the plan of a mesh that is ``new`` in its order."""
-    proved, digest = at_once(lambda: prove(*made), new.content_hash)
+    proved, digest = at_once(lambda: prove(made, ordered, job.options), new.content_hash)
     plan: Plan = replace(proved, mesh_hash=digest)
-    writing()
+    assert job.plan is not None
+    writing(job.plan)
     again = job.source.find_format().again
     if again is not None:
         # what the input does not say by itself
-        plan = replace(plan, options={**plan.options, **again(mesh)})
+        plan = replace(plan, options={**plan.options, **again(ordered.mesh)})
     plan.save(staged)
     return plan
 
@@ -397,7 +401,7 @@ def _write_orders(
                 "name another loop first"
             )
         writing(path)
-        points = ordered.full.map(loop.leading_map).to_set
+        points = ordered.numbering.mesh.map(loop.leading_map).to_set
         write_vector(staged[path], getattr(ordering[points], way))
 
 
