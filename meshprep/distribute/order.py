@@ -123,11 +123,11 @@ def _ordered(
     """The order of a part's sets, and the blocks of its loops."""
     local = part.mesh_in_classes()
     numbering = Numbering.of(local)
-    chosen = [(spec.loop, options.for_loop(spec.options)) for spec in subject.specs]
+    chosen = [(spec.loop, options.for_names(spec.options)) for spec in subject.specs]
     numbering, _ = order_for_locality(numbering, chosen)
     blocks = {}
     for spec in in_order_of_cuts(subject):
-        numbering, found = cut(numbering, spec, options.for_loop(spec.options))
+        numbering, found = cut(numbering, spec, options.for_names(spec.options))
         if found.elements is not None:
             raise MeshprepError(
                 f"loop '{spec.loop.name}': another loop has ordered its set, and blocks of parts "
@@ -162,7 +162,7 @@ def kept_blocks(
     found: list[dict[str, Int64s]] = [{} for _ in range(parts)]
     for spec in subject.specs:
         name, run = spec.loop.name, runs[spec.loop.over]
-        size = options.for_loop(spec.options).block_elements
+        size = options.for_names(spec.options).block_elements
         for part, ends in enumerate(found):
             core = int(run.core[part])
             ends[name] = _joined_pieces(run.of(part), core, subject.blocks[name], size)

@@ -122,7 +122,7 @@ def _cuts(subject: SplitSubject, options: Options) -> list[tuple[LoopSpec, Optio
     """Loops in the order in which they are cut, and by which partitioner."""
     settled, found = set[str](), []
     for spec in in_order_of_cuts(subject):
-        loop, own = spec.loop, options.for_loop(spec.options)
+        loop, own = spec.loop, options.for_names(spec.options)
         leads = loop.over not in settled and (loop.maps or own.partition)
         found.append((spec, own, own.partitioner if leads else "contiguous"))
         settled |= {loop.over, *(subject.maps[m].to_set for m in loop.maps)}
@@ -152,7 +152,7 @@ def order_together(
     """The order of all sets by parts and classes, and the blocks, of each part as alone."""
     mesh, classes = joined.mesh(), joined.classes
     numbering = Numbering.of(mesh, runs={name: one.reshape(-1) for name, one in classes.items()})
-    chosen = [(spec.loop, options.for_loop(spec.options)) for spec in subject.specs]
+    chosen = [(spec.loop, options.for_names(spec.options)) for spec in subject.specs]
     numbering, _ = order_by(partial(_lead, joined), numbering, chosen)
     n_parts = len(next(iter(classes.values())))
     blocks: list[BlockEnds] = [{} for _ in range(n_parts)]

@@ -177,7 +177,7 @@ def order(
     runs = {full.map(name).to_set: sizes for name, sizes in triangular.items()}
     start, temporary = Numbering.of(full, mesh.sets if keep_order else (), runs), None
     with _stage("locality", seconds, progress):
-        chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
+        chosen = [(spec.loop, options.for_names(spec.options)) for spec in specs]
         # most of an order is found on one core, and the rest waits for it
         sizes = [own.block_elements for _, own in chosen]
         (numbering, leads), before = at_once(
@@ -204,7 +204,7 @@ def order_alone(
     """The order of every set without any blocks, and the figures of those of points."""
     numbering = ordered.numbering
     reached = reached_leaves(numbering, [spec.loop for spec in ordered.specs])
-    follow = FOLLOW[options.for_loop(ordered.specs[0].options).target]
+    follow = FOLLOW[options.for_names(ordered.specs[0].options).target]
     others = propagate(numbering.mesh, {n: numbering.orders[n] for n in reached}, follow)
     numbering = numbering.following({**others, **ordered.fixed})
     return numbering.all(), Metrics(locality_metrics(numbering, ordered.leads)).orders
@@ -236,7 +236,7 @@ def draft(
     numbers comes after.
     """
     numbering, specs, seconds = ordered.numbering, ordered.specs, dict(ordered.seconds)
-    chosen = {spec.loop.name: options.for_loop(spec.options) for spec in specs}
+    chosen = {spec.loop.name: options.for_names(spec.options) for spec in specs}
     follow = FOLLOW[chosen[specs[0].loop.name].target]
     cuts, notes = {}, {}
     # a loop without maps does not decide the order of its set, and takes what the others leave

@@ -268,7 +268,7 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     check_default(job.requests, specs, sizes)
     loops = []
     for spec in specs:
-        size = job.options.for_loop(spec.options).block_elements
+        size = job.options.for_names(spec.options).block_elements
         n = sizes[spec.loop.over]
         loops.append({"name": spec.loop.name, "elements": n, "block_size": size})
     by = f"order the mesh by {job.options.method}"
