@@ -48,12 +48,13 @@ _own = threading.Event()
 
 
 def own_process() -> None:
-    """The process runs one command and ends: without a last search for garbage, of 0.2 s.
+    """The process runs one command and ends: hardly any search for garbage, which takes 0.3 s.
 
     Warnings of meshprep are a line each, as errors are.
     """
     if not _own.is_set():
         _own.set()
+        gc.set_threshold(100_000)
         atexit.register(gc.freeze)
         warnings.showwarning = _show_warning
 
@@ -101,13 +102,23 @@ def _open_descriptor(number: int) -> None:
 
 
 def keep_freed() -> None:
-    """Keep the memory that arrays free, where the process is the program's own."""
+    """Keep the memory that arrays free, where the process is the program's own.
+
+    There numba is loaded without all of scipy.linalg (0.1 s), which no kernel needs.
+    """
     if _own.is_set():
         from meshprep.kernels.parallel import keep_freed
 
         keep_freed()
+        if _BLAS not in sys.modules:
+            sys.modules[_BLAS] = None  # type: ignore[assignment]
+            import numba.np.arraymath  # noqa: F401
+
+            del sys.modules[_BLAS]
 
 
+# What numba imports with its first kernel, only to see whether it is there.
+_BLAS = "scipy.linalg.cython_blas"
 _asked = threading.Event()
 
 

@@ -14,12 +14,19 @@ from meshprep_runtime.errors import MeshprepError, check_choice, check_integer, 
 
 # The block size of each target, where none is asked for.
 TARGETS = {"gpu": 256, "cpu": 2048}
-METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "morton", "rcb", "none")
-PARTITIONERS = ("blocks", "contiguous", "metis", "structured")
+METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "none")
+PARTITIONERS = ("blocks", "contiguous", "metis")
 
 # Options and keys of loops.toml that are gone, and what to do instead; named for one release.
 REMOVED = {
-    "colour_weight": "use --partition structured",
+    "colour_weight": "leave it out, no loop ran faster for fewer colours",
+    "morton": "use hilbert, which touches fewer lines",
+    "rcb": "use hilbert, which touches fewer lines",
+    "time_limit": "use effort, whose plan does not depend on the machine",
+    "structured": "use blocks, which finds the bricks of grids",
+    **dict.fromkeys(
+        ("objective", "recursive", "iterations", "cuts"), "leave it out, METIS has its defaults"
+    ),
     "kahypar": "use blocks, or metis for a second opinion",
     "registers": "NVIDIA's compiler and profiler tell the occupancy of a kernel",
     "bandwidth": "give times that you measured: --measured LOOP=BEFORE:AFTER",
@@ -76,11 +83,9 @@ class Options:
         over such a set, or for a mesh that keeps its order, it gives blocks that list their
         elements.
     partition_options : mapping
-        Options of the partitioner, by name; the next three go before them.
+        Options of the partitioner, by name; the next two go before them.
     effort : str or None
         How long to search: ``"fast"``, ``"default"``, ``"strong"``, or a multiple of the default.
-    time_limit : float or None
-        Seconds to search instead, all of which are used.
     staged_bytes : int or None
         The most bytes that a block may stage.
     block_size : int or None
@@ -154,13 +159,6 @@ class Options:
         "How long to search for blocks: fast, default, strong, or a factor such as 2.5.",
         CUTTING,
         in_loops=True,
-        of_partitioner=True,
-    )
-    time_limit: float | None = _option(
-        None,
-        "--time-limit",
-        "Seconds to search for blocks, all of which are used, instead of --effort.",
-        CUTTING,
         of_partitioner=True,
     )
     staged_bytes: int | None = _option(

@@ -166,12 +166,12 @@ def order(
     """The first half of :func:`prepare`: topology and locality.
 
     ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops. Where
-    no plan is made then, the figures of the input's order are not found.
+    no plan is made then, the hash of the mesh and the figures of its order are not found.
     """
     seconds = dict.fromkeys(STAGES, 0.0)
     with _stage("topology", seconds, progress):
         (full, specs), source_hash = at_once(
-            lambda: derived or plan_request_maps(mesh, loops), mesh.content_hash
+            lambda: derived or plan_request_maps(mesh, loops), mesh.content_hash if planned else str
         )
     triangular = mesh.extras.get(UPPER_TRIANGULAR, {})
     runs = {full.map(name).to_set: sizes for name, sizes in triangular.items()}

@@ -98,15 +98,13 @@ def run_task(task: str) -> float:
 
 
 def _triangles() -> Mesh:
-    return generate("delaunay2d", cells=1800)
+    return generate("delaunay2d", cells=2500)
 
 
 def _plan(method: str, partitioner: str, target: str) -> None:
     """Orders, blocks, colours, figures and proof."""
     options = Options(method=method, partition=partitioner, target=target, block_size=SMALL)
     mesh = _triangles()
-    if partitioner == "structured":
-        mesh = generate("box", nx=12, ny=12, nz=0, type="quad")
     with _as_if_large():
         prepare(mesh, (), options)
     # of several groups, and in two components whose vertices alternate, as in large meshes

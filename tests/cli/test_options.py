@@ -121,7 +121,7 @@ def test_what_an_option_cannot_be():
         ({"seed": None}, "seed is None, must be a whole number from 0"),
         ({"staged_bytes": 1e4}, "staged_bytes is 10000.0, must be a whole number from 0"),
         ({"order_time": -1}, "order_time is -1, must be a number from 0"),
-        ({"time_limit": float("nan")}, "time_limit is nan, must be a number from 0"),
+        ({"order_time": float("nan")}, "order_time is nan, must be a number from 0"),
         ({"method": None}, "method 'None' is unknown: use auto"),
         ({"own_blocks": "no"}, "own_blocks is 'no', must be True or False"),
         ({"proof": 0}, "proof is 0, must be True or False"),
@@ -132,7 +132,7 @@ def test_what_an_option_cannot_be():
 
 
 def test_an_option_that_was_removed_says_what_to_do(cli, mesh_file, tmp_path):
-    said = "`colour_weight` was removed in 0.2: use --partition structured"
+    said = "`colour_weight` was removed in 0.2: leave it out, no loop ran faster for fewer colours"
     for name, *given in (
         ("--colour-weight", "--colour-weight", "4"),
         ("`colour_weight`", "--partition-option", "colour_weight=4"),

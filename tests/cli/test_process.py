@@ -16,13 +16,14 @@ def test_the_memory_of_callers_is_left_alone(mesh_file, monkeypatch, own):
     kept, at_exit = [], []
     monkeypatch.setattr(process, "_own", threading.Event())
     monkeypatch.setattr(process.atexit, "register", at_exit.append)
+    monkeypatch.setattr(process.gc, "set_threshold", at_exit.append)
     monkeypatch.setattr(parallel, "keep_freed", lambda: kept.append(True))
     words = ["plan", str(mesh_file), "-q", "--force"]
     monkeypatch.setattr(sys, "argv", ["meshprep", *words])
     for _ in range(2):
         assert (main() if own else main(words)) == 0
     assert kept == [True, True] * own
-    assert at_exit.count(process.gc.freeze) == own
+    assert at_exit == [100_000, process.gc.freeze] * own
 
 
 def test_the_program_as_a_module():

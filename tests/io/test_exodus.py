@@ -102,6 +102,24 @@ def test_blocks_of_one_and_two_stay_so(tmp_path):
     assert io.read(tmp_path / "a.e").tag("exodus:block", "wedge") is None
 
 
+def test_block_0_comes_back_as_block_0(tmp_path):
+    io.write(blocked(names=("core", "tip")), tmp_path / "a.e")
+    with netCDF4.Dataset(tmp_path / "a.e", "a") as file:
+        file["eb_prop1"][:] = [0, 1, 20]
+    mesh = io.read(tmp_path / "a.e")
+    assert "unread" not in mesh.extras
+    assert dict(mesh.tag("exodus:block", "hexahedron").names) == {2**31 - 1: "core"}
+    turned = Ordering.from_new_to_old(np.array([1, 0]))
+    assert io.write(mesh.renumber({"hexahedron": turned}), tmp_path / "b.e") == []
+    with netCDF4.Dataset(tmp_path / "b.e") as file:
+        file.set_auto_mask(False)
+        assert file["eb_prop1"][:].tolist() == [1, 0, 20]
+        assert words(file["eb_names"]) == ["", "core", "tip"]
+    with netCDF4.Dataset(tmp_path / "b.e", "a") as file:
+        file["eb_prop1"][:] = [1, 1, 20]
+    refusal(tmp_path / "b.e", "the numbers 'eb_prop1' must be positive, and each another")
+
+
 def test_an_order_that_mixes_blocks_loses_them_by_name(tmp_path):
     order = Ordering.from_new_to_old(np.array([0, 2, 1]))
     hexes = np.array([[0, 1, 3, 2, 4, 5, 7, 6], [4, 5, 7, 6, 8, 9, 11, 10]])
@@ -134,7 +152,7 @@ def test_what_is_dropped_is_all_said(tmp_path, capsys):
     assert main([*words, "--drop"]) == 0
     err = capsys.readouterr().err
     assert "dropped, as a-reordered.e cannot carry it: distribution factors of the side" in err
-    assert "dropped, as a-reordered.e cannot carry it: attributes of elements (not read)" in err
+    assert "dropped, as a-reordered.e cannot carry it: 'attrib1' (not read)" in err
     # The two blocks of hexahedra have a cell each, so that no order mixes them.
     new = io.read(tmp_path / "a-reordered.e")
     assert sorted(new.tag("exodus:block", "hexahedron").first_ids().tolist()) == [10, 11]
@@ -155,8 +173,8 @@ def add(path, name, values, kind="i4", **attributes):
 @pytest.mark.parametrize(
     ("name", "values", "said"),
     [
-        ("ebconn1", [[1, 2]], "edge blocks"),
-        ("fbconn1", [[1, 2, 3]], "face blocks"),
+        ("ebconn1", [[1, 2]], "'ebconn1'"),
+        ("vals_glo_var", [[1.0]], "'vals_glo_var'"),
         ("dist_fact_ns1", [0.5, 2], "'dist_fact_ns1'"),
         ("elem_els1", [1], "'elem_els1'"),
         ("elem_num_map", [5, 6], "'elem_num_map'"),
@@ -184,7 +202,9 @@ def test_polyhedra_and_polygons_are_refused(tmp_path):
     add(tmp_path / "a.e", "facconn4", [1, 2, 3, 4], elem_type="nfaced")
     refusal(tmp_path / "a.e", "holds polyhedra, which are not supported")
     io.write(blocked(), tmp_path / "b.e")
-    add(tmp_path / "b.e", "connect4", [1, 2, 3, 4], elem_type="nsided")
+    with netCDF4.Dataset(tmp_path / "b.e", "a") as file:
+        file.renameVariable("connect3", "gone")
+    add(tmp_path / "b.e", "connect3", [1, 2, 3, 4], elem_type="nsided")
     refusal(tmp_path / "b.e", "are of type nsided, whose nodes are not in rows")
 
 

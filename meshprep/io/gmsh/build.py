@@ -24,9 +24,7 @@ class GmshNotes:
 
     entity: dict[int, dict[int, int]]
     bare_nodes: bool
-    apart: bool
     numbered: bool
-    unnumbered: tuple[str, ...]
     physical: str
 
 
@@ -64,10 +62,9 @@ def notes_of(raw: RawMesh) -> GmshNotes:
         if words[0] == "entity":
             entity.setdefault(int(words[1]), {})[int(words[2])] = int(words[3])
     named = {words[0]: words[-1] for words in reversed(raw.notes)}
-    bare, apart, numbered = (name in named for name in ("nodes", "apart", "numbered"))
-    unnumbered = tuple(words[1] for words in raw.notes if words[0] == "unnumbered")
+    bare, numbered = (name in named for name in ("nodes", "numbered"))
     physical = named.get("physical", "physical")
-    return GmshNotes(entity, bare, apart, numbered, unnumbered, physical)
+    return GmshNotes(entity, bare, numbered, physical)
 
 
 def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
@@ -95,7 +92,7 @@ def _tags2(
     raw: RawCells, elements: RawElements, notes: GmshNotes, dim: int
 ) -> tuple[NDArray[np.int64] | None, dict[str, GroupTable]]:
     lists, part = distinct_lists(raw.part_start, raw.part_count, elements.parts)
-    cell, physical = merge_copies(raw, part, apart=notes.apart)
+    cell, physical = merge_copies(raw, part)
     entities, owners = raw.entity, part
     if cell is not None:
         kept = distinct(cell).first
@@ -155,14 +152,9 @@ def _periodic(link: Any, nodes: Lookup) -> IndexList:
 
 def _blocks(cells: list[FileCells], notes: GmshNotes) -> list[Block]:
     """The blocks, without the numbers of the cells where these are as if there were none."""
-    plain, start = not notes.numbered, 1
-    for c in cells:
-        plain = plain and bool(is_range(c.label, start))
-        start += c.label.size
-    return [
-        Block(c.name, c.nodes, None if plain or c.name in notes.unnumbered else c.label, c.tags)
-        for c in cells
-    ]
+    labels = np.concatenate([*(c.label for c in cells), np.empty(0, np.int64)])
+    plain = not notes.numbered and is_range(labels, 1)
+    return [Block(c.name, c.nodes, None if plain else c.label, c.tags) for c in cells]
 
 
 def _extras(
@@ -178,6 +170,10 @@ def _extras(
         "names": {dim: table for dim, table in raw.names.items() if dim not in held},
         "sections": tuple(raw.sections),
     }
+    assert raw.elements is not None
+    zero = [c for c in raw.elements.cells if not (c.entity.all() and c.runs[:, 0].all())]
+    if zero:
+        out["zero"] = tuple({int(DIMS[c.number]) for c in zero})
     if raw.entities is not None:
         out["entities"] = tuple(e for e in raw.entities if (e.dim, e.tag) not in made)
     if raw.partitioned is not None:

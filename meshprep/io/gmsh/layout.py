@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.maps import distinct
 
 from ...mesh import Dat, ElementSet, IndexList, Mesh, Tag
 from ...mesh.cells import node_count, shape_of
@@ -23,10 +24,10 @@ ENTITY_DIM, ENTITY_TAG = "gmsh:entity_dim", "gmsh:entity_tag"
 PERIODIC = "gmsh:periodic"
 # Names that mean something else on a mesh: values of such a name carry it in this attribute.
 RESERVED = ("label", "coordinates")
-NAME, SECTION, STRINGS, REALS, INTEGERS, COPY = (
-    f"gmsh:{what}" for what in ("name", "section", "strings", "reals", "integers", "copy")
+NAME, SECTION, STRINGS, REALS, INTEGERS = (
+    f"gmsh:{what}" for what in ("name", "section", "strings", "reals", "integers")
 )
-ATTRIBUTES = (NAME, SECTION, STRINGS, REALS, INTEGERS, COPY)
+ATTRIBUTES = (NAME, SECTION, STRINGS, REALS, INTEGERS)
 
 
 def source(mesh: Mesh) -> Mapping[str, Any]:
@@ -104,7 +105,8 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     dats = tuple(d for d in dats if not any(d is x for x in labels.values()))
     kept_tags = tuple(t for t in tags if not any(_tag_problems(t, held)))
     kept_dats = tuple(d for d in dats if not any(_dat_problems(d, held)))
-    node_label, cell_label, problems = _labels(mesh, labels, version, kept_tags, kept_dats)
+    valued = {t.set for t in kept_tags} | {d.set for d in kept_dats}
+    node_label, cell_label, problems = _labels(mesh, cells, labels, version, valued)
     lost += problems
     lost += [p for t in tags for p in _tag_problems(t, held)]
     for d in dats:
@@ -202,6 +204,8 @@ def _tag_problems(t: Tag, held: set[str]) -> Iterator[str]:
             yield f"groups '{t.name}' on '{t.set}'"
     elif not all(is_text(text) for text in (t.name, *t.names.values())):
         yield f"groups '{t.name}' on '{t.set}' (names that {UNFIT})"
+    elif _several(t).size or not t.group_id.all() or (np.abs(t.group_id) > EXACT_LIMIT).any():
+        yield f"groups '{t.name}' on '{t.set}' (several of an element, 0, or beyond 2^53)"
 
 
 def _dat_problems(d: Dat, held: set[str]) -> Iterator[str]:
@@ -235,24 +239,35 @@ def _node_entity(mesh: Mesh) -> NodeEntity | None:
 
 
 def _labels(
-    mesh: Mesh, labels: dict[str, Dat], version: str, tags: tuple[Tag, ...], dats: tuple[Dat, ...]
+    mesh: Mesh,
+    cells: Sequence[ElementSet],
+    labels: dict[str, Dat],
+    version: str,
+    valued: set[str],
 ) -> tuple[NDArray[np.int64] | None, dict[str, NDArray[np.int64]], list[str]]:
-    """Numbers of nodes and cells that can be written as they are; what is lost of the others."""
+    """Numbers of nodes and cells that can be written as they are; what is lost of the others.
+
+    ``valued`` are the sets with values. The one set of cells without numbers has 1, 2, 3, ...
+    """
+    limit = INT_LIMIT if version == "2.2" or valued else NUMBER_LIMIT
     lost = []
     node, cell = None, {name: d for name, d in labels.items() if name != "nodes"}
-    used = {t.set for t in tags} | {d.set for d in dats}
-    limit = INT_LIMIT if version == "2.2" or used else NUMBER_LIMIT
     if "nodes" in labels:
-        if _are_numbers(labels["nodes"], limit) and _unique([labels["nodes"]]):
-            node = labels["nodes"].values.astype(np.int64)
+        values = labels["nodes"].values
+        if _are_numbers(labels["nodes"], limit) and distinct(values).size == values.size:
+            node = values.astype(np.int64)
         else:
             lost.append("node numbers (some occur twice or are out of range)")
-    # Numbers that occur twice harm only where sections refer to them.
-    refer = used - {"nodes"} or any(t.name == "partition" for t in mesh.tags)
-    good = all(_are_numbers(d, limit) for d in cell.values())
-    if good and (not refer or _unique(list(cell.values()))):
-        return node, {name: d.values.astype(np.int64) for name, d in cell.items()}, lost
-    return node, {}, [*lost, "cell numbers (some occur twice or are out of range)"]
+    found = {name: d.values.astype(np.int64) for name, d in cell.items() if _are_numbers(d, limit)}
+    missing = [s for s in cells if s.name not in cell]
+    for s in missing[:1] if cell else ():
+        found[s.name] = np.arange(1, s.size + 1)
+    # Numbers that occur twice harm only where sections refer to them, or some are made up.
+    refer = valued - {"nodes"} or missing or any(t.name == "partition" for t in mesh.tags)
+    both = np.concatenate([*found.values(), np.empty(0, np.int64)])
+    if cell and (len(found) < len(cells) or (refer and distinct(both).size < both.size)):
+        return node, {}, [*lost, "cell numbers (some are missing, occur twice or out of range)"]
+    return node, found, lost
 
 
 def _are_numbers(d: Dat, limit: int) -> bool:
@@ -260,14 +275,6 @@ def _are_numbers(d: Dat, limit: int) -> bool:
     if d.index is not None or v.ndim != 1 or v.dtype.kind not in "iu":
         return False
     return not v.size or (int(v.min()) >= 0 and int(v.max()) <= limit)
-
-
-def _unique(labels: list[Dat]) -> bool:
-    values = np.concatenate([d.values.astype(np.int64) for d in labels] or [np.empty(0, np.int64)])
-    if values.size and int(values.max()) < 4 * values.size + 1024:
-        return bool(np.bincount(values).max() == 1)
-    values.sort()
-    return not (values[1:] == values[:-1]).any()
 
 
 def is_periodic(i: IndexList) -> bool:

@@ -1,15 +1,13 @@
 """Reading a Gmsh file: its sections one after the other, then the mesh."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...kernels.parallel import each, pieces
 from ...mesh import Mesh
 from . import read2, read4, sections
 from .build import build
@@ -19,138 +17,9 @@ from .raw import RawField, RawMesh, RawNodes
 from .scan import GmshCursor, read_format
 from .sections import quoted
 
-Reader = Callable[[GmshCursor], Any]
-# By version: section, the attribute of RawMesh that holds it, and its reader.
-_BOTH: dict[str, tuple[str, Reader]] = {
-    "PhysicalNames": ("names", sections.read_names),
-    sections.NOTES_SECTION: ("notes", sections.read_notes),
-}
-_READERS = {
-    "2.2": {
-        **_BOTH,
-        "Nodes": ("nodes", read2.read_nodes),
-        "Elements": ("elements", read2.read_elements),
-        "Periodic": ("periodic", read2.read_periodic),
-    },
-    "4.1": {
-        **_BOTH,
-        "Entities": ("entities", sections.read_entities),
-        "PartitionedEntities": ("partitioned", sections.read_partitioned),
-        "Nodes": ("nodes", read4.read_nodes),
-        "Elements": ("elements", read4.read_elements),
-        "Periodic": ("periodic", sections.read_periodic),
-    },
-}
-_FIELDS = ("NodeData", "ElementData")
-_REFUSED = {
-    **dict.fromkeys(("NOD", "ELM"), "MSH 1.0 is not supported: save the file as MSH 4.1 or 2.2"),
-    "ParametricNodes": "parametric nodes of MSH 2 are not supported: save the file as MSH 4.1",
-}
-
-
-def read_file(path: Path) -> Mesh:
-    """Read a Gmsh mesh, MSH 2.2 or 4.1, text or binary.
-
-    ``path`` is a regular file; :mod:`meshprep.io.gmsh` says what the mesh holds. Raises
-    MeshprepError with the line (of text) or the byte (of a binary file) where it is damaged.
-    """
-    path = Path(path)
-    try:
-        data = _content(path)
-    except OSError as error:
-        raise MeshprepError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-    cursor = GmshCursor(path, data)
-    raw = read_sections(cursor)
-    return build(raw, cursor)
-
-
-def _content(path: Path) -> NDArray[np.uint8]:
-    """The bytes of a file: a core alone copies them more slowly than memory takes them."""
-    data = np.empty(path.stat().st_size, np.uint8)
-
-    def fill(begin: int, end: int) -> int:
-        with path.open("rb") as file:
-            file.seek(begin)
-            return file.readinto(data[begin:end].data)
-
-    if sum(each(fill, pieces(data.size))) < data.size:
-        raise MeshprepError(f"{path}: became shorter while it was read: read it again")
-    return data
-
-
-def read_sections(
-    cursor: GmshCursor, needed: Sequence[str] = ("MeshFormat", "Nodes", "Elements")
-) -> RawMesh:
-    """All sections of a file; raises MeshprepError where one that is needed is missing."""
-    raw = RawMesh()
-    seen: set[str] = set()
-    while (name := _next(cursor)) is not None:
-        readers = _READERS.get(cursor.version, {})
-        if name in seen and (name in readers or name == "MeshFormat"):
-            raise cursor.error("the section is there twice: remove one")
-        seen.add(name)
-        if name in _REFUSED:
-            raise cursor.error(_REFUSED[name])
-        if name == "MeshFormat":
-            read_format(cursor)
-        elif name in readers:
-            attribute, reader = readers[name]
-            setattr(raw, attribute, reader(cursor))
-            if name == "Nodes":
-                cursor.nodes = _lookup(raw.nodes, cursor)
-        elif name in _FIELDS and cursor.version:
-            raw.fields.append(read_field(cursor))
-        elif name == "GhostElements":
-            cursor.unread.append(sections.GHOSTS)
-            cursor.skip_section()
-        elif name == "ElementNodeData":
-            title = (*_strings(cursor), "")[0]
-            cursor.unread.append(f"values '{title}' at the nodes of cells")
-            cursor.skip_section()
-        else:
-            body = cursor.skip_section()
-            raw.sections.append((name, body if name in KEPT_SECTIONS else b""))
-        cursor.end_section()
-    for name in needed:
-        if name not in seen:
-            what = "this is no Gmsh mesh" if name == "MeshFormat" else "the mesh is not there"
-            raise MeshprepError(f"{cursor.path}: section ${name} is missing: {what}")
-    return raw
-
-
-def _next(cursor: GmshCursor) -> str | None:
-    """The next section; before the header it may only be one that is skipped."""
-    try:
-        name = cursor.next_section()
-    except MeshprepError:
-        if cursor.version:
-            raise
-        raise MeshprepError(
-            f"{cursor.path}: does not begin with $MeshFormat: this is no Gmsh mesh"
-        ) from None
-    known = name in _FIELDS or any(name in readers for readers in _READERS.values())
-    if name is not None and not cursor.version and known:
-        raise cursor.error("the section stands before $MeshFormat: this is no Gmsh mesh")
-    return name
-
-
-def _lookup(nodes: RawNodes | None, cursor: GmshCursor) -> Lookup:
-    """Positions of the nodes; raises MeshprepError where numbers or coordinates are none."""
-    assert nodes is not None
-    where = f"{cursor.path}: $Nodes: node number"
-    lookup, twice = make_lookup(nodes.label)
-    if twice >= 0:
-        raise MeshprepError(f"{where} {nodes.label[twice]} occurs twice: renumber one")
-    if nodes.label.size and nodes.label.min() < 0:
-        raise MeshprepError(f"{where} {nodes.label.min()} is negative: renumber it")
-    good = np.isfinite(nodes.points)
-    if not good.all():
-        row = int(np.argmin(good.all(axis=1)))
-        place = " ".join(f"{x:g}" for x in nodes.points[row])
-        raise MeshprepError(
-            f"{where} {nodes.label[row]} has the coordinates {place}: they must be finite numbers"
-        )
-    return lookup
+# By section: the attribute of RawMesh that holds it, and its reader.
+SectionReaders = dict[str, tuple[str, Callable[[GmshCursor], Any]]]
+Readers = Mapping[str, SectionReaders]  # by version
 
 
 def read_field(cursor: GmshCursor) -> RawField:
@@ -185,3 +54,112 @@ def _strings(cursor: GmshCursor) -> tuple[str, ...]:
     n = _few(cursor, "string tags")
     cursor.end_line()
     return tuple(quoted(cursor)[0] for _ in range(n))
+
+
+_BOTH: SectionReaders = {
+    "PhysicalNames": ("names", sections.read_names),
+    sections.NOTES_SECTION: ("notes", sections.read_notes),
+    "NodeData": ("fields", read_field),
+    "ElementData": ("fields", read_field),
+}
+READERS: Readers = {
+    "2.2": {
+        **_BOTH,
+        "Nodes": ("nodes", read2.read_nodes),
+        "Elements": ("elements", read2.read_elements),
+        "Periodic": ("periodic", read2.read_periodic),
+    },
+    "4.1": {
+        **_BOTH,
+        "Entities": ("entities", sections.read_entities),
+        "PartitionedEntities": ("partitioned", sections.read_partitioned),
+        "Nodes": ("nodes", read4.read_nodes),
+        "Elements": ("elements", read4.read_elements),
+        "Periodic": ("periodic", sections.read_periodic),
+    },
+}
+_REFUSED = {
+    **dict.fromkeys(("NOD", "ELM"), "MSH 1.0 is not supported: save the file as MSH 4.1 or 2.2"),
+    "ParametricNodes": "parametric nodes of MSH 2 are not supported: save the file as MSH 4.1",
+}
+
+
+def read_file(path: Path) -> Mesh:
+    """Read a Gmsh mesh, MSH 2.2 or 4.1, text or binary.
+
+    ``path`` is a regular file; :mod:`meshprep.io.gmsh` says what the mesh holds. Raises
+    MeshprepError with the line (of text) or the byte (of a binary file) where it is damaged.
+    """
+    cursor = GmshCursor(path, np.fromfile(path, np.uint8))
+    return build(read_sections(cursor), cursor)
+
+
+def read_sections(cursor: GmshCursor, versions: Readers = READERS) -> RawMesh:
+    """All sections of a file; raises MeshprepError where one that is needed is missing."""
+    raw = RawMesh()
+    seen: set[str] = set()
+    while (name := _next(cursor)) is not None:
+        readers = versions.get(cursor.version, {})
+        attribute, reader = readers.get(name, ("", None))
+        if name in seen and (attribute not in ("", "fields") or name == "MeshFormat"):
+            raise cursor.error("the section is there twice: remove one")
+        seen.add(name)
+        if name in _REFUSED:
+            raise cursor.error(_REFUSED[name])
+        if name == "MeshFormat":
+            read_format(cursor)
+        elif attribute == "fields":
+            raw.fields.append(read_field(cursor))
+        elif reader is not None:
+            setattr(raw, attribute, reader(cursor))
+            if isinstance(raw.nodes, RawNodes) and name == "Nodes":
+                cursor.nodes = _lookup(raw.nodes, cursor)
+        elif name == "GhostElements":
+            cursor.unread.append(sections.GHOSTS)
+            cursor.skip_section()
+        elif name == "ElementNodeData":
+            title = (*_strings(cursor), "")[0]
+            cursor.unread.append(f"values '{title}' at the nodes of cells")
+            cursor.skip_section()
+        else:
+            body = cursor.skip_section()
+            raw.sections.append((name, body.tobytes() if name in KEPT_SECTIONS else b""))
+        cursor.end_section()
+    for name in ("MeshFormat", "Nodes", "Elements"):
+        if name not in seen:
+            what = "this is no Gmsh mesh" if name == "MeshFormat" else "the mesh is not there"
+            raise MeshprepError(f"{cursor.path}: section ${name} is missing: {what}")
+    return raw
+
+
+def _next(cursor: GmshCursor) -> str | None:
+    """The next section; before the header it may only be one that is skipped."""
+    try:
+        name = cursor.next_section()
+    except MeshprepError:
+        if cursor.version:
+            raise
+        raise MeshprepError(
+            f"{cursor.path}: does not begin with $MeshFormat: this is no Gmsh mesh"
+        ) from None
+    if not cursor.version and any(name in readers for readers in READERS.values()):
+        raise cursor.error("the section stands before $MeshFormat: this is no Gmsh mesh")
+    return name
+
+
+def _lookup(nodes: RawNodes, cursor: GmshCursor) -> Lookup:
+    """Positions of the nodes; raises MeshprepError where numbers or coordinates are none."""
+    where = f"{cursor.path}: $Nodes: node number"
+    lookup, twice = make_lookup(nodes.label)
+    if twice >= 0:
+        raise MeshprepError(f"{where} {nodes.label[twice]} occurs twice: renumber one")
+    if nodes.label.size and nodes.label.min() < 0:
+        raise MeshprepError(f"{where} {nodes.label.min()} is negative: renumber it")
+    good = np.isfinite(nodes.points)
+    if not good.all():
+        row = int(np.argmin(good.all(axis=1)))
+        place = " ".join(f"{x:g}" for x in nodes.points[row])
+        raise MeshprepError(
+            f"{where} {nodes.label[row]} has the coordinates {place}: they must be finite numbers"
+        )
+    return lookup

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...kernels import Int64s, UInt8s, helper, kernel
+from ...kernels import Int64s, UInt8s, kernel
 from ..text.tokens import ASCII, Mode, skip_blank, take_ints, take_rows
 from .raw import BAD_ROW, FINE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
 from .scan import SCRATCH, GmshCursor, tables_by_type, take_line
@@ -32,19 +32,16 @@ def read_elements(cursor: GmshCursor) -> RawElements:
     """The body of $Elements. O(bytes)."""
     n = _count_line(cursor, "elements")
     cursor.need(n, 6, 8, "elements")
-    legacy = cursor.exact_version != "2.2"
     columns = np.empty((5, n), dtype=np.int64)
     # Room for as many numbers as the file can hold; pages that are never written cost nothing.
     flat = np.empty(cursor.most_numbers(4) + SCRATCH, dtype=np.int64)
-    code, pos, extra, end = _elements(
-        cursor.data, cursor.pos, cursor.mode, n, legacy, columns, flat
-    )
+    code, pos, extra, end = _elements(cursor.data, cursor.pos, cursor.mode, n, columns, flat)
     _check(cursor, code, pos, extra)
     place, kind, n_tags, at, n_parts = columns
     flat = flat[: end + 2].copy()
     label = flat[at - (3 if cursor.mode == ASCII else 1)]
     physical, entity = (np.where(n_tags > i, flat[at + i], 0) for i in (0, 1))
-    part = at + np.where((n_tags == 3) | legacy, 2, 3)
+    part = at + np.where(n_tags == 3, 2, 3)
     rest = entity, physical, part, n_parts
     cells = [
         RawCells(t, nodes, label[rows], _NO_RUNS, *(column[rows] for column in rest))
@@ -72,22 +69,9 @@ def _check(cursor: GmshCursor, code: int, pos: int, extra: int) -> None:
     raise cursor.error(texts[code], int(pos))
 
 
-@helper
-def _n_parts(n_tags: int, third: int, legacy: bool) -> int:
-    """How many partitions an element has, -1 where the third tag does not fit.
-
-    It counts those that follow; before MSH 2.2, or as the last tag, it is the only one itself.
-    """
-    if n_tags < 3:
-        return 0
-    if legacy or n_tags == 3:
-        return 1 if third != 0 else 0
-    return third if third == n_tags - 3 else -1
-
-
 @kernel
 def _elements(
-    data: UInt8s, pos: int, mode: Mode, n: int, legacy: bool, columns: Int64s, flat: Int64s
+    data: UInt8s, pos: int, mode: Mode, n: int, columns: Int64s, flat: Int64s
 ) -> tuple[int, int, int, int]:
     """Read all numbers into ``flat``; returns code, position, a number for the message, how many.
 
@@ -127,8 +111,9 @@ def _elements(
                     return NO_NUMBER, pos, 0, 0
                 end += 1
             columns[1, j], columns[2, j], columns[3, j] = kind, n_tags, end
-            columns[4, j] = _n_parts(n_tags, flat[end + 2], legacy)
-            if columns[4, j] < 0:
+            # The third tag counts those that follow; as the last tag, it is the only partition.
+            columns[4, j] = n_tags - 3 if n_tags > 3 else n_tags == 3 and flat[end + 2] != 0
+            if n_tags > 3 and flat[end + 2] != n_tags - 3:
                 return BAD_PARTS, start, n_tags, 0
             end += row
         i += count

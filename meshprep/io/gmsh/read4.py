@@ -1,22 +1,9 @@
 """Nodes and elements of MSH 4.1: blocks, one for each entity, of which there may be many."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
-from ...kernels.parallel import each, pieces
-from ..text.tokens import (
-    ASCII,
-    BIG,
-    Mode,
-    next_int,
-    skip_blank,
-    skip_doubles,
-    take_doubles,
-    take_ints,
-)
+from ..text.tokens import ASCII, Mode, next_int, skip_blank, skip_doubles, take_doubles, take_ints
 from .raw import (
     BAD_COUNT,
     BAD_DIM,
@@ -30,8 +17,8 @@ from .raw import (
     RawElements,
     RawNodes,
 )
-from .scan import SCRATCH, GmshCursor, positions_of_nodes, tables_by_type, take_line
-from .types import DIMS, LONG_BLOCK, NODES
+from .scan import SCRATCH, GmshCursor, tables_by_type, take_line
+from .types import DIMS, NODES
 
 _NONE = np.empty(0, dtype=np.int64)
 # Numbers and points of the nodes, and entries that are to be converted otherwise.
@@ -40,18 +27,12 @@ NodeArrays = tuple[Int64s, Float64s, Int64s]
 
 def read_nodes(cursor: GmshCursor) -> RawNodes:
     """The body of $Nodes. O(bytes)."""
-    n_blocks, n = _header(cursor, "nodes", 8, cursor.size_width + 24)
-    if cursor.mode != ASCII and n_blocks <= 1 + n // LONG_BLOCK:
-        long = _long_blocks_of_nodes(cursor, n_blocks, n)
-        if long is not None:
-            return long
+    n_blocks, n = read_header(cursor, "nodes", 8, 32)
     runs = np.empty((n_blocks, 4), dtype=np.int64)
     label, points = np.empty(n, dtype=np.int64), np.empty((n, 3))
     hard = cursor.hard_list(3 * n)
-    code, pos, extra, found = _nodes(
-        cursor.data, cursor.pos, cursor.mode, cursor.size_width, runs,
-        (label, points.reshape(-1), hard),
-    )  # fmt: skip
+    out = (label, points.reshape(-1), hard)
+    code, pos, extra, found = _nodes(cursor.data, cursor.pos, cursor.mode, runs, out)
     _check(cursor, code, pos, extra, "nodes")
     cursor.settle(points, hard[:found])
     cursor.pos = int(pos)
@@ -60,45 +41,11 @@ def read_nodes(cursor: GmshCursor) -> RawNodes:
     return RawNodes(label, points, runs)
 
 
-def _long_blocks_of_nodes(cursor: GmshCursor, n_blocks: int, n: int) -> RawNodes | None:
-    """Few blocks of a binary file, copied on all cores.
-
-    None where one has parameters, or something is wrong: what reads these says what it is.
-    """
-    order, start, done = ">" if cursor.mode == BIG else "<", cursor.pos, 0
-    number, double = np.dtype(f"{order}i{cursor.size_width}"), np.dtype(f"{order}f8")
-    head = np.dtype([("head", f"{order}i4", 3), ("count", number)])
-    runs, label, points = np.empty((n_blocks, 4), np.int64), np.empty(n, np.int64), np.empty((n, 3))
-    for run in runs:
-        if cursor.left < head.itemsize:
-            break
-        found = np.frombuffer(cursor.data, head, 1, cursor.pos)[0]
-        run[:3], run[3] = found["head"], found["count"]
-        (dim, _, flag, count), begin = run.tolist(), cursor.pos + head.itemsize
-        end = begin + count * number.itemsize
-        fits = 0 <= count <= n - done and end + 24 * count <= cursor.data.size
-        if flag or not 0 <= dim <= 3 or not fits:
-            break
-        rows = slice(done, done + count)
-        _copy(np.frombuffer(cursor.data, number, count, begin), label[rows])
-        _copy(np.frombuffer(cursor.data, double, 3 * count, end).reshape(-1, 3), points[rows])
-        cursor.pos, done = end + 24 * count, done + count
-    else:
-        if done == n:
-            return RawNodes(label, points, runs)
-    cursor.pos = start
-    return None
-
-
-def _copy(source: NDArray[Any], target: NDArray[Any]) -> None:
-    each(np.copyto, [(target[a:b], source[a:b]) for a, b in pieces(len(source))])
-
-
-def _header(cursor: GmshCursor, what: str, text: int, binary: int) -> tuple[int, int]:
+def read_header(cursor: GmshCursor, what: str, text: int, binary: int) -> tuple[int, int]:
     """Numbers of blocks and of nodes or elements; neither more than the file can hold."""
     n_blocks, n = (cursor.count(w) for w in (f"blocks of {what}", what))
     cursor.ints(2, size=True, what="the lowest and highest number")
-    cursor.need(n_blocks, 8, 12 + cursor.size_width, f"blocks of {what}")
+    cursor.need(n_blocks, 8, 20, f"blocks of {what}")
     cursor.need(n, text, binary, what)
     return n_blocks, n
 
@@ -123,10 +70,10 @@ def _check(cursor: GmshCursor, code: int, pos: int, extra: int, what: str) -> No
 
 
 @helper
-def _block(data: UInt8s, pos: int, mode: Mode, width: int, row: Int64s) -> int:
+def _block(data: UInt8s, pos: int, mode: Mode, row: Int64s) -> int:
     """Read the four numbers at the head of a block."""
     for j in range(4):
-        row[j], pos = next_int(data, pos, mode, 4 if j < 3 else width)
+        row[j], pos = next_int(data, pos, mode, 4 if j < 3 else 8)
         if pos < 0:
             break
     return pos
@@ -134,7 +81,7 @@ def _block(data: UInt8s, pos: int, mode: Mode, width: int, row: Int64s) -> int:
 
 @kernel
 def _nodes(
-    data: UInt8s, pos: int, mode: Mode, width: int, runs: Int64s, out: NodeArrays
+    data: UInt8s, pos: int, mode: Mode, runs: Int64s, out: NodeArrays
 ) -> tuple[int, int, int, int]:
     """Fill everything; returns a code, a position, a number for the message, entries of hard."""
     label = out[0]
@@ -142,7 +89,7 @@ def _nodes(
     done, found = int(np.int64(0)), int(np.int64(0))
     for b in range(len(runs)):
         start = pos
-        pos = _block(data, pos, mode, width, runs[b])
+        pos = _block(data, pos, mode, runs[b])
         if pos < 0:
             return NO_NUMBER, pos, 0, found
         dim, flag, count = runs[b, 0], runs[b, 2], runs[b, 3]
@@ -153,7 +100,7 @@ def _nodes(
         if count < 0 or count > label.size - done:
             return BAD_COUNT, start, count, found
         rows = (done, done + count)
-        pos, found = _node_block(data, pos, mode, width, dim * flag, rows, out, found)
+        pos, found = _node_block(data, pos, mode, dim * flag, rows, out, found)
         if pos < 0:
             return NO_NUMBER, pos, 0, found
         done += count
@@ -167,7 +114,6 @@ def _node_block(
     data: UInt8s,
     pos: int,
     mode: Mode,
-    width: int,
     n_parametric: int,
     rows: tuple[int, int],
     out: NodeArrays,
@@ -178,7 +124,7 @@ def _node_block(
     The parametric coordinates that follow each point are skipped.
     """
     (start, stop), (label, points, hard) = rows, out
-    pos = take_ints(data, pos, mode, width, label, start, stop - start)
+    pos = take_ints(data, pos, mode, 8, label, start, stop - start)
     if pos < 0 or n_parametric == 0:
         if pos >= 0:
             pos, found = take_doubles(data, pos, mode, points, 3 * start, 3 * stop, hard, found)
@@ -195,16 +141,12 @@ def _node_block(
 
 def read_elements(cursor: GmshCursor) -> RawElements:
     """The body of $Elements. O(bytes)."""
-    n_blocks, n = _header(cursor, "elements", 4, 2 * cursor.size_width)
-    if cursor.mode != ASCII and n_blocks <= 1 + n // LONG_BLOCK:
-        return _long_blocks(cursor, n_blocks, n)
+    n_blocks, n = read_header(cursor, "elements", 4, 16)
     blocks = np.empty((n_blocks, 4), dtype=np.int64)
     place = np.empty(n, dtype=np.int64)
     # Room for as many numbers as the file can hold; pages that are never written cost nothing.
-    flat = np.empty(cursor.most_numbers(cursor.size_width) + SCRATCH, dtype=np.int64)
-    code, pos, extra = _elements(
-        cursor.data, cursor.pos, cursor.mode, cursor.size_width, blocks, place, flat
-    )
+    flat = np.empty(cursor.most_numbers(8) + SCRATCH, dtype=np.int64)
+    code, pos, extra = _elements(cursor.data, cursor.pos, cursor.mode, blocks, place, flat)
     _check(cursor, code, pos, extra, "elements")
     kind = np.repeat(blocks[:, 2], blocks[:, 3])
     # A label stands before the nodes.
@@ -217,54 +159,15 @@ def read_elements(cursor: GmshCursor) -> RawElements:
     return RawElements(tuple(cells))
 
 
-def _long_blocks(cursor: GmshCursor, n_blocks: int, n: int) -> RawElements:
-    """Few blocks of a binary file: their numbers are taken from where they lie."""
-    number = np.dtype(f"{'>' if cursor.mode == BIG else '<'}i{cursor.size_width}")
-    # by type: entity, where the elements begin, and their numbers
-    by_type: dict[int, list[tuple[int, int, NDArray[np.integer]]]] = {}
-    left = n
-    for _ in range(n_blocks):
-        entity, kind, count = _long_block(cursor, left)
-        width, begin = 1 + int(NODES[kind]), cursor.pos
-        rows = np.frombuffer(cursor.data, number, count * width, begin).reshape(count, width)
-        if count:
-            by_type.setdefault(kind, []).append((entity, begin, rows))
-        cursor.pos += rows.nbytes
-        left -= count
-    _check(cursor, BAD_TOTAL if left else FINE, cursor.pos, n - left, "elements")
-    cells = []
-    for t, blocks in by_type.items():
-        nodes = [positions_of_nodes(cursor, rows[:, 1:], begin) for _, begin, rows in blocks]
-        label = np.concatenate([rows[:, 0] for *_, rows in blocks], dtype=np.int64)
-        runs = np.array([(entity, len(rows)) for entity, _, rows in blocks])
-        table = nodes[0] if len(nodes) == 1 else np.concatenate(nodes)
-        cells.append(RawCells(t, table, label, runs, _NONE, _NONE, _NONE, _NONE))
-    return RawElements(tuple(cells))
-
-
-def _long_block(cursor: GmshCursor, left: int) -> tuple[int, int, int]:
-    """The head of a block: entity, type and number of elements, of which ``left`` may follow."""
-    start = cursor.pos
-    dim, entity, kind = (cursor.whole("a number of the elements") for _ in range(3))
-    count = cursor.whole("elements of a block", size=True)
-    if not 0 <= kind < NODES.size or not NODES[kind]:
-        _check(cursor, UNKNOWN_TYPE, start, kind, "elements")
-    if dim != DIMS[kind]:
-        _check(cursor, BAD_DIM, start, dim, "elements")
-    if not 0 <= count <= min(left, cursor.left // (cursor.size_width * (1 + int(NODES[kind])))):
-        _check(cursor, BAD_COUNT, start, count, "elements")
-    return entity, kind, count
-
-
 @kernel
 def _elements(
-    data: UInt8s, pos: int, mode: Mode, width: int, blocks: Int64s, place: Int64s, flat: Int64s
+    data: UInt8s, pos: int, mode: Mode, blocks: Int64s, place: Int64s, flat: Int64s
 ) -> tuple[int, int, int]:
     """Read labels and nodes of all blocks into ``flat``; where each element stands in the file."""
     done, end = 0, 0
     for b in range(len(blocks)):
         start = pos
-        pos = _block(data, pos, mode, width, blocks[b])
+        pos = _block(data, pos, mode, blocks[b])
         if pos < 0:
             return NO_NUMBER, pos, 0
         dim, kind, count = blocks[b, 0], blocks[b, 2], blocks[b, 3]
@@ -272,13 +175,13 @@ def _elements(
             return UNKNOWN_TYPE, start, kind
         if dim != DIMS[kind]:
             return BAD_DIM, start, dim
-        row, each = 1 + NODES[kind], 2 if mode == ASCII else width
+        row, each = 1 + NODES[kind], 2 if mode == ASCII else 8
         if count < 0 or count > place.size - done or count > (data.size - pos + 1) // (each * row):
             return BAD_COUNT, start, count
         if mode != ASCII:
             for i in range(count):
-                place[done + i] = pos + i * row * width
-            pos = take_ints(data, pos, mode, width, flat, end, count * row)
+                place[done + i] = pos + i * row * 8
+            pos = take_ints(data, pos, mode, 8, flat, end, count * row)
         else:
             for i in range(done, done + count):
                 place[i] = pos

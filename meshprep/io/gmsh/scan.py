@@ -4,17 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from ...kernels import Int32s, Int64s, UInt8s, helper
 from ..text.cursor import Cursor
-from ..text.tokens import ASCII, BIG, LITTLE, Mode, skip_blank, skip_line, take_ints
+from ..text.tokens import ASCII, LITTLE, skip_blank, skip_line, take_ints
 from .numbering import Lookup
 from .types import NODES
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
-MODES = {ASCII: "ascii", LITTLE: "little", BIG: "big"}
+MODES = {ASCII: "ascii", LITTLE: "little"}
 LONGEST_NAME = 64
 # More than the numbers of any element.
 SCRATCH = 4096
@@ -26,7 +24,7 @@ class GmshCursor(Cursor):
 
     def __init__(self, path: Path, data: UInt8s) -> None:
         super().__init__(path, data)
-        self.version, self.exact_version = "", ""
+        self.version = ""
         self.nodes: Lookup | None = None
         self.unread: list[str] = []
 
@@ -67,7 +65,7 @@ class GmshCursor(Cursor):
         self.pos += len(end)
         self.section = ""
 
-    def skip_section(self) -> bytes:
+    def skip_section(self) -> UInt8s:
         """Everything up to the end of the section, which remains to be left."""
         start = self.pos
         end = f"$End{self.section}".encode()
@@ -75,7 +73,7 @@ class GmshCursor(Cursor):
         if stop < 0:
             raise self.error(f"{end.decode()} is missing: the file is truncated, write it again")
         self.pos = stop
-        return self.data[start:stop].tobytes()
+        return self.data[start:stop]
 
 
 def read_format(cursor: GmshCursor) -> None:
@@ -85,9 +83,7 @@ def read_format(cursor: GmshCursor) -> None:
     if len(words) != 3:
         raise cursor.error("expected version, type and size: this is no Gmsh mesh", start)
     version, kind, size = (w.decode("ascii", "replace") for w in words)
-    number = version.rstrip("0").rstrip(".") if "." in version else version
-    known = {v.rstrip("0").rstrip(".") if "." in v else v: k for v, k in VERSIONS.items()}
-    if number not in known:
+    if version not in VERSIONS:
         raise cursor.error(
             f"MSH {version[:8]} is not supported: save the file as MSH 4.1 or 2.2, "
             "in Gmsh with -save -format msh41",
@@ -98,18 +94,16 @@ def read_format(cursor: GmshCursor) -> None:
             f"file type {kind[:8]} with data of {size[:8]} bytes is unknown: repair the header",
             start,
         )
-    cursor.version, cursor.exact_version = known[number], number
-    cursor.size_width = int(size)
+    cursor.version = VERSIONS[version]
     if kind == "1":
-        cursor.mode = _byte_order(cursor)
+        one = cursor.data[cursor.pos : cursor.pos + 4].tobytes()
+        if one != b"\1\0\0\0" or size != "8":
+            raise cursor.error(
+                "only little-endian files with sizes of 8 bytes are read in binary: save the file "
+                "on such a machine, or as text"
+            )
+        cursor.mode = LITTLE
         cursor.pos += 4
-
-
-def _byte_order(cursor: GmshCursor) -> Mode:
-    one = cursor.data[cursor.pos : cursor.pos + 4].tobytes()
-    if one in (b"\1\0\0\0", b"\0\0\0\1"):
-        return LITTLE if one[0] else BIG
-    raise cursor.error("the number one that tells the byte order is missing: write the file again")
 
 
 def tables_by_type(
@@ -121,39 +115,21 @@ def tables_by_type(
     file, ``at`` where in it the nodes of each element begin, and ``place`` where in the file each
     element begins, for messages.
     """
+    if cursor.nodes is None:
+        raise cursor.error("the section stands before $Nodes: move it behind")
     types = np.flatnonzero(np.bincount(kind)).tolist()
     for t in sorted(types, key=lambda t: int(np.argmax(kind == t))):
         rows = np.flatnonzero(kind == t)
-        first, steps = at[rows[0]], np.diff(at[rows])
-        if (steps == steps[:1]).all():
-            step = flat.itemsize * int(steps[0] if steps.size else 1)
-            numbers = as_strided(flat[first:], (rows.size, NODES[t]), (step, flat.itemsize))
-        else:
-            numbers = flat[at[rows][:, None] + np.arange(NODES[t])]
-        nodes = positions_of_nodes(cursor, numbers, place[rows])
+        numbers = flat.take(at[rows][:, None] + np.arange(NODES[t]))
+        nodes = cursor.nodes.find(numbers)
+        if nodes.min() < 0:
+            row, column = np.argwhere(nodes < 0)[0]
+            raise cursor.error(
+                f"an element names node {numbers[row, column]}, which is not in $Nodes: "
+                "add or remove it",
+                int(place[rows[row]]),
+            )
         yield t, rows, nodes
-
-
-def positions_of_nodes(
-    cursor: GmshCursor, numbers: NDArray[np.integer], place: Int64s | int
-) -> Int32s:
-    """The positions of the nodes of elements, of which there is one.
-
-    ``numbers`` (n, k) are those of the nodes. ``place`` is where in the file each element begins;
-    the first one, where rows lie as they do there.
-    """
-    if cursor.nodes is None:
-        raise cursor.error("the section stands before $Nodes: move it behind")
-    nodes = cursor.nodes.find(numbers)
-    if nodes.min() < 0:
-        row, column = np.argwhere(nodes < 0)[0]
-        at = place + row * numbers.strides[0] if isinstance(place, int) else place[row]
-        raise cursor.error(
-            f"an element names node {numbers[row, column]}, which is not in $Nodes: "
-            "add or remove it",
-            int(at),
-        )
-    return nodes
 
 
 @helper

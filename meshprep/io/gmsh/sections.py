@@ -74,7 +74,7 @@ def read_partitioned(cursor: GmshCursor) -> dict[str, Any]:
 def read_entities(cursor: GmshCursor, *, parts: bool = False) -> tuple[Entity, ...]:
     """The body of $Entities, and the end of that of $PartitionedEntities. O(entities)."""
     numbers = [cursor.count(f"entities of dimension {dim}") for dim in range(4)]
-    cursor.need(sum(numbers), 10, 28 + cursor.size_width, "entities")
+    cursor.need(sum(numbers), 10, 36, "entities")
     return tuple(_entity(cursor, dim, parts) for dim in range(4) for _ in range(numbers[dim]))
 
 
@@ -106,7 +106,7 @@ def _numbers(cursor: GmshCursor, what: str) -> tuple[int, ...]:
 def read_periodic(cursor: GmshCursor) -> tuple[RawPeriodic, ...]:
     """The body of $Periodic of MSH 4.1."""
     n = cursor.count("periodic links")
-    cursor.need(n, 10, 12 + 2 * cursor.size_width, "periodic links")
+    cursor.need(n, 10, 28, "periodic links")
     links = []
     for _ in range(n):
         dim, slave, master = cursor.ints(3, what="a periodic link").tolist()
@@ -134,20 +134,16 @@ def read_notes(cursor: GmshCursor) -> tuple[tuple[str, ...], ...]:
         Entity NEW was made from OLD (0: from none), since Gmsh wants one list of groups an entity.
     ``nodes``
         Nodes belong to no entity.
-    ``unnumbered TYPE``
-        Cells of this type have no numbers of their own.
     ``numbered``
         Cells have numbers of their own, even where these are 1, 2, ... through the file.
     ``physical "NAME"``
         The groups are the tag of this name.
-    ``apart``
-        Equal elements are cells of their own, and no copies for several groups.
     """
-    lines = [decode(line).strip() for line in cursor.skip_section().splitlines()]
+    lines = [decode(line).strip() for line in cursor.skip_section().tobytes().splitlines()]
     lines = [line for line in lines if line]
     if lines[:1] != [NOTES_VERSION]:
         raise cursor.error("the notes are of an unknown version: update meshprep or delete them")
-    sizes = {"entity": 4, "nodes": 1, "unnumbered": 2, "numbered": 1, "physical": 2, "apart": 1}
+    sizes = {"entity": 4, "nodes": 1, "numbered": 1, "physical": 2}
     records = [tuple(line.split(maxsplit=1)) for line in lines[1:]]
     out = []
     for words in records:

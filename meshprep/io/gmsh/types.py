@@ -33,8 +33,6 @@ def _table(of: str) -> NDArray[np.int64]:
     return out
 
 
-# Binary blocks of fewer rows on average are read and written together.
-LONG_BLOCK = 1024
 # By Gmsh's number; NODES is 0 for the types that meshprep does not know.
 NODES, DIMS = _table("nodes"), _table("dims")
 

@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Mesh, Tag
+from ...mesh.cells import node_count, shape_of
 from .numbers import NUMBERS, taken_numbers
 
 BLOCK = "exodus:block"
+# Group 0 stands for none in memory: block 0 of a file is this one there, and the other way round.
+ZERO = 2**31 - 1
 # The names of sets that have a number alone.
 NODE_SET, SIDE_SET = re.compile(r"node set ([1-9]\d*)"), re.compile(r"side set ([1-9]\d*)")
 # Column ``i`` of a file is column ``TO_FILE[t][i]`` in memory, which has VTK's order.
@@ -57,10 +60,6 @@ def read(path: str) -> Any:
         )
         mesh.set_numbers = {name: number for name, (number, _) in sets.items()}
         mesh.left_out = [*_take_numbers(file, mesh, sizes), *left_out(file)]
-        given = [int(i) for i in file["eb_prop1"][:]] if "eb_prop1" in file.variables else ids
-        if set(ids) - set(given):
-            numbers = ", ".join(map(str, given[:6]))
-            mesh.left_out.append(f"the numbers {numbers} of element blocks, which count from 1 now")
         mesh.times = _times(file)
         mesh.side_sets, odd = _side_sets(file, sum(sizes))
         mesh.left_out += odd
@@ -137,30 +136,18 @@ _SHAPES = {
     "WEDGE": "wedge",
     **dict.fromkeys(("HEX", "HEXAHEDRON"), "hexahedron"),
 }
-_LINEAR = {"vertex": 1, "line": 2, "triangle": 3, "quad": 4, "tetra": 4, "pyramid": 5}
-_LINEAR |= {"wedge": 6, "hexahedron": 8}
-_HIGHER = (
-    *("line3", "triangle6", "quad8", "quad9", "tetra10", "pyramid13", "wedge15"),
-    *("hexahedron20", "hexahedron27"),
-)
 
 
 def _type(name: str, nodes: int, block: int) -> str:
     kind, digits = re.fullmatch(r"(.*?)(\d*)", name).groups()  # type: ignore[union-attr]
-    shape = _SHAPES.get(kind, "")
-    if digits and shape and int(digits) != nodes:
-        raise MeshprepError(
-            f"the elements of block {block} are of type {name}, but have {nodes} nodes in the "
-            "file: correct their type or their nodes"
-        )
-    if _LINEAR.get(shape) == nodes:
-        return shape
-    if f"{shape}{nodes}" not in _HIGHER:
-        raise MeshprepError(
-            f"the elements of block {block} are of type {name} with {nodes} nodes, which is not "
-            "supported: use other elements"
-        )
-    return f"{shape}{nodes}"
+    for cell_type in CELL_TYPES:
+        same = shape_of(cell_type).name == _SHAPES.get(kind) and int(digits or nodes) == nodes
+        if same and node_count(cell_type) == nodes:
+            return cell_type
+    raise MeshprepError(
+        f"the elements of block {block} are of type {name} with {nodes} nodes, which is not "
+        "supported: use other elements, or correct their type"
+    )
 
 
 def _names(file: Any, key: str) -> list[str]:
@@ -213,11 +200,17 @@ def _cell_values(
 
 
 def _ids(file: Any, key: str, places: Sequence[int]) -> list[int]:
-    """The numbers of these blocks or sets; from 1 where the file gives none, or twice the same."""
-    given = [int(i) for i in file[key][:]] if key in file.variables else []
-    right = len(given) >= max(places, default=0) and len(set(given)) == len(given)
-    chosen = [given[p - 1] for p in places] if right else []
-    return chosen if right and all(i > 0 for i in chosen) else list(range(1, len(places) + 1))
+    """The numbers of these blocks or sets; from 1 where the file gives none."""
+    if key not in file.variables:
+        return list(range(1, len(places) + 1))
+    given = [int(i) or ZERO for i in file[key][:]]
+    if (
+        len(given) < max(places, default=0)
+        or min(given, default=0) < 0
+        or len(set(given)) < len(given)
+    ):
+        raise MeshprepError(f"the numbers '{key}' must be positive, and each another: correct them")
+    return [given[p - 1] for p in places]
 
 
 def _node_sets(file: Any) -> dict[str, tuple[int, NDArray]]:
@@ -291,15 +284,6 @@ _READ = re.compile(
     r"|name_(nod|elem)_var|vals_nod_var\d*|vals_elem_var\d+eb\d+|time_whole"
     r"|elem_var_tab|coor_names|(qa|info)_records"
 )
-_POLYHEDRA = re.compile(r"facconn\d+")
-# What several variables hold together.
-_TOGETHER = {
-    "attributes of elements": re.compile(r"attrib.*"),
-    "global values": re.compile(r"(name|vals)_glo_var"),
-    "edge blocks": re.compile(r"ebconn\d+|eattrb.*|ed_\w+|(name|vals)_edge_var.*|edge_var_tab"),
-    "values of side sets": re.compile(r"(name|vals)_sset_var.*|sset_var_tab"),
-    "face blocks": re.compile(r"fbconn\d+|fbepecnt\d+|fattrb.*|fa_\w+|(name|vals)_face_var.*"),
-}
 
 
 def left_out(file: Any) -> list[str]:
@@ -308,11 +292,9 @@ def left_out(file: Any) -> list[str]:
     Raises MeshprepError for polyhedra, without which it would be another mesh.
     """
     names = [name for name in file.variables if not _READ.fullmatch(name)]
-    if any(map(_POLYHEDRA.fullmatch, names)):
+    if any(name.startswith("facconn") for name in names):
         raise MeshprepError("holds polyhedra, which are not supported: split them into tetrahedra")
-    out = [text for text, one in _TOGETHER.items() if any(map(one.fullmatch, names))]
-    rest = [name for name in names if not any(p.fullmatch(name) for p in _TOGETHER.values())]
-    return out + [f"'{name}'" for name in rest if not _is_default(name, file)]
+    return [f"'{name}'" for name in names if not _is_default(name, file)]
 
 
 def _is_default(name: str, file: Any) -> bool:
@@ -442,7 +424,7 @@ def _write_blocks(file: Any, mesh: Any, runs: Sequence[tuple[int, slice, int]]) 
     file.createVariable("eb_status", "i4", ("num_el_blk",))[:] = 1
     numbers = file.createVariable("eb_prop1", "i4", ("num_el_blk",))
     numbers.setncattr("name", "ID")
-    numbers[:] = [number for _, _, number in runs]
+    numbers[:] = [number % ZERO for _, _, number in runs]
     _write_names(file, "eb_names", "num_el_blk", [names.get(n, "") for _, _, n in runs])
     for i, (k, rows, _) in enumerate(runs, 1):
         cell_type = mesh.cells[k].type
@@ -515,7 +497,7 @@ def _write_set_heads(
     file.createVariable(f"{kind}_status", "i4", (dimension,))[:] = 1
     made = file.createVariable(f"{kind}_prop1", "i4", (dimension,))
     made.setncattr("name", "ID")
-    made[:] = _set_numbers(names, given, pattern)
+    made[:] = [number % ZERO for number in _set_numbers(names, given, pattern)]
     words = ["" if pattern.fullmatch(name) else name for name in names]
     _write_names(file, f"{kind}_names", dimension, words)
 

@@ -1,7 +1,6 @@
 """OP2's HDF5 meshes, and XDMF whose numbers lie in HDF5, by slices of their datasets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, parse
@@ -9,7 +8,6 @@ from xml.etree.ElementTree import Element, ParseError, parse
 import h5py
 import numpy as np
 from meshio.xdmf.common import xdmf_to_meshio_type
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
@@ -35,7 +33,7 @@ def scan_op2(path: Path, declared: Mapping[str, str]) -> SlicedMesh:
         maps = {name: _map(path, file[name], name, inferred) for name in inferred.maps}
         coordinates = _coordinates(path, file, inferred, declared)
     sampled = {
-        name: _Sampled(m.from_set, m.to_set, m.rows.size, m.rows.width, _Table(m.rows))
+        name: _Sampled(m.from_set, m.to_set, m.rows.size, m.rows.width, m.rows)
         for name, m in maps.items()
     }
     check_fit(sampled, sizes, declared)
@@ -64,20 +62,6 @@ def _coordinates(
     return Hdf5Rows(path, chosen, *item.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Gives rows as an array would."""
-
-    rows: StoredRows
-
-    def __getitem__(self, wanted: Any) -> NDArray[Any]:
-        if isinstance(wanted, slice):
-            begin, end, _ = wanted.indices(self.rows.size)
-            return self.rows.read(begin, end)
-        which, place = np.unique(wanted, return_inverse=True)
-        return self.rows.at(which)[place.reshape(np.shape(wanted))]
-
-
 class _Sampled(NamedTuple):
     """A map of which some rows are looked at."""
 
@@ -85,7 +69,7 @@ class _Sampled(NamedTuple):
     to_set: str
     size: int
     arity: int
-    table: _Table
+    table: Any  # gives rows as an array would
 
 
 def scan_xdmf(path: Path) -> SlicedMesh:

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.cells import node_count_problem
 from ..gmsh.types import NAME_OF
-from .tokens import ASCII, BIG, Mode, take_rows
+from .tokens import ASCII, Mode, take_rows
 
 # What a kernel reads, too: beyond 18 digits a number might not fit.
 WHOLE = re.compile(rb"\s*([+-]?[0-9]{1,18})(?!\S)")
@@ -28,7 +27,6 @@ class Cursor:
     def __init__(self, path: Path, data: NDArray[np.uint8]) -> None:
         self.path, self.data, self.pos = path, data, 0
         self.mode: Mode = ASCII
-        self.size_width = 8
         self.section = ""
         self._bytes = data.data
 
@@ -130,16 +128,15 @@ class Cursor:
                 raise self.no_number(-1 - start, expected)
             self.pos = found.end()
             return int(found[1])
-        width = self.size_width if size else 4
+        width = 8 if size else 4
         if self.left < width:
             raise self.no_number(-1 - int(self.data.size), expected)
         self.pos += width
-        order: Literal["big", "little"] = "big" if self.mode == BIG else "little"
-        return int.from_bytes(self._bytes[start : self.pos], order, signed=True)
+        return int.from_bytes(self._bytes[start : self.pos], "little", signed=True)
 
     def ints(self, n: int, *, size: bool = False, what: str = "numbers") -> NDArray[np.int64]:
         """``n`` whole numbers: of 4 bytes, or as wide as sizes are in this file."""
-        self.need(n, 2, self.size_width if size else 4, what)
+        self.need(n, 2, 8 if size else 4, what)
         return self.rows(*self._row_of(n), 0, size=size, what=what)[0].reshape(-1)
 
     def doubles(self, n: int, what: str = "numbers") -> NDArray[np.float64]:
@@ -156,7 +153,7 @@ class Cursor:
         self, n: int, ints: int, doubles: int, *, size: bool = False, what: str = "rows"
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """``n`` rows of some whole numbers followed by some doubles, in the mode of the file."""
-        width = self.size_width if size else 4
+        width = 8 if size else 4
         self.need(n, 2 * (ints + doubles), width * ints + 8 * doubles, what)
         if self.mode != ASCII:
             return self._binary_rows(n, ints, doubles, width, what)
@@ -172,8 +169,7 @@ class Cursor:
     def _binary_rows(
         self, n: int, ints: int, doubles: int, width: int, what: str
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        order = ">" if self.mode == BIG else "<"
-        row = np.dtype([("i", f"{order}i{width}", (ints,)), ("v", f"{order}f8", (doubles,))])
+        row = np.dtype([("i", f"<i{width}", (ints,)), ("v", "<f8", (doubles,))])
         if n * row.itemsize > self.left:
             raise self.no_number(-1 - int(self.data.size), what)
         rows = np.frombuffer(self.data, row, n, self.pos)

@@ -6,10 +6,11 @@ import numpy as np
 
 from meshprep_runtime.types.maps import distinct
 
-from ...kernels import Float64s, Int32s, clock
+from ...kernels import Float64s, Int32s
 from ...kernels.parallel import each, give_back, take
 from .anneal.annealing import Annealing, phases
 from .anneal.groups import AnnealingSchedule, anneal_groups
+from .anneal.sweep import acceptance_thresholds
 from .bisect.bisection import bisect, bisect_places
 from .bisect.geometry import Geometry, Sample, frames
 from .grouping import Grouping
@@ -70,7 +71,6 @@ class Search(Annealing):
                 del level
                 best = int(np.argmin(costs))
                 blocks, pressure = [blocks[best]], pressure[best:]
-        self.annealed = clock()
         return blocks[0]
 
     def _begin(
@@ -194,7 +194,7 @@ class Search(Annealing):
         if plane or self.sizes or self.lean or few:
             return False
         (level, phase), finer = todo[0], take(block, labels[-1])
-        sweeps = min(t.trial_sweeps, self._budget.sweeps(todo, 0.0))
+        sweeps = min(t.trial_sweeps, self._sweeps_of(phase))
         groups = self._groups(level, finer, 0, self.n_blocks // t.trial_blocks)
         schedule = self._schedule(phase, sweeps, len(todo) == 1)._replace(seed=self.seed)
         weight, metric = self.geometry.weight, self._metric(level, phase, finer)
@@ -221,7 +221,10 @@ def misled(
     grouping = Grouping.of(block, group_of_block)
     chosen = np.unique([int(share * grouping.groups) for share in tuning.trial_groups])
     tasks = [
-        (level, point_weight, metric, block.copy(), grouping, chosen, one, pressure.copy())
+        (
+            *(level, point_weight, metric, block.copy(), grouping, chosen, one, pressure.copy()),
+            acceptance_thresholds(),
+        )
         for one in (schedule, schedule._replace(pull=(0.0, 0.0)))
     ]
     guided, free = each(anneal_groups, tasks)

@@ -149,6 +149,19 @@ def compiled(
     return made.overloads[signature].entry_point
 
 
+def compiled_native(
+    function: Any, signature: Any, kept: ModuleType | None, options: dict[str, Any]
+) -> Any:
+    """The same for a function that is called by its address (numba's ``cfunc``)."""
+    import numba
+
+    with beside_its_source():
+        made: Any = numba.cfunc(signature, cache=kept is not None, **options)(function)
+    if kept is not None and not made.cache_hits:
+        seal(Path(str(kept.__file__)).parent)
+    return made
+
+
 class Lock:
     """Keeps other processes out of a folder until the context ends, where locks are known."""
 

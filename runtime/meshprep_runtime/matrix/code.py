@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.pool import NO_COUNTERS, Step, Team, on_one_thread
+from ..cpu.pool import Step, Team
 from ..cpu.schedule import Schedule, in_phases
 from ..cpu.source import alone, shared
 from ..errors import MeshprepError
@@ -55,26 +55,31 @@ class MatrixCode:
     def _call(self, x: Vector, y: Vector) -> Call:
         """All but the threads, x and y is the same in every call."""
         if not self._calls:
-            turns, none = self.schedule.whole, np.zeros(0, np.int32)
-            fixed: list[Vector] = [*turns, none, *self.arrays.values()]
-            run = self._compiled([NO_COUNTERS, *fixed, read_only(x), y])
+            turns = self.schedule.whole
+            fixed: list[Vector] = [np.zeros(0, np.int32), *self.arrays.values()]
+            native = self._compiled([*turns[1:], *fixed, read_only(x), y])
 
             def call(team: Team, x: Vector, y: Vector) -> None:
-                steps: list[Step] = [(run, (*fixed, x, y))]
+                step = Step(native, turns, (*fixed, x, y))
                 n_turns = self.schedule.n_turns if self._large else 1
-                team.run(n_turns, steps, on_one_thread(steps))
+                team.run(n_turns, [step], [step.on_one_thread()])
 
             self._calls.append(call)
         return self._calls[0]
 
-    def _compiled(self, given: Sequence[Vector]) -> Callable[..., int]:
-        from ..cpu.build import Inlined, Request, build
+    def _compiled(self, given: Sequence[Vector]) -> Any:
+        from ..cpu.build import Inlined, Request, build_native
 
         import_numba()
         types = tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in given)
         key = (self.kernel, self.room, self._large, types)
         if key not in _kept:
-            _kept[key] = build(Request(self._text(), (Inlined(self.kernel, False, False),)), given)
+            names = [*self.arrays, "x", "y"]
+            body = shared(names) if self._large else alone(names)
+            kernels = (Inlined(self.kernel, False, False),)
+            every = ("turns", "waits", "order", *names)
+            request = Request(self._text(), kernels, body=body, names=every)
+            _kept[key] = build_native(request, given)
         return _kept[key]
 
     def _text(self) -> str:
@@ -85,11 +90,10 @@ class MatrixCode:
             lines.append(f"    room = stack(y, {self.room})")
             last = f", room, {self.dofs}"
         lines.append(f"    kernel((start, stop), {', '.join(names)}{last})")
-        run = shared(names) if self._large else alone(names)
-        return "\n".join([*lines, "", "", run])
+        return "\n".join(lines)
 
 
-_kept: dict[Hashable, Callable[..., int]] = {}
+_kept: dict[Hashable, Any] = {}
 
 
 # Nonzeros and rows that a thread takes at a time.

