@@ -200,7 +200,7 @@ def order(
 
 def order_alone(
     ordered: Ordered, options: Options
-) -> tuple[dict[str, Ordering], tuple[OrderMetrics, ...]]:
+) -> tuple[Mapping[str, Ordering], tuple[OrderMetrics, ...]]:
     """The order of every set without any blocks, and the figures of those of points."""
     numbering = ordered.numbering
     reached = reached_leaves(numbering, [spec.loop for spec in ordered.specs])
