@@ -5,7 +5,6 @@ when a name follows an integer, reads the zones of a file into one another, and 
 """
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from ..mesh.assemble import Block, assemble
 from ..mesh.cells import check_node_count, node_count, shape_of
 from .reduce import flattened, reduce
 from .registry import Capabilities, Format
+from .text.words import numbers, words_of_lines
 
 TAG = "su2:tag"
 # Sections that are not the mesh, as text.
@@ -159,12 +159,10 @@ def _count(section: _Section) -> int:
 
 def _numbers(section: _Section, dtype: Any) -> NDArray:
     """All numbers of a section."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            return np.fromstring(section.body, dtype=dtype, sep=" ")
-        except (DeprecationWarning, ValueError):
-            raise MeshprepError(f"{section.keyword}: something there is no number") from None
+    try:
+        return numbers(section.body, dtype)
+    except ValueError:
+        raise MeshprepError(f"{section.keyword}: something there is no number") from None
 
 
 def _columns(section: _Section, size: int, count: int) -> int:
@@ -176,7 +174,8 @@ def _columns(section: _Section, size: int, count: int) -> int:
 def _read_points(section: _Section, dim: int) -> NDArray[np.float64]:
     values = _numbers(section, np.float64)
     count = _count(section)
-    words = _words_of_lines(section.body)
+    words = words_of_lines(section.body)
+    words = words[words > 0]
     for row in np.flatnonzero(words != words[:1])[:1]:
         raise MeshprepError(
             f"NPOIN: point {row + 1} has {words[row]} numbers, the first {words[0]}: {_DAMAGED}"
@@ -194,7 +193,8 @@ def _read_cells(section: _Section) -> list[tuple[str, NDArray[np.int64]]]:
     count, values = _count(section), _numbers(section, np.int64)
     if count == 0:
         return []
-    words = _words_of_lines(section.body)
+    words = words_of_lines(section.body)
+    words = words[words > 0]
     if words.size != count:
         raise MeshprepError(
             f"{section.keyword}= {count}, but {words.size} cells follow: {_DAMAGED}"
@@ -212,19 +212,6 @@ def _read_cells(section: _Section) -> list[tuple[str, NDArray[np.int64]]]:
         columns = np.array(WEDGE) if _TYPE[number] == "wedge" else np.arange(n)
         out.append((_TYPE[number], values[start[rows][:, None] + 1 + columns]))
     return out
-
-
-def _words_of_lines(body: bytes) -> NDArray[np.int64]:
-    """How many words stand in each line that has some. O(bytes)."""
-    data = np.frombuffer(body, dtype=np.uint8)
-    blank = data <= ord(" ")
-    first = ~blank
-    first[1:] &= blank[:-1]
-    ends = np.flatnonzero((data == ord("\n")) | (data == ord("\r")))
-    words = np.flatnonzero(first)
-    before = np.searchsorted(words, ends)
-    found = np.diff(before, prepend=0, append=words.size)
-    return found[found > 0]
 
 
 def _read_markers(sections: Sequence[_Section], names: dict[int, str]) -> list[Block]:

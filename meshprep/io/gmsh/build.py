@@ -14,8 +14,7 @@ from .fields import FileCells, field_values
 from .layout import ENTITY_DIM, ENTITY_TAG, PERIODIC
 from .numbering import Lookup, distinct, distinct_lists, is_range, merge_copies, one_each
 from .raw import RawCells, RawElements, RawMesh, RawNodes
-from .scan import GmshCursor
-from .sections import GmshNotes
+from .sections import GmshCursor, GmshNotes
 from .types import DIMS, NAME_OF, TO_MEMORY
 
 

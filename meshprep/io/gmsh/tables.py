@@ -15,7 +15,7 @@ from ..text.tokens import (
     take_ints,
 )
 from .raw import RawCells, RawElements, RawNodes
-from .scan import GmshCursor
+from .sections import GmshCursor
 from .types import DIMS, NODES
 
 # What a kernel reports besides a position.

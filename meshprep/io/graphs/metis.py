@@ -15,6 +15,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, Mesh
 from ..registry import Format
+from ..text.words import numbers, words_of_lines
 from .common import (
     EDGES,
     METIS,
@@ -50,10 +51,10 @@ class _Header:
 
 def read(path: Path) -> Mesh:
     comments, text = _without_comments(path.read_bytes())
-    numbers, counts = _numbers(text)
-    header = _header(numbers[: counts[0]].tolist())
+    found, counts = _numbers(text)
+    header = _header(found[: counts[0]].tolist())
     counts = _checked_lines(counts[1:], header, len(text))
-    body = numbers[numbers.size - counts.sum() :]
+    body = found[found.size - counts.sum() :]
     dats = [Dat(n, VERTICES, v) for n, v in _heads(body, counts, header)]
     owner = np.repeat(np.arange(header.n_vertices), counts - header.head)
     entries = np.delete(body, _places(counts, header.head).reshape(-1))
@@ -90,15 +91,11 @@ def _numbers(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         line = text.count(b"\n", 0, at) + 1
         what = strange[:1].decode("latin-1")
         raise MeshprepError(f"line {line}, comments left out, holds {what!r}: no whole number")
-    if not text.endswith(b"\n"):
-        text += b"\n"
-    data = np.frombuffer(text, np.uint8)
-    change = np.flatnonzero(np.diff(data > 32, prepend=False))
-    begin, end = change[::2], change[1::2]
-    if (end - begin).max(initial=0) > DIGITS:
-        raise MeshprepError(f"holds a number of more than {DIGITS} digits: the file is damaged")
-    before = np.searchsorted(begin, np.flatnonzero(data == ord("\n")))
-    return np.fromstring(text, dtype=np.int64, sep=" "), np.diff(before, prepend=0)
+    try:
+        found = numbers(text, np.int64)
+    except ValueError:
+        raise MeshprepError("holds a number past 2^63: the file is damaged") from None
+    return found, words_of_lines(text if text.endswith(b"\n") else text + b"\n")[:-1]
 
 
 def _header(words: list[int]) -> _Header:
