@@ -98,7 +98,7 @@ def run_task(task: str) -> float:
 
 
 def _triangles() -> Mesh:
-    return generate("delaunay2d", cells=1800)
+    return generate("delaunay2d", cells=2500)
 
 
 def _plan(method: str, partitioner: str, target: str) -> None:

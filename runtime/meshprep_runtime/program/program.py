@@ -17,7 +17,7 @@ from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
 from .chains.records import ReducedGlobal, start_values
 from .chains.tiling import TileOptions
-from .checkpoints.checkpoints import Checkpoints
+from .checkpoints.checkpoints import CheckpointPlace, Checkpoints, DryRun
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
 from .layouts import LoopLayouts, WholeLoop
@@ -64,7 +64,7 @@ class Program:
         if checkpoint is not None:
             comm = plan.comm if isinstance(plan, DistributedPlan) else ALONE
             self.checkpoints = Checkpoints(Path(checkpoint), every, plan, comm)
-        self.active: Chain | None = None
+        self.active: Chain | DryRun | None = None
         self.runners: dict[str, Runner] = {}
 
     def __repr__(self) -> str:
@@ -164,6 +164,33 @@ class Program:
         if self.active is not None:
             self.active.flush()
         self.checkpoints.here()
+
+    def checkpoint_places(self, period: Callable[[], object]) -> list[CheckpointPlace]:
+        """Where a checkpoint may begin, and what it saves there: the smallest has the best place.
+
+        Parameters
+        ----------
+        period : function without arguments
+            Calls loops as a time step does. They are noted, and none of them runs.
+
+        Returns
+        -------
+        list of CheckpointPlace
+            A row ``(call, loop, dats, bytes)`` for each call: what a checkpoint before it saves of
+            the dats that the period changes, if the period runs again and again.
+
+        Raises
+        ------
+        MeshprepError
+            For a chain that is under way or begins, and arguments that cannot be saved.
+        """
+        if self.active is not None:
+            raise MeshprepError("a chain is under way: ask for places of checkpoints outside of it")
+        self.active = run = DryRun()
+        try:
+            return run.places(period)
+        finally:
+            self.active = None
 
     def loop(
         self, kernel: Callable[..., None] | DeviceFunction, name: str, **options: Any

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import h5py
@@ -83,6 +84,46 @@ def test_a_checkpoint_that_is_asked_for(plan, path):
         assert saved.attrs["entry"] == 1
     with pytest.raises(MeshprepError, match="the program has no file for checkpoints"):
         Program(plan).checkpoint_here()
+
+
+def period_of(plan, path):
+    """A program, and the calls of its period."""
+    program, (q, res, old, some), total, (gather, take) = begin(plan, path, every=1000.0)
+    return program, [
+        partial(gather, q=q, res=res),
+        partial(take, res=res, q=q, old=old, some=some, total=total),
+        partial(gather, q=old, res=some),
+    ]
+
+
+def test_places_are_what_checkpoints_there_save(plan, path):
+    """Saving at every place takes the dats and the bytes that the dry run said."""
+    n, found = plan.sizes["cells"], []
+    for i in range(3):
+        program, calls = period_of(plan, path)
+        place = program.checkpoint_places(lambda calls=calls: [call() for call in calls])[i]
+        for k, call in enumerate(3 * calls):
+            if k == 3 + i:
+                program.checkpoint_here()
+            call()
+        with h5py.File(path) as saved:
+            assert saved.attrs["entry"] == 3 + i
+            names = [["q", "res", "old", "some"][k] for k in sorted(map(int, saved["dats"]))]
+            nbytes = sum(data.size * data.dtype.itemsize for data in saved["dats"].values())
+        assert place == (i, ["gather", "take", "gather"][i], tuple(names), nbytes)
+        found.append(nbytes // (8 * n))
+        path.unlink()
+    assert found == [3, 3, 4]
+
+
+def test_places_of_what_is_no_period(plan, path):
+    program, calls = period_of(plan, path)
+    with program.chain(2), pytest.raises(MeshprepError, match="outside of it"):
+        program.checkpoint_places(calls[0])
+    with pytest.raises(MeshprepError, match="'q' cannot be saved in a checkpoint"):
+        program.checkpoint_places(partial(calls[0], q=np.zeros(plan.sizes["cells"], np.int64)))
+    with pytest.raises(MeshprepError, match="no loop of this program was called"):
+        Program(plan).checkpoint_places(calls[0])
 
 
 def test_stopped_while_a_checkpoint_is_written(plan, path, monkeypatch):
