@@ -23,8 +23,6 @@ FINE, NO_NUMBER, BAD_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, BAD_TOTAL, BAD_ROW, BAD
 # More than the numbers of any element.
 SCRATCH = 4096
 DOLLAR = ord("$")
-# Numbers and points of the nodes, and entries that are to be converted otherwise.
-NodeArrays = tuple[Int64s, Float64s, Int64s]
 
 
 def read_nodes(cursor: GmshCursor) -> RawNodes:
@@ -35,11 +33,9 @@ def read_nodes(cursor: GmshCursor) -> RawNodes:
     n_blocks, n = read_header(cursor, "nodes", 8, 32)
     runs = np.empty((n_blocks, 4), dtype=np.int64)
     label, points = np.empty(n, dtype=np.int64), np.empty((n, 3))
-    hard = cursor.hard_list(3 * n)
-    out = (label, points.reshape(-1), hard)
-    code, pos, extra, found = _nodes(cursor.data, cursor.pos, cursor.mode, runs, out)
+    flat = points.reshape(-1)
+    code, pos, extra = _nodes(cursor.data, cursor.pos, cursor.mode, runs, label, flat)
     _check(cursor, code, pos, extra, "nodes")
-    cursor.settle(points, hard[:found])
     cursor.pos = int(pos)
     return RawNodes(label, points, runs)
 
@@ -84,34 +80,32 @@ def _block(data: UInt8s, pos: int, mode: Mode, row: Int64s) -> int:
 
 @kernel
 def _nodes(
-    data: UInt8s, pos: int, mode: Mode, runs: Int64s, out: NodeArrays
-) -> tuple[int, int, int, int]:
-    """Fill everything; returns a code, a position, a number for the message, entries of hard."""
-    label, points, hard = out
+    data: UInt8s, pos: int, mode: Mode, runs: Int64s, label: Int64s, points: Float64s
+) -> tuple[int, int, int]:
+    """Fill everything; returns a code, a position and a number for the message."""
     # Typed, so that the kernels below are compiled once.
-    done, found = int(np.int64(0)), int(np.int64(0))
+    done = int(np.int64(0))
     for b in range(len(runs)):
         start = pos
         pos = _block(data, pos, mode, runs[b])
         if pos < 0:
-            return NO_NUMBER, pos, 0, found
+            return NO_NUMBER, pos, 0
         dim, flag, count = runs[b, 0], runs[b, 2], runs[b, 3]
         if dim < 0 or dim > 3:
-            return BAD_DIM, start, dim, found
+            return BAD_DIM, start, dim
         if flag != 0:
-            return BAD_FLAG, start, flag, found
+            return BAD_FLAG, start, flag
         if count < 0 or count > label.size - done:
-            return BAD_COUNT, start, count, found
+            return BAD_COUNT, start, count
         pos = take_ints(data, pos, mode, 8, label, done, count)
         if pos >= 0:
-            first, stop = 3 * done, 3 * (done + count)
-            pos, found = take_doubles(data, pos, mode, points, first, stop, hard, found)
+            pos = take_doubles(data, pos, mode, points, 3 * done, 3 * (done + count))
         if pos < 0:
-            return NO_NUMBER, pos, 0, found
+            return NO_NUMBER, pos, 0
         done += count
     if done < label.size:
-        return BAD_TOTAL, pos, done, found
-    return FINE, pos, 0, found
+        return BAD_TOTAL, pos, done
+    return FINE, pos, 0
 
 
 def read_elements(cursor: GmshCursor) -> RawElements:

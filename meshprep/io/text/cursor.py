@@ -147,11 +147,9 @@ class Cursor:
         if self.mode != ASCII:
             return self._binary_rows(n, ints, doubles, width, what)
         numbers, values = np.empty((n, ints), dtype=np.int64), np.empty((n, doubles))
-        hard = self.hard_list(values.size)
-        pos, found = take_rows(self.data, self.pos, ASCII, width, numbers, values, hard)
+        pos = take_rows(self.data, self.pos, ASCII, width, numbers, values)
         if pos < 0:
             raise self.no_number(int(pos), what)
-        self.settle(values, hard[:found])
         self.pos = int(pos)
         return numbers, values
 
@@ -164,20 +162,6 @@ class Cursor:
         rows = np.frombuffer(self.data, row, n, self.pos)
         self.pos += n * row.itemsize
         return rows["i"].astype(np.int64), rows["v"].astype(np.float64)
-
-    def hard_list(self, n: int) -> NDArray[np.int64]:
-        """Room for the numbers that only ``float`` converts: those of 20 digits or more."""
-        return np.empty((min(n, self.left // 20 + 1) if self.mode == ASCII else 0, 2), np.int64)
-
-    def settle(self, values: NDArray[np.float64], hard: NDArray[np.int64]) -> None:
-        """Convert what the kernel could not decide."""
-        flat = values.reshape(-1)
-        for index, pos in hard.tolist():
-            size, words = 0, [b""]
-            while len(words) < 2 and pos + size < self.data.size:
-                size = 4 * size + 1024
-                words = self.data[pos : pos + size].tobytes().split(maxsplit=1)
-            flat[index] = float(words[0])
 
     def line(self) -> bytes:
         """The rest of this line, without its end."""
