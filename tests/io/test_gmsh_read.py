@@ -226,9 +226,6 @@ def test_partitions_stay_and_ghosts_are_a_loss(load):
     mesh = load(f"{head}{parts}$Nodes{tail}{ghosts}")
     assert groups(mesh, "partition", "cells") == [(3,), (1, 2)]
     assert mesh.extras["unread"] == (GHOSTS,)
-    table = mesh.extras["gmsh"]["partitioned"]
-    assert table["count"] == 3
-    assert [e.parent for e in table["entities"]] == [(2, 1), (2, 1)]
 
 
 def test_second_order_stands_in_the_order_of_vtk(load):

@@ -1,5 +1,6 @@
 """From what a file holds to a mesh: numbers become positions, groups become tags."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,8 +94,7 @@ def tags_of_entities(
 ) -> dict[str, GroupTable]:
     """Groups of the cells of MSH 4.1: entities have groups and partitions."""
     known = {e.tag: e for e in mesh.entities or () if e.dim == dim}
-    if mesh.partitioned is not None:
-        known.update({e.tag: e for e in mesh.partitioned["entities"] if e.dim == dim})
+    known |= {e.tag: e for e in mesh.partitioned if e.dim == dim}
     unique, place, _ = distinct(entity)
     origin = notes.entity.get(dim, {})
     found = [known.get(int(i)) for i in unique]
@@ -149,8 +149,6 @@ def _extras(
     if zero:
         out["zero"] = tuple({int(DIMS[c.number]) for c in zero})
     if raw.entities is not None:
-        out["entities"] = tuple(e for e in raw.entities if (e.dim, e.tag) not in made)
-    if raw.partitioned is not None:
-        kept = tuple(e for e in raw.partitioned["entities"] if (e.dim, e.tag) not in made)
-        out["partitioned"] = {**raw.partitioned, "entities": kept}
+        every = (*raw.entities, *(replace(e, partitions=()) for e in raw.partitioned))
+        out["entities"] = tuple(e for e in every if (e.dim, e.tag) not in made)
     return out

@@ -1,8 +1,8 @@
 """Entity assignment: the entity that each cell is written in.
 
-In MSH 4.1 the groups and partitions belong to entities, in a mesh to cells. Cells of one entity
-that differ in these are split over new entities, and cells without an entity get one; the file
-notes which entity a new one was made from, so that reading it gives the mesh as it was.
+In MSH 4.1 the groups belong to entities, in a mesh to cells. Cells of one entity that differ in
+their groups are split over new entities, and cells without an entity get one; the file notes which
+entity a new one was made from, so that reading it gives the mesh as it was.
 """
 
 import itertools
@@ -23,12 +23,11 @@ from .raw import Entity
 
 @dataclass(frozen=True)
 class CellKind:
-    """Cells that may share an entity: dimension, entity in the mesh (0: none), groups, parts."""
+    """Cells that may share an entity: dimension, entity in the mesh (0: none), groups."""
 
     dim: int
     old: int
     groups: tuple[int, ...] = ()
-    parts: tuple[int, ...] = ()
 
 
 @dataclass(eq=False)
@@ -37,9 +36,8 @@ class EntityAssignment:
 
     # By set, (n,): the entity of each cell.
     number: dict[str, Int64s] = field(default_factory=dict)
-    # By (dim, number): for $Entities and $PartitionedEntities.
+    # By (dim, number).
     entities: dict[tuple[int, int], Entity] = field(default_factory=dict)
-    parts: dict[tuple[int, int], Entity] = field(default_factory=dict)
     notes: list[tuple[int, int, int]] = field(default_factory=list)
 
 
@@ -80,14 +78,12 @@ def keep_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
 
 
 def split_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
-    """For MSH 4.1: entities so that all cells of one have its groups and partitions."""
+    """For MSH 4.1: entities so that all cells of one have its groups."""
     info = source(mesh)
     assignment = EntityAssignment()
     assignment.entities = {(e.dim, e.tag): e for e in info.get("entities", ())}
-    parted = info.get("partitioned") or {}
-    assignment.parts = {(e.dim, e.tag): e for e in parted.get("entities", ())}
     kinds, place = _kinds(layout)
-    taken = {(k.dim, k.old) for k in kinds} | set(assignment.entities) | set(assignment.parts)
+    taken = {(k.dim, k.old) for k in kinds} | set(assignment.entities)
     if layout.node_entity is not None:
         pairs, _, _ = distinct_pairs(*layout.node_entity)
         taken |= {(int(d), int(t)) for d, t in pairs}
@@ -98,7 +94,7 @@ def split_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
             number[k] = next(fresh[k.dim])
             assignment.notes.append((k.dim, number[k], k.old))
     _fill_numbers(assignment, kinds, place, number)
-    _list_entities(mesh, layout, assignment, number, fresh)
+    _list_entities(mesh, layout, assignment, number)
     return assignment
 
 
@@ -119,14 +115,11 @@ def _kinds(layout: FileLayout) -> tuple[list[CellKind], dict[str, Int64s]]:
         dim = shape_of(str(s.cell_type)).dim
         entities, entity = row_lists(layout.entity.get(s.name), s.size)
         groups, group = row_lists(layout.physical.get(s.name), s.size)
-        owners, owner = row_lists(layout.partition.get(s.name), s.size)
-        pairs = distinct_pairs(group, owner)
-        both = distinct_pairs(entity, pairs.place)
+        both = distinct_pairs(entity, group)
         numbers = np.empty(len(both.values), dtype=np.int64)
         for i in np.argsort(both.first):
-            e, pair = both.values[i]
-            g, o = pairs.values[pair]
-            kind = CellKind(dim, (*entities[e], 0)[0], groups[g], owners[o])
+            e, g = both.values[i]
+            kind = CellKind(dim, (*entities[e], 0)[0], groups[g])
             numbers[i] = kinds.setdefault(kind, len(kinds))
         place[s.name] = numbers[both.place]
     return list(kinds), place
@@ -166,66 +159,38 @@ def _keep_some(
             by_old.setdefault((k.dim, k.old), []).append(k)
     kept = {}
     for key, candidates in by_old.items():
-        known = assignment.parts.get(key, assignment.entities.get(key, Entity(*key, ())))
-        fit = [k for k in candidates if k.parts == known.partitions]
-        same = [k for k in fit if k.groups == known.physical]
-        for k in (same or fit)[:1]:
+        known = assignment.entities.get(key, Entity(*key, ()))
+        same = [k for k in candidates if k.groups == known.physical]
+        for k in (same or candidates)[:1]:
             kept[k] = k.old
     return kept
 
 
 def _list_entities(
-    mesh: Mesh,
-    layout: FileLayout,
-    assignment: EntityAssignment,
-    number: Mapping[CellKind, int],
-    fresh: Sequence[Iterator[int]],
+    mesh: Mesh, layout: FileLayout, assignment: EntityAssignment, number: Mapping[CellKind, int]
 ) -> None:
-    """Complete the tables: groups as the cells have them, and what no table has yet."""
-    tables = {k: assignment.parts if k.parts else assignment.entities for k in number}
-    listed = all((k.dim, number[k]) in table for k, table in tables.items())
+    """Complete the table: groups as the cells have them, and what it has not yet."""
+    table = assignment.entities
+    listed = all((k.dim, new) in table for k, new in number.items())
     boxes = {} if listed else _cell_boxes(mesh, layout, assignment)
     # MSH's number of no group: meshio reads no file in which only some cells have one
     none = (0,) if any(k.groups for k in number) else ()
-    for k, table in tables.items():
-        new = number[k]
+    for k, new in number.items():
         key, groups = (k.dim, new), k.groups or none
-        if key in table:
-            table[key] = replace(table[key], physical=groups)
-            continue
-        parent = _parent(k, assignment, boxes[key], fresh) if k.parts else None
-        table[key] = Entity(k.dim, new, boxes[key], groups, (), parent, k.parts)
+        known = table[key] if key in table else Entity(*key, boxes[key])
+        table[key] = replace(known, physical=groups)
     if layout.node_entity is not None:
         _list_node_entities(mesh, layout.node_entity, assignment)
 
 
-def _parent(
-    k: CellKind,
-    assignment: EntityAssignment,
-    box: tuple[float, ...],
-    fresh: Sequence[Iterator[int]],
-) -> tuple[int, int]:
-    """The entity that a new part belongs to, which is made where there is none."""
-    key = (k.dim, k.old)
-    if key in assignment.parts:
-        return assignment.parts[key].parent or key
-    if not k.old:
-        key = (k.dim, next(fresh[k.dim]))
-        assignment.notes.append((*key, 0))
-    if key not in assignment.entities:
-        assignment.entities[key] = Entity(*key, box)
-    return key
-
-
 def _list_node_entities(mesh: Mesh, of_nodes: NodeEntity, assignment: EntityAssignment) -> None:
     rows, place, _ = distinct_pairs(*of_nodes)
-    if all((*row,) in assignment.entities or (*row,) in assignment.parts for row in rows.tolist()):
+    if all((*row,) in assignment.entities for row in rows.tolist()):
         return
     every = np.arange(place.size, dtype=np.int32).reshape(-1, 1)
     box = _boxes(_points(mesh), every, place, len(rows))
     for (dim, tag), b in zip(rows.tolist(), box, strict=True):
-        if (dim, tag) not in assignment.entities and (dim, tag) not in assignment.parts:
-            assignment.entities[dim, tag] = Entity(dim, tag, _as_box(dim, b))
+        assignment.entities.setdefault((dim, tag), Entity(dim, tag, _as_box(dim, b)))
 
 
 def _cell_boxes(

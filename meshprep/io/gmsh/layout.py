@@ -90,7 +90,11 @@ def find_layout(mesh: Mesh, version: str) -> FileLayout:
     held = {s.name for s in cells}
     entity = _native(mesh, held, "entity", lambda t: not (t.names or _several(t).size))
     entity = {name: t for name, t in entity.items() if _fits_int(t.group_id)}
-    partition = _native(mesh, held, "partition", lambda t: _is_partition(t, version))
+    # In MSH 4.1 they are values.
+    fits = version == "2.2"
+    partition = _native(
+        mesh, held, "partition", lambda t: fits and _fits_int(t.group_id) and not t.names
+    )
     name = _physical_name(mesh, held)
     physical = _same_names(_native(mesh, held, name, _is_physical), cells)
     placed = [*entity.values(), *partition.values(), *physical.values()]
@@ -162,13 +166,6 @@ def _is_physical(t: Tag) -> bool:
     """Numbers of 4 bytes but 0, no group twice for a cell; names of such numbers."""
     named = all(-INT_LIMIT <= i <= INT_LIMIT for i in t.names)
     return named and _fits_int(t.group_id) and _differ(t)
-
-
-def _is_partition(t: Tag, version: str) -> bool:
-    """In MSH 4.1 partitions are positive; in 2.2 a cell is a ghost in negative ones."""
-    if not _fits_int(t.group_id) or t.names:
-        return False
-    return version == "2.2" or (bool((t.group_id > 0).all()) and _differ(t))
 
 
 def _differ(t: Tag) -> bool:
@@ -286,7 +283,7 @@ def _section_losses(mesh: Mesh, version: str) -> list[str]:
     info = source(mesh)
     names = (name for name, _ in info.get("sections", ()))
     lost = [f"section ${name}" for name in names if name not in KEPT_SECTIONS]
-    if version == "2.2" and (info.get("entities") or info.get("partitioned")):
+    if version == "2.2" and info.get("entities"):
         lost.append("boxes, boundaries and own groups of entities (MSH 2.2)")
     return lost
 

@@ -16,7 +16,6 @@ class Entity:
     box: tuple[float, ...]  # three numbers for a point, else the six of the bounding box
     physical: tuple[int, ...] = ()
     bounding: tuple[int, ...] = ()  # signed numbers of the entities that bound it
-    parent: tuple[int, int] | None = None  # (dim, tag): of a part of a partitioned mesh
     partitions: tuple[int, ...] = ()
 
 
@@ -82,7 +81,7 @@ class RawMesh:
 
     names: dict[int, dict[int, str]] = field(default_factory=dict)
     entities: tuple[Entity, ...] | None = None
-    partitioned: dict[str, Any] | None = None
+    partitioned: tuple[Entity, ...] = ()
     nodes: RawNodes | None = None
     elements: RawElements | None = None
     periodic: tuple[RawPeriodic, ...] = ()

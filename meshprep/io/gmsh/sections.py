@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,14 +153,14 @@ def quoted(cursor: GmshCursor) -> tuple[str, str]:
     return name, rest.strip()
 
 
-def read_partitioned(cursor: GmshCursor) -> dict[str, Any]:
-    """The body of $PartitionedEntities: the number of partitions, and the entities."""
-    count = cursor.count("partitions")
+def read_partitioned(cursor: GmshCursor) -> tuple[Entity, ...]:
+    """The entities in the body of $PartitionedEntities."""
+    cursor.count("partitions")
     n = cursor.count("ghost entities")
     if n:
         cursor.unread.append(GHOSTS)
         cursor.rows(n, 2, 0, what="ghost entities")
-    return {"count": count, "entities": read_entities(cursor, parts=True)}
+    return read_entities(cursor, parts=True)
 
 
 def read_entities(cursor: GmshCursor, *, parts: bool = False) -> tuple[Entity, ...]:
@@ -174,10 +173,9 @@ def read_entities(cursor: GmshCursor, *, parts: bool = False) -> tuple[Entity, .
 def _entity(cursor: GmshCursor, dim: int, parts: bool) -> Entity:
     start = cursor.pos
     tag = cursor.whole("an entity")
-    parent, partitions = None, tuple[int, ...]()
+    partitions: tuple[int, ...] = ()
     if parts:
-        above = cursor.ints(2, what="a parent entity")
-        parent = (int(above[0]), int(above[1]))
+        cursor.ints(2, what="a parent entity")
         partitions = _numbers(cursor, "partitions")
     box = tuple(cursor.doubles(3 if dim == 0 else 6, "a bounding box").tolist())
     if not np.isfinite(box).all():
@@ -185,7 +183,7 @@ def _entity(cursor: GmshCursor, dim: int, parts: bool) -> Entity:
     # 0 stands for no group
     physical = tuple(filter(None, _numbers(cursor, "physical groups")))
     bounding = _numbers(cursor, "bounding entities") if dim else ()
-    return Entity(dim, tag, box, physical, bounding, parent, partitions)
+    return Entity(dim, tag, box, physical, bounding, partitions)
 
 
 def _numbers(cursor: GmshCursor, what: str) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, kernel
+from ...mesh.cells import node_count_problem
 from ..text.tokens import (
     ASCII,
     Mode,
@@ -16,7 +17,7 @@ from ..text.tokens import (
 )
 from .raw import RawCells, RawElements, RawNodes
 from .sections import GmshCursor
-from .types import DIMS, NODES
+from .types import DIMS, NAME_OF, NODES
 
 # What a kernel reports besides a position.
 FINE, NO_NUMBER, BAD_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, BAD_TOTAL, BAD_ROW, BAD_TAGS = range(9)
@@ -56,7 +57,9 @@ def _check(cursor: GmshCursor, code: int, pos: int, extra: int, what: str) -> No
     if code == NO_NUMBER:
         raise cursor.no_number(int(pos), f"a number of the {what}")
     if code == BAD_ROW:
-        raise cursor.wrong_row(int(pos), *divmod(int(extra), SCRATCH))
+        number, found = divmod(int(extra), SCRATCH)
+        which = f"element {cursor.word(cursor.behind_blank(int(pos)))}"
+        raise cursor.error(node_count_problem(which, NAME_OF[number], found), int(pos))
     texts = {
         BAD_TYPE: f"element type {extra} is not supported by meshprep",
         BAD_COUNT: f"a block declares {extra} {what}, which does not fit this file",
@@ -118,7 +121,8 @@ def read_elements(cursor: GmshCursor) -> RawElements:
         n_blocks, n = read_header(cursor, "elements", 4, 16)
     columns = np.empty((5, n), dtype=np.int64)
     # Room for as many numbers as the file can hold; pages that are never written cost nothing.
-    flat = np.empty(cursor.most_numbers(4) + SCRATCH, dtype=np.int64)
+    most = cursor.left // (2 if cursor.mode == ASCII else 4)
+    flat = np.empty(most + 1 + SCRATCH, dtype=np.int64)
     code, pos, extra = _elements(cursor.data, cursor.pos, cursor.mode, old, n_blocks, columns, flat)
     _check(cursor, code, pos, extra, "elements")
     place, kind, entity, n_tags, at = columns

@@ -211,7 +211,6 @@ def write4(sink: GmshWriter, content: FileContent) -> None:
     sink.begin("Entities")
     _write_table(sink, content.assignment.entities)
     sink.end("Entities")
-    _write_partitioned(sink, content.mesh, content.assignment)
     _write_nodes(sink, content)
     # A block for each run of cells of one entity; nothing is sorted. O(n).
     cells = content.cells
@@ -235,9 +234,6 @@ def _write_table(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -
     for group in by_dim:
         for e in group:
             sink.ints([e.tag])
-            if e.parent is not None:
-                sink.ints(e.parent)
-                _write_list(sink, e.partitions)
             sink.doubles(e.box)
             _write_list(sink, e.physical)
             if e.dim:
@@ -247,18 +243,6 @@ def _write_table(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -
 def _write_list(sink: GmshWriter, numbers: Sequence[int]) -> None:
     sink.ints([len(numbers)], size=True)
     sink.ints(numbers)
-
-
-def _write_partitioned(sink: GmshWriter, mesh: Mesh, assignment: EntityAssignment) -> None:
-    info = source(mesh).get("partitioned")
-    if not assignment.parts and info is None:
-        return
-    highest = max((p for e in assignment.parts.values() for p in e.partitions), default=0)
-    sink.begin("PartitionedEntities")
-    sink.ints([max(highest, info["count"] if info else 0)], size=True)
-    sink.ints([0], size=True)  # ghost entities
-    _write_table(sink, assignment.parts)
-    sink.end("PartitionedEntities")
 
 
 def _write_nodes(sink: GmshWriter, content: FileContent) -> None:

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...mesh.cells import node_count_problem
-from ..gmsh.types import NAME_OF
 from .tokens import ASCII, Mode, take_rows
 
 # What a kernel reads, too: beyond 18 digits a number might not fit.
@@ -37,10 +35,6 @@ class Cursor:
         """Bytes from here to the end of the file."""
         return int(self.data.size) - self.pos
 
-    def most_numbers(self, width: int) -> int:
-        """At most so many numbers, of ``width`` bytes in binary, follow."""
-        return self.left // (2 if self.mode == ASCII else width) + 1
-
     def error(self, problem: str, pos: int | None = None) -> MeshprepError:
         """An error that says where: the line of a text file, the byte of a binary one."""
         at = min(self.pos if pos is None else pos, int(self.data.size))
@@ -59,11 +53,6 @@ class Cursor:
             found = self.word(start)
             return self.error(f"expected {what}, found '{found}': repair the file", start)
         return self.error(f"the file ends before {what}: it is truncated, write it again", at)
-
-    def wrong_row(self, pos: int, number: int, found: int) -> MeshprepError:
-        """The error for an element of Gmsh's type ``number`` whose line has ``found`` nodes."""
-        which = f"element {self.word(self.behind_blank(pos))}"
-        return self.error(node_count_problem(which, NAME_OF[number], found), pos)
 
     def behind_blank(self, pos: int) -> int:
         """The first position at or behind ``pos`` that is not blank."""
