@@ -11,13 +11,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from meshprep_runtime.types.maps import read_only
-
-from ...kernels import Float64s, Int32s, Int64s, kernel
+from ...kernels import Float64s, Int64s
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
-from .layout import CellBlock, FileLayout, NodeEntity, source
-from .numbering import distinct, distinct_pairs
+from .layout import CellBlock, FileLayout, source
+from .numbering import distinct_pairs
 from .raw import Entity
 
 
@@ -50,13 +48,6 @@ class FileContent:
     assignment: EntityAssignment
     cells: Sequence[CellBlock]
     node_label: Int64s  # (n,)
-
-    @property
-    def points(self) -> Float64s:
-        """Three coordinates a node."""
-        points = _points(self.mesh)
-        missing = 3 - points.shape[1]
-        return np.pad(points, ((0, 0), (0, missing))) if missing else points
 
 
 def keep_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
@@ -169,76 +160,31 @@ def _keep_some(
 def _list_entities(
     mesh: Mesh, layout: FileLayout, assignment: EntityAssignment, number: Mapping[CellKind, int]
 ) -> None:
-    """Complete the table: groups as the cells have them, and what it has not yet."""
-    table = assignment.entities
-    listed = all((k.dim, new) in table for k, new in number.items())
-    boxes = {} if listed else _cell_boxes(mesh, layout, assignment)
+    """Complete the table: groups as the cells have them, and what it has not yet.
+
+    The box of a new entity is that of the whole mesh; a point is where a node of it is.
+    """
+    points, table = three_coordinates(mesh), assignment.entities
+    box = tuple(np.concatenate([points.min(axis=0), points.max(axis=0)]).tolist())
     # MSH's number of no group: meshio reads no file in which only some cells have one
     none = (0,) if any(k.groups for k in number) else ()
     for k, new in number.items():
-        key, groups = (k.dim, new), k.groups or none
-        known = table[key] if key in table else Entity(*key, boxes[key])
-        table[key] = replace(known, physical=groups)
+        place = box
+        if not k.dim:
+            s = next(s for s in layout.cells if s.cell_type == "vertex")
+            row = int(np.argmax(assignment.number[s.name] == new))
+            place = tuple(points[mesh.cell_map(s.name).table[row, 0]].tolist())
+        known = table.get((k.dim, new), Entity(k.dim, new, place))
+        table[k.dim, new] = replace(known, physical=k.groups or none)
     if layout.node_entity is not None:
-        _list_node_entities(mesh, layout.node_entity, assignment)
+        rows, _, first = distinct_pairs(*layout.node_entity)
+        for (dim, tag), node in zip(rows.tolist(), first, strict=True):
+            place = box if dim else tuple(points[node].tolist())
+            table.setdefault((dim, tag), Entity(dim, tag, place))
 
 
-def _list_node_entities(mesh: Mesh, of_nodes: NodeEntity, assignment: EntityAssignment) -> None:
-    rows, place, _ = distinct_pairs(*of_nodes)
-    if all((*row,) in assignment.entities for row in rows.tolist()):
-        return
-    every = np.arange(place.size, dtype=np.int32).reshape(-1, 1)
-    box = _boxes(_points(mesh), every, place, len(rows))
-    for (dim, tag), b in zip(rows.tolist(), box, strict=True):
-        assignment.entities.setdefault((dim, tag), Entity(dim, tag, _as_box(dim, b)))
-
-
-def _cell_boxes(
-    mesh: Mesh, layout: FileLayout, assignment: EntityAssignment
-) -> dict[tuple[int, int], tuple[float, ...]]:
-    """Bounding boxes of the entities of the cells, from the nodes of these."""
-    points = _points(mesh)
-    found: dict[tuple[int, int], Float64s] = {}
-    for s in layout.cells:
-        dim = shape_of(str(s.cell_type)).dim
-        tags, place, _ = distinct(assignment.number[s.name])
-        table = mesh.cell_map(s.name).table
-        box = _boxes(points, table, place, len(tags))
-        for tag, b in zip(tags.tolist(), box, strict=True):
-            old = found.get((dim, tag))
-            if old is not None:
-                b = np.concatenate([np.minimum(old[:3], b[:3]), np.maximum(old[3:], b[3:])])
-            found[dim, tag] = b
-    return {(dim, tag): _as_box(dim, b) for (dim, tag), b in found.items()}
-
-
-def _points(mesh: Mesh) -> Float64s:
+def three_coordinates(mesh: Mesh) -> Float64s:
+    """Three coordinates a node."""
     points = mesh.coordinates
     assert points is not None
-    return np.asarray(points, dtype=np.float64)
-
-
-def _boxes(points: Float64s, table: Int32s, place: Int32s, n: int) -> Float64s:
-    """The box (n, 6) of each place, from the nodes of its rows; from inf to -inf without any."""
-    box = np.tile(np.array([np.inf] * 3 + [-np.inf] * 3), (n, 1))
-    _grow(points, read_only(table), place, box)
-    return box
-
-
-def _as_box(dim: int, box: Float64s) -> tuple[float, ...]:
-    """Six numbers, three for a point; zeros where nothing is inside."""
-    if box[0] > box[3]:
-        box = np.zeros(6)
-    box = np.where(np.isfinite(box), box, 0.0)
-    return tuple(box[: 3 if dim == 0 else 6].tolist())
-
-
-@kernel
-def _grow(points: Float64s, table: Int32s, place: Int32s, box: Float64s) -> None:
-    """Extend the box of each place over the nodes of its rows. O(size of the table)."""
-    for i in range(len(table)):
-        b = box[place[i]]
-        for node in table[i]:
-            for k in range(points.shape[1]):
-                b[k] = min(b[k], points[node, k])
-                b[3 + k] = max(b[3 + k], points[node, k])
+    return np.pad(points.astype(np.float64), ((0, 0), (0, 3 - points.shape[1])))

@@ -14,7 +14,13 @@ from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
 from ..text.tokens import ASCII, LITTLE
 from .emit import GmshWriter
-from .entities import EntityAssignment, FileContent, keep_entities, split_entities
+from .entities import (
+    EntityAssignment,
+    FileContent,
+    keep_entities,
+    split_entities,
+    three_coordinates,
+)
 from .fields import write_fields
 from .layout import (
     INT_LIMIT,
@@ -124,7 +130,7 @@ def write2(sink: GmshWriter, content: FileContent) -> None:
     """Write nodes, elements and periodic links."""
     sink.begin("Nodes")
     sink.text(f"{content.node_label.size}\n")
-    sink.rows(content.node_label.reshape(-1, 1), content.points)
+    sink.rows(content.node_label.reshape(-1, 1), three_coordinates(content.mesh))
     sink.end("Nodes")
     _write_elements(sink, content)
     _write_periodic(sink, content.mesh, content.node_label, "2.2")
@@ -247,7 +253,7 @@ def _write_list(sink: GmshWriter, numbers: Sequence[int]) -> None:
 
 def _write_nodes(sink: GmshWriter, content: FileContent) -> None:
     """A block for each run of nodes of one entity; nothing is sorted. O(n)."""
-    label, points = content.node_label, read_only(content.points)
+    label, points = content.node_label, read_only(three_coordinates(content.mesh))
     heads, start = _node_blocks(content.layout, content.cells, len(points))
     sink.begin("Nodes")
     bounds = (int(label.min()), int(label.max())) if label.size else (0, 0)
