@@ -14,7 +14,7 @@ from ..text.tokens import ASCII
 from .fields import FileCells, field_values
 from .layout import ENTITY_DIM, ENTITY_TAG, PERIODIC
 from .numbering import Lookup, distinct, distinct_lists, is_range, merge_copies, one_each
-from .raw import RawCells, RawElements, RawMesh, RawNodes
+from .raw import RawCells, RawElements, RawMesh, RawNodes, RawPeriodic
 from .sections import GmshCursor, GmshNotes
 from .types import DIMS, NAME_OF, TO_MEMORY
 
@@ -119,10 +119,9 @@ def _node_dats(nodes: RawNodes, notes: GmshNotes) -> list[Dat]:
     return [Dat(ENTITY_DIM, "nodes", dim), Dat(ENTITY_TAG, "nodes", tag)]
 
 
-def _periodic(link: Any, nodes: Lookup) -> IndexList:
-    pairs = nodes.find_all(link.pairs, "$Periodic", "node", "repair the file")
-    attrs = {name: getattr(link, name) for name in ("dim", "slave", "master", "affine")}
-    return IndexList(PERIODIC, "nodes", pairs, {"kind": "periodic", **attrs})
+def _periodic(link: RawPeriodic, nodes: Lookup) -> IndexList:
+    pairs = nodes.find_all(link[1], "$Periodic", "node", "repair the file")
+    return IndexList(PERIODIC, "nodes", pairs, {"kind": "periodic", **link[0]})
 
 
 def _blocks(cells: list[FileCells], notes: GmshNotes) -> list[Block]:

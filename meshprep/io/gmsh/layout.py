@@ -85,8 +85,13 @@ def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None
 def find_layout(mesh: Mesh, version: str) -> FileLayout:
     """Decide where everything goes. O(size)."""
     cells = tuple(s for s in mesh.cell_sets if _is_written(mesh, s))
-    _refuse_highest(mesh, cells)
-    lost = [f"cells of type '{s.cell_type}'" for s in mesh.cell_sets if s not in cells and s.size]
+    lost, dims = [], [shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size]
+    for s in (s for s in mesh.cell_sets if s.size and s not in cells):
+        if shape_of(str(s.cell_type)).dim == max(dims):
+            raise MeshprepError(
+                f"the format has no cells of type '{s.cell_type}': use another format"
+            )
+        lost.append(f"cells of type '{s.cell_type}'")
     held = {s.name for s in cells}
     entity = _native(mesh, held, "entity", lambda t: not (t.names or _several(t).size))
     entity = {name: t for name, t in entity.items() if _fits_int(t.group_id)}
@@ -124,16 +129,6 @@ def find_layout(mesh: Mesh, version: str) -> FileLayout:
         *(cells, physical, entity, partition, name, kept_tags, kept_dats),
         *(node_label, cell_label, node_entity, tuple(dict.fromkeys(lost))),
     )
-
-
-def _refuse_highest(mesh: Mesh, written: Sequence[ElementSet]) -> None:
-    """Raise MeshprepError where cells of the highest dimension would be missing."""
-    dims = {s.name: shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size}
-    for s in mesh.cell_sets:
-        if s not in written and dims.get(s.name) == max(dims.values()):
-            raise MeshprepError(
-                f"the format has no cells of type '{s.cell_type}': use another format"
-            )
 
 
 def is_text(text: str) -> bool:

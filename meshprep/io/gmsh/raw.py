@@ -64,15 +64,8 @@ class RawField:
     values: NDArray[np.float64]  # (n, c)
 
 
-@dataclass(frozen=True, eq=False)
-class RawPeriodic:
-    """Pairs of nodes (slave, master) of two entities, and the transformation between them."""
-
-    dim: int
-    slave: int
-    master: int
-    affine: tuple[float, ...]
-    pairs: NDArray[np.int64]
+# Of two entities, what the attributes of an index list say, and pairs of nodes (slave, master).
+RawPeriodic = tuple[dict[str, Any], NDArray[np.int64]]
 
 
 @dataclass(eq=False)

@@ -5,13 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...kernels import UInt8s
-from ...mesh import Mesh
 from ..text.cursor import Cursor
 from ..text.tokens import LITTLE
-from .layout import is_periodic
 from .numbering import Lookup
 from .raw import Entity, RawPeriodic
 
@@ -214,7 +211,7 @@ def _links(cursor: GmshCursor, *, old: bool) -> tuple[RawPeriodic, ...]:
             affine = tuple(cursor.doubles(cursor.count("affine values"), "affine values").tolist())
         m = cursor.count("pairs of nodes")
         pairs = cursor.rows(m, 2, 0, size=True, what="pairs of nodes")[0]
-        links.append(RawPeriodic(dim, slave, master, affine, pairs))
+        links.append(({"dim": dim, "slave": slave, "master": master, "affine": affine}, pairs))
     return tuple(links)
 
 
@@ -230,16 +227,6 @@ def _affine(cursor: GmshCursor) -> tuple[float, ...]:
         return tuple(float(w) for w in words[1:])
     except ValueError:
         raise cursor.error("the numbers behind 'Affine' are none: repair them", start) from None
-
-
-def periodic_links(mesh: Mesh, node_label: NDArray[np.int64]) -> list[RawPeriodic]:
-    """The links of a mesh, with the numbers that the nodes have in the file."""
-    links = []
-    for i in filter(is_periodic, mesh.lists):
-        dim, slave, master = (int(i.attrs[name]) for name in ("dim", "slave", "master"))
-        affine = tuple(map(float, i.attrs.get("affine", ())))
-        links.append(RawPeriodic(dim, slave, master, affine, node_label[i.index]))
-    return links
 
 
 @dataclass(eq=False)

@@ -28,13 +28,14 @@ from .layout import (
     CellBlock,
     FileLayout,
     find_layout,
+    is_periodic,
     is_text,
     source,
     target,
 )
 from .numbering import is_range, unused
 from .raw import Entity
-from .sections import NOTES_SECTION, NOTES_VERSION, periodic_links
+from .sections import NOTES_SECTION, NOTES_VERSION
 from .types import NUMBER_OF, TO_FILE
 
 
@@ -194,21 +195,22 @@ def _write_runs(
 
 def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s, version: str) -> None:
     """Periodic links; in MSH 2.2 they are text in every mode."""
-    found = periodic_links(mesh, node_label)
+    found = [i for i in mesh.lists if is_periodic(i)]
     if not found:
         return
     out = GmshWriter(sink.file, ASCII) if version == "2.2" else sink
     out.begin("Periodic")
     out.ints([len(found)], size=True)
     for link in found:
-        out.ints((link.dim, link.slave, link.master))
+        out.ints(int(link.attrs[name]) for name in ("dim", "slave", "master"))
+        affine = tuple(map(float, link.attrs.get("affine", ())))
         if version == "4.1":
-            out.ints([len(link.affine)], size=True)
-            out.doubles(link.affine)
-        elif link.affine:
-            out.text(f"Affine {' '.join(map(repr, link.affine))}\n")
-        out.ints([len(link.pairs)], size=True)
-        out.rows(link.pairs, size=True)
+            out.ints([len(affine)], size=True)
+            out.doubles(affine)
+        elif affine:
+            out.text(f"Affine {' '.join(map(repr, affine))}\n")
+        out.ints([len(link.index)], size=True)
+        out.rows(node_label[link.index], size=True)
     out.end("Periodic")
 
 
