@@ -282,7 +282,7 @@ def prove(plan: Plan, maps: Mapping[str, SetMap] | None) -> Plan:
     """The plan, proved, with the seconds that this took; raises ProofError when it is wrong."""
     start, metrics = clock(), plan.metrics
     if maps is not None:
-        refuse_wrong(plan, maps, at_once)
+        refuse_wrong(plan, maps)
     seconds = {**metrics.seconds, "proof": round(clock() - start, 4)}
     return replace(plan, metrics=replace(metrics, seconds=seconds))
 
