@@ -1,8 +1,7 @@
 """The locality order of the leading points, which every other set follows, and its figures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -30,8 +29,6 @@ from ..reorder import (
 from ..reorder.lexicographic import from_set_order
 from .numbering import Numbering
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, eq=False)
 class Lead:
@@ -51,22 +48,9 @@ def order_for_locality(
     that have an order (two meshes in one file), that loop leads its part. Gives the loops that
     lead, the first one first; none where every set keeps its order.
     """
-    return tuple(order_by(_lead, numbering, loops))
-
-
-def order_by(
-    lead: Callable[[Numbering, str, Loop, Options], tuple[T, Int32s | None]],
-    numbering: Numbering,
-    loops: Sequence[tuple[Loop, Options]],
-) -> list[T]:
-    """:func:`order_for_locality` where ``lead`` moves the points of a loop that leads.
-
-    It gives what is to be returned of it, and the order of the loop's elements, where it knows
-    which follows.
-    """
     mesh, known = numbering.mesh, numbering.settled()
     follow = FOLLOW[loops[0][1].target]
-    leads: list[T] = []
+    leads: list[Lead] = []
     followed: dict[str, Int32s] = {}
     for loop, options in loops:
         if loop.leading_map is None:
@@ -74,7 +58,7 @@ def order_by(
         points = mesh.map(loop.leading_map).to_set
         if points in followers(mesh, known):
             continue
-        found, rows = lead(numbering, points, loop, options)
+        found, rows = _lead(numbering, points, loop, options)
         leads.append(found)
         if rows is not None and options.target == loops[0][1].target:
             followed[loop.leading_map] = rows
@@ -84,7 +68,7 @@ def order_by(
     reached |= {mesh.map(name).to_set for loop, _ in loops for name in loop.maps}
     wanted = {leaf for name in reached for leaf in numbering.leaves(name)}
     numbering.follow(propagate(mesh, known, follow, followed, wanted, numbering.in_runs))
-    return leads
+    return tuple(leads)
 
 
 def go_by_cells(numbering: Numbering, name: str) -> Mesh:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.pool import Step, Team
-from ..cpu.schedule import Schedule, in_phases
-from ..cpu.source import alone, shared
+from ..cpu.pool import BoundCode, Team
+from ..cpu.strategies import Schedule, in_phases
+from ..cpu.source.text import alone, shared
 from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
 from ..plan import Variant
@@ -43,7 +43,9 @@ class MatrixCode:
     def run(self, x: Vector, y: Vector, threads: int | None = None) -> None:
         """Run on arrays that were checked, on so many threads at most; None: all there are."""
         team = self._teams.setdefault(threads, Team(threads))
-        step = Step(self._compiled, self.schedule.whole, (*self._fixed, read_only(x), y))
+        code, known = self._compiled
+        turns, arrays = self.schedule.whole, (*self._fixed, read_only(x), y)
+        step = BoundCode(code, turns, arrays, known=known)
         n_turns = self.schedule.n_turns if self._large else 1
         team.run(n_turns, [step], [step.on_one_thread()])
 
@@ -57,8 +59,9 @@ class MatrixCode:
         return [np.zeros(0, np.int32), *self.arrays.values()]
 
     @cached_property
-    def _compiled(self) -> Any:
-        from ..cpu.build import Inlined, Request, build_native
+    def _compiled(self) -> tuple[Any, list[int]]:
+        """The code, and where what is the same in every call lies."""
+        from ..cpu.build import Inlined, Request, build_native, words_of
 
         import_numba()
         y = np.zeros(0, self.arrays["values"].dtype)
@@ -72,7 +75,7 @@ class MatrixCode:
             every = ("turns", "waits", "order", *names)
             request = Request(self._text(), kernels, body=body, names=every)
             _kept[key] = build_native(request, given)
-        return _kept[key]
+        return _kept[key], words_of([*self.schedule.whole[1:], *self._fixed])
 
     def _text(self) -> str:
         names = [*self.arrays, "x", "y"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.schedule import Schedule, by_colour, elements
+from ..cpu.strategies import Schedule, by_colour, elements
 from ..errors import MeshprepError, check_integer
 from ..plan import LoopPlan, Variant
 from ..types.maps import on_device, read_only
