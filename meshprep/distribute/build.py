@@ -40,7 +40,9 @@ from ..pipeline.variants import stage_maps
 from .halos import AllCopies, MessageRows, SplitNumbers
 from .order import OrderedParts
 from .subject import SplitSubject
-from .together import TOGETHER
+
+# Elements that parts own which are made together.
+TOGETHER = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,19 +18,18 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.ordering import Ordering
 
-from ..mesh import IndexList, Mesh, Tag
+from ..mesh import Mesh, Tag
 from ..mesh.assemble import Block, assemble
 from ..mesh.cells import check_node_count, node_count, shape_of
 from .reduce import flattened, reduce
 from .registry import Capabilities, Format
 
 TAG = "su2:tag"
-# Sections that are not the mesh, as text; SURFACE_POINTS stands for the next list of that kind.
+# Sections that are not the mesh, as text.
 SECTIONS = "su2:sections"
 # The markers in the order of the file.
 MARKERS = "su2:markers"
 SURFACE_POINTS = "FFD_SURFACE_POINTS"
-SURFACE_KIND = "su2:surface_points"
 VTK_NUMBER = {
     **{"line": 3, "triangle": 5, "quad": 9},
     **{"tetra": 10, "hexahedron": 12, "wedge": 13, "pyramid": 14},
@@ -78,14 +77,15 @@ def read(path: Path) -> Mesh:
     blocks = [Block(t, n) for t, n in _read_cells(_only(sections, "NELEM"))]
     names: dict[int, str] = {}
     markers = _read_markers(sections, names)
-    extras, lists = _others(sections)
+    texts = tuple(_others(sections))
+    extras: dict[str, Any] = {SECTIONS: texts} if texts else {}
     tags = tuple(dict.fromkeys(s.value for s in sections if s.keyword == "MARKER_TAG"))
     extras |= {MARKERS: tags} if tags else {}
     unread = tuple(_unread_markers(sections, names if markers else {}))
     extras |= {"unread": unread} if unread else {}
     # a surface in space has lines as markers
     tag_names = {(TAG, shape_of(b.cell_type).dim): names for b in markers}
-    return assemble(points, blocks + markers, tag_names=tag_names, lists=lists, extras=extras)[0]
+    return assemble(points, blocks + markers, tag_names=tag_names, extras=extras)[0]
 
 
 def _refuse_halos(sections: Sequence[_Section]) -> None:
@@ -97,34 +97,13 @@ def _refuse_halos(sections: Sequence[_Section]) -> None:
             )
 
 
-def _others(sections: Sequence[_Section]) -> tuple[dict[str, Any], list[IndexList]]:
-    """What is not the mesh: as text where it names no nodes, else as lists of nodes."""
-    text: list[str] = []
-    lists: list[IndexList] = []
+def _others(sections: Sequence[_Section]) -> Iterator[str]:
+    """What is not the mesh, as text, but for rows with nodes, which SU2_DEF finds anew."""
     for s in sections:
-        if s.keyword in _KNOWN:
-            continue
-        if s.keyword == SURFACE_POINTS and s.value != "0":
-            lists.append(_surface_points(s, len(lists) + 1))
-            text.append(SURFACE_POINTS)
-        else:
-            body = s.body.decode("utf-8", "replace").rstrip()
-            text.append(f"{s.keyword}= {s.value}{body}\n")
-    return ({SECTIONS: tuple(text)} if text else {}), lists
-
-
-def _surface_points(section: _Section, number: int) -> IndexList:
-    """Rows of a marker, a node, and where the node lies in the box."""
-    rows = [line.split() for line in section.body.decode("utf-8", "replace").splitlines() if line]
-    try:
-        index = np.array([int(row[1]) for row in rows], dtype=np.int32)
-    except (IndexError, ValueError, OverflowError):
-        raise MeshprepError(f"{SURFACE_POINTS}: a row is not MARKER NODE X Y Z") from None
-    if len(rows) != _count(section):
-        raise MeshprepError(f"{SURFACE_POINTS}= {section.value}, but {len(rows)} rows: {_DAMAGED}")
-    texts = tuple((row[0], " ".join(row[2:])) for row in rows)
-    attrs = {"kind": SURFACE_KIND, "rows": texts}
-    return IndexList(f"{SURFACE_POINTS} {number}", "nodes", index, attrs)
+        if s.keyword == SURFACE_POINTS:
+            yield f"{s.keyword}= 0\n"
+        elif s.keyword not in _KNOWN:
+            yield f"{s.keyword}= {s.value}{s.body.decode('utf-8', 'replace').rstrip()}\n"
 
 
 def _sections(data: bytes) -> Iterator[_Section]:
@@ -269,7 +248,10 @@ def _read_markers(sections: Sequence[_Section], names: dict[int, str]) -> list[B
 
 
 def _unread_markers(sections: Sequence[_Section], names: Mapping[int, str]) -> Iterator[str]:
-    """Markers without cells, but for those that groups have the names of."""
+    """Nodes that FFD boxes move; markers without cells, but for those whose names groups have."""
+    for s in sections:
+        if s.keyword == SURFACE_POINTS and s.value != "0":
+            yield f"rows of {SURFACE_POINTS}, which SU2_DEF finds anew,"
     tags = (s.value for s in sections if s.keyword == "MARKER_TAG")
     for tag, section in zip(
         tags, (s for s in sections if s.keyword == "MARKER_ELEMS"), strict=True
@@ -304,7 +286,6 @@ CAPABILITIES = Capabilities(
     group_names=True,
     plane=True,
     lower="facets",
-    lists=(SURFACE_KIND,),
     extras=(SECTIONS, MARKERS),
 )
 
@@ -322,15 +303,7 @@ def write(mesh: Mesh, path: Path) -> None:
         for name in top:
             _write_cells(f, kept, name, None)
         _write_markers(f, kept)
-        lists = iter(kept.lists)
-        for text in kept.extras.get(SECTIONS, ()):
-            f.write((_rows(next(lists)) if text == SURFACE_POINTS else text).encode())
-
-
-def _rows(points: IndexList) -> str:
-    pairs = zip(points.index.tolist(), points.attrs["rows"], strict=True)
-    lines = [f"{marker} {node} {rest}\n" for node, (marker, rest) in pairs]
-    return f"{SURFACE_POINTS}= {len(lines)}\n" + "".join(lines)
+        f.write("".join(kept.extras.get(SECTIONS, ())).encode())
 
 
 def _write_markers(f: BinaryIO, mesh: Mesh) -> None:

@@ -1,8 +1,7 @@
 """The locality order of the leading points, which every other set follows, and its figures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -29,8 +28,6 @@ from ..reorder import (
 from ..reorder.lexicographic import from_set_order
 from .numbering import Numbering
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, eq=False)
 class Lead:
@@ -50,23 +47,9 @@ def order_for_locality(
     that have an order (two meshes in one file), that loop leads its part. Gives the loops that
     lead, the first one first; none where every set keeps its order.
     """
-    numbering, leads = order_by(_lead, numbering, loops)
-    return numbering, tuple(leads)
-
-
-def order_by(
-    lead: Callable[[Numbering, str, Loop, Options], tuple[Int32s, Int32s | None, T]],
-    numbering: Numbering,
-    loops: Sequence[tuple[Loop, Options]],
-) -> tuple[Numbering, list[T]]:
-    """:func:`order_for_locality` where ``lead`` orders the points of a loop that leads.
-
-    It gives that order, the order of the loop's elements, where it knows which follows, and what is
-    to be returned of it.
-    """
     mesh, known = numbering.mesh, numbering.known()
     follow = FOLLOW[loops[0][1].target]
-    leads: list[T] = []
+    leads: list[Lead] = []
     followed: dict[str, Int32s] = {}
     for loop, options in loops:
         if loop.leading_map is None:
@@ -74,7 +57,7 @@ def order_by(
         points = mesh.map(loop.leading_map).to_set
         if points in followers(mesh, known):
             continue
-        order, rows, found = lead(numbering, points, loop, options)
+        order, rows, found = _lead(numbering, points, loop, options)
         numbering = numbering.moved(points, numbering.in_runs(points, order))
         leads.append(found)
         if rows is not None and options.target == loops[0][1].target:
@@ -83,7 +66,7 @@ def order_by(
     # what no loop reaches follows once blocks are cut
     wanted = reached_leaves(numbering, [loop for loop, _ in loops])
     orders = propagate(mesh, known, follow, followed, wanted, numbering.in_runs)
-    return numbering.following(orders), leads
+    return numbering.following(orders), tuple(leads)
 
 
 def reached_leaves(numbering: Numbering, loops: Sequence[Loop]) -> set[str]:

@@ -206,10 +206,7 @@ def slow_merge(rows):
 def test_copies_merge_like_the_rule(rows):
     table = np.array(rows)
     nodes = np.stack([table[:, 0], table[:, 0] + table[:, 1] + 1], axis=1).astype(np.int32)
-    none = np.empty(0, np.int64)
-    raw = RawCells(
-        1, nodes, np.arange(len(rows)), none, table[:, 2].copy(), table[:, 3].copy(), none, none
-    )
+    raw = RawCells(1, nodes, np.arange(len(rows)), table[:, 2].copy(), table[:, 3].copy())
     cell, found = merge_copies(raw, np.zeros(len(rows), np.int32))
     cells, owner = slow_merge([((*nodes[i].tolist(), r[2]), r[3]) for i, r in enumerate(rows)])
     assert (list(range(len(rows))) if cell is None else cell.tolist()) == owner

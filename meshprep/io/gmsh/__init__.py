@@ -9,8 +9,7 @@ What a mesh from such a file holds, besides the sets of cells:
 - values of nodes and elements as dats, their headers in ``attrs``;
 - ``extras["gmsh"]``: version, mode, the table of entities, names of groups without cells, and
   sections that hold no numbers of nodes or elements;
-- ``extras["unread"]``: what was left out, such as ghost cells, parametric coordinates of nodes, and
-  values at the nodes of cells.
+- ``extras["unread"]``: what was left out, such as ghost cells and values at the nodes of cells.
 
 Cells of second order stand in VTK's order in memory (``tetra10``, ``hexahedron20``,
 ``hexahedron27``, ``wedge15``, ``wedge18``, ``pyramid13``), all others in Gmsh's. MSH 2 repeats an

@@ -16,10 +16,8 @@ from ...mesh.cells import node_count, shape_of
 from .types import NUMBER_OF
 
 VERSIONS = ("2.2", "4.1")
-# Sections that hold no number of a node or element: carried as they are.
-KEPT_SECTIONS = ("Comments", "InterpolationScheme", "Parametrizations")
-# Those of them that are text in every mode and the same in every version.
-PORTABLE_SECTIONS = ("Comments", "InterpolationScheme")
+# Sections that hold no number of a node or element, text in every mode: carried as they are.
+KEPT_SECTIONS = ("Comments", "InterpolationScheme")
 ENTITY_DIM, ENTITY_TAG = "gmsh:entity_dim", "gmsh:entity_tag"
 PERIODIC = "gmsh:periodic"
 # Names that mean something else on a mesh: values of such a name carry it in this attribute.
@@ -81,10 +79,10 @@ def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None
 
     Version and mode are those of the file that the mesh came from where they are left out.
     """
-    return list(find_layout(mesh, *target(mesh, version, binary)).lost)
+    return list(find_layout(mesh, target(mesh, version, binary)[0]).lost)
 
 
-def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
+def find_layout(mesh: Mesh, version: str) -> FileLayout:
     """Decide where everything goes. O(size)."""
     cells = tuple(s for s in mesh.cell_sets if _is_written(mesh, s))
     _refuse_highest(mesh, cells)
@@ -117,7 +115,7 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     unused = [n for table in source(mesh).get("names", {}).values() for n in table.values()]
     lost += [f"names of groups without cells that {UNFIT}"] if not all(map(is_text, unused)) else []
     lost += [f"index list '{i.name}'" for i in mesh.lists if not is_periodic(i)]
-    lost += _section_losses(mesh, version, binary)
+    lost += _section_losses(mesh, version)
     return FileLayout(
         *(cells, physical, entity, partition, name, kept_tags, kept_dats),
         *(node_label, cell_label, node_entity, tuple(dict.fromkeys(lost))),
@@ -284,21 +282,13 @@ def is_periodic(i: IndexList) -> bool:
     return i.name == PERIODIC and known and pairs
 
 
-def _section_losses(mesh: Mesh, version: str, binary: bool) -> list[str]:
+def _section_losses(mesh: Mesh, version: str) -> list[str]:
     info = source(mesh)
     names = (name for name, _ in info.get("sections", ()))
-    lost = [f"section ${n}" for n in names if not keeps_section(mesh, n, version, binary)]
+    lost = [f"section ${name}" for name in names if name not in KEPT_SECTIONS]
     if version == "2.2" and (info.get("entities") or info.get("partitioned")):
         lost.append("boxes, boundaries and own groups of entities (MSH 2.2)")
     return lost
-
-
-def keeps_section(mesh: Mesh, name: str, version: str, binary: bool) -> bool:
-    """Whether a section is written back as it was read."""
-    info = source(mesh)
-    mode = "little" if binary else "ascii"
-    same = (info.get("version"), info.get("mode")) == (version, mode)
-    return name in PORTABLE_SECTIONS or (name in KEPT_SECTIONS and same)
 
 
 @dataclass(frozen=True, eq=False)

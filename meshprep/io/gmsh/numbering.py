@@ -166,6 +166,7 @@ def merge_copies(cells: RawCells, part: Int32s) -> tuple[Int64s | None, GroupTab
     a cell of its own. Cells are numbered by their first element; the numbers are None where every
     element is a cell of its own. The groups have one row a cell. Expected O(n log n).
     """
+    assert cells.physical is not None
     physical, n = cells.physical, cells.physical.size
     unique, place, _ = distinct(physical)
     assignment = distinct_pairs(cells.entity, part)

@@ -6,9 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# What a kernel reports besides a position.
-FINE, NO_NUMBER, UNKNOWN_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, BAD_TOTAL, BAD_ROW = range(8)
-
 
 @dataclass(frozen=True)
 class Entity:
@@ -29,7 +26,7 @@ class RawNodes:
 
     label: NDArray[np.int64]  # (n,)
     points: NDArray[np.float64]  # (n, 3)
-    # (m, 4): dimension and number of the entity, whether parametric in the file, number of nodes.
+    # (m, 4): dimension and number of the entity, 0, number of nodes.
     runs: NDArray[np.int64] | None = None
 
 
@@ -40,21 +37,20 @@ class RawCells:
     number: int  # Gmsh's number of the type
     nodes: NDArray[np.int32]  # (n, k): positions of nodes, in Gmsh's order
     label: NDArray[np.int64]  # (n,)
-    runs: NDArray[np.int64]  # (m, 2): entity and how many cells, MSH 4; empty in MSH 2
-    # (n,): MSH 2; empty in MSH 4.
-    entity: NDArray[np.int64]
-    physical: NDArray[np.int64]
-    # (n,): where in ``parts`` of :class:`RawElements` the partitions stand; empty in MSH 4.
-    part_start: NDArray[np.int64]
-    part_count: NDArray[np.int64]
+    entity: NDArray[np.int64]  # (n,)
+    # (n,): MSH 2.
+    physical: NDArray[np.int64] | None = None
+    # (n,): where in ``parts`` of :class:`RawElements` the partitions stand.
+    part_start: NDArray[np.int64] | None = None
+    part_count: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class RawElements:
-    """All cells by type, and the partitions that MSH 2 gives them."""
+    """All cells by type, and numbers among which are the partitions that MSH 2 gives them."""
 
     cells: tuple[RawCells, ...]
-    parts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    parts: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,4 +88,4 @@ class RawMesh:
     periodic: tuple[RawPeriodic, ...] = ()
     fields: list[RawField] = field(default_factory=list)
     sections: list[tuple[str, bytes]] = field(default_factory=list)
-    notes: tuple[tuple[str, ...], ...] = ()
+    notes: Any = None  # :class:`.sections.GmshNotes`

@@ -1,22 +1,14 @@
 """Walking through a Gmsh file: its header, its sections, and where something is wrong."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
-from ...kernels import Int32s, Int64s, UInt8s, helper
+from ...kernels import UInt8s
 from ..text.cursor import Cursor
-from ..text.tokens import ASCII, LITTLE, skip_blank, skip_line, take_ints
+from ..text.tokens import LITTLE
 from .numbering import Lookup
-from .types import NODES
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
-MODES = {ASCII: "ascii", LITTLE: "little"}
 LONGEST_NAME = 64
-# More than the numbers of any element.
-SCRATCH = 4096
-DOLLAR = ord("$")
 
 
 class GmshCursor(Cursor):
@@ -104,43 +96,3 @@ def read_format(cursor: GmshCursor) -> None:
             )
         cursor.mode = LITTLE
         cursor.pos += 4
-
-
-def tables_by_type(
-    cursor: GmshCursor, kind: Int64s, flat: Int64s, at: Int64s, place: Int64s
-) -> Iterator[tuple[int, Int64s, Int32s]]:
-    """For each type, by first appearance: its elements and the positions of their nodes.
-
-    ``kind`` is Gmsh's number of the type of each element, ``flat`` the numbers as they stand in the
-    file, ``at`` where in it the nodes of each element begin, and ``place`` where in the file each
-    element begins, for messages.
-    """
-    if cursor.nodes is None:
-        raise cursor.error("the section stands before $Nodes: move it behind")
-    types = np.flatnonzero(np.bincount(kind)).tolist()
-    for t in sorted(types, key=lambda t: int(np.argmax(kind == t))):
-        rows = np.flatnonzero(kind == t)
-        numbers = flat.take(at[rows][:, None] + np.arange(NODES[t]))
-        nodes = cursor.nodes.find(numbers)
-        if nodes.min() < 0:
-            row, column = np.argwhere(nodes < 0)[0]
-            raise cursor.error(
-                f"an element names node {numbers[row, column]}, which is not in $Nodes: "
-                "add or remove it",
-                int(place[rows[row]]),
-            )
-        yield t, rows, nodes
-
-
-@helper
-def take_line(data: UInt8s, pos: int, out: Int64s, at: int, least: int) -> tuple[int, int]:
-    """Take the numbers of one line of text, or ``least`` where it has fewer.
-
-    An element is a line, or its nodes could be taken from those of another. Returns the position
-    behind, and the words of the line, -1 where the file or the section ends in it.
-    """
-    line = skip_blank(data, pos)
-    stop, words = skip_line(data, line)
-    last = stop == data.size or data[np.uint64(line)] == DOLLAR
-    pos = take_ints(data, line, ASCII, 4, out, at, max(words, least))
-    return pos, -1 if last and words < least else words

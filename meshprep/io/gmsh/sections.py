@@ -1,5 +1,7 @@
 """The small sections: names, entities, periodic links, and meshprep's own notes."""
 
+import re
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,14 +28,12 @@ def decode(text: bytes) -> str:
 
 def read_names(cursor: GmshCursor) -> dict[int, dict[int, str]]:
     """The body of $PhysicalNames: dimension, number, name."""
-    n = cursor.text_int("the number of names")
-    cursor.end_line()
-    if n < 0 or n * 6 > cursor.left + 1:
-        raise cursor.error(f"declares {n} names, which the file does not hold: repair the file")
+    n = cursor.count_line("names")
     names: dict[int, dict[int, str]] = {}
     for _ in range(n):
         start = cursor.pos
-        dim, number = cursor.text_int("a dimension"), cursor.text_int("a physical group")
+        with cursor.as_text():
+            dim, number = cursor.whole("a dimension"), cursor.whole("a physical group")
         name, rest = quoted(cursor)
         if not 0 <= dim <= 3:
             raise cursor.error(f"dimension {dim} is none of 0 to 3: repair the name", start)
@@ -104,17 +104,41 @@ def _numbers(cursor: GmshCursor, what: str) -> tuple[int, ...]:
 
 
 def read_periodic(cursor: GmshCursor) -> tuple[RawPeriodic, ...]:
-    """The body of $Periodic of MSH 4.1."""
+    """The body of $Periodic, which is text in every mode of MSH 2."""
+    if cursor.version == "2.2":
+        with cursor.as_text():
+            return _links(cursor, old=True)
+    return _links(cursor, old=False)
+
+
+def _links(cursor: GmshCursor, *, old: bool) -> tuple[RawPeriodic, ...]:
     n = cursor.count("periodic links")
     cursor.need(n, 10, 28, "periodic links")
     links = []
     for _ in range(n):
         dim, slave, master = cursor.ints(3, what="a periodic link").tolist()
-        affine = tuple(cursor.doubles(cursor.count("affine values"), "affine values").tolist())
+        if old:
+            affine = _affine(cursor)
+        else:
+            affine = tuple(cursor.doubles(cursor.count("affine values"), "affine values").tolist())
         m = cursor.count("pairs of nodes")
         pairs = cursor.rows(m, 2, 0, size=True, what="pairs of nodes")[0]
         links.append(RawPeriodic(dim, slave, master, affine, pairs))
     return tuple(links)
+
+
+def _affine(cursor: GmshCursor) -> tuple[float, ...]:
+    """The line ``Affine`` and its numbers, where there is one."""
+    cursor.end_line()
+    start = cursor.pos
+    words = cursor.line().split()
+    if words[:1] != [b"Affine"]:
+        cursor.pos = start
+        return ()
+    try:
+        return tuple(float(w) for w in words[1:])
+    except ValueError:
+        raise cursor.error("the numbers behind 'Affine' are none: repair them", start) from None
 
 
 def periodic_links(mesh: Mesh, node_label: NDArray[np.int64]) -> list[RawPeriodic]:
@@ -127,32 +151,34 @@ def periodic_links(mesh: Mesh, node_label: NDArray[np.int64]) -> list[RawPeriodi
     return links
 
 
-def read_notes(cursor: GmshCursor) -> tuple[tuple[str, ...], ...]:
-    """The body of the section that only meshprep writes: records of words, one a line.
+@dataclass(eq=False)
+class GmshNotes:
+    """The section that only meshprep writes: records of words, one a line."""
 
-    ``entity DIM NEW OLD``
-        Entity NEW was made from OLD (0: from none), since Gmsh wants one list of groups an entity.
-    ``nodes``
-        Nodes belong to no entity.
-    ``numbered``
-        Cells have numbers of their own, even where these are 1, 2, ... through the file.
-    ``physical "NAME"``
-        The groups are the tag of this name.
-    """
+    # ``entity DIM NEW OLD``: entity NEW was made from OLD (0: from none), since Gmsh wants one list
+    # of groups an entity.
+    entity: dict[int, dict[int, int]] = field(default_factory=dict)
+    nodes: bool = False  # nodes belong to no entity
+    # Cells have numbers of their own, even where these are 1, 2, ... through the file.
+    numbered: bool = False
+    physical: str = "physical"  # ``physical "NAME"``: the groups are the tag of this name
+
+
+def read_notes(cursor: GmshCursor) -> GmshNotes:
+    """The body of the section that only meshprep writes."""
     lines = [decode(line).strip() for line in cursor.skip_section().tobytes().splitlines()]
-    lines = [line for line in lines if line]
-    if lines[:1] != [NOTES_VERSION]:
+    version, *lines = [line for line in lines if line] or [""]
+    if version != NOTES_VERSION:
         raise cursor.error("the notes are of an unknown version: update meshprep or delete them")
-    sizes = {"entity": 4, "nodes": 1, "numbered": 1, "physical": 2}
-    records = [tuple(line.split(maxsplit=1)) for line in lines[1:]]
-    out = []
-    for words in records:
-        if words[0] == "entity":
-            words = (words[0], *words[-1].split())
-        elif len(words) > 1:
-            words = (words[0], words[1].strip('"'))
-        whole = all(w.lstrip("-").isdecimal() for w in words[1:]) or words[0] != "entity"
-        if len(words) != sizes.get(words[0]) or not whole:
-            raise cursor.error(f"the note '{words[0][:20]}' is damaged: delete this section")
-        out.append(words)
-    return tuple(out)
+    notes = GmshNotes()
+    for line in lines:
+        name, _, rest = line.partition(" ")
+        if found := re.fullmatch(r"entity (\d) (-?\d{1,18}) (-?\d{1,18})", line):
+            notes.entity.setdefault(int(found[1]), {})[int(found[2])] = int(found[3])
+        elif line in ("nodes", "numbered"):
+            setattr(notes, line, True)
+        elif name == "physical" and rest:
+            notes.physical = rest.strip('"')
+        else:
+            raise cursor.error(f"the note '{name[:20]}' is damaged: delete this section")
+    return notes

@@ -1,6 +1,7 @@
 """Writing a Gmsh file: every section in the order that Gmsh expects, in MSH 2.2 and 4.1."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,11 @@ from .entities import EntityAssignment, FileContent, keep_entities, split_entiti
 from .fields import write_fields
 from .layout import (
     INT_LIMIT,
+    KEPT_SECTIONS,
     CellBlock,
     FileLayout,
     find_layout,
     is_text,
-    keeps_section,
     source,
     target,
 )
@@ -44,7 +45,7 @@ def write_file(
     points = mesh.coordinates
     if points is None:
         raise MeshprepError(f"{path}: the mesh has no coordinates: a Gmsh file needs them")
-    layout = find_layout(mesh, version, binary)
+    layout = find_layout(mesh, version)
     if not layout.cells:
         raise MeshprepError(
             f"{path}: the mesh has no cells that a Gmsh file can hold: use another format"
@@ -69,7 +70,7 @@ def write_file(
             lines = "\n".join([NOTES_VERSION, *notes])
             sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
         for name, body in source(mesh).get("sections", ()):
-            if keeps_section(mesh, name, version, binary):
+            if name in KEPT_SECTIONS:
                 sink.begin(name)
                 sink.file.write(body)
                 sink.text(f"$End{name}\n")
@@ -133,21 +134,18 @@ def _write_elements(sink: GmshWriter, content: FileContent) -> None:
     """Every cell once in order, then the copies of those in several groups. O(n)."""
     layout, cells, node_label = content.layout, content.cells, content.node_label
     physical = [layout.physical.get(c.set.name) for c in cells]
-    first = [
-        np.zeros(c.label.size, np.int64) if tag is None else tag.first_ids()
-        for c, tag in zip(cells, physical, strict=True)
-    ]
     copies = [_copies(tag) for tag in physical]
     n_copies = sum(rows.size for rows, _ in copies)
-    total = sum(c.label.size for c in cells) + n_copies
     fresh = unused([c.label for c in cells], n_copies, INT_LIMIT)
     sink.begin("Elements")
-    sink.text(f"{total}\n")
-    for c, group in zip(cells, first, strict=True):
+    sink.text(f"{sum(c.label.size for c in cells) + n_copies}\n")
+    for c, tag in zip(cells, physical, strict=True):
+        n = c.label.size
+        group = np.zeros(n, np.int64) if tag is None else tag.first_ids()
         part = layout.partition.get(c.set.name)
-        _write_runs(sink, c, part, None, c.label, group, node_label)
+        _write_runs(sink, c, part, np.arange(n), c.label, group, node_label)
     for c, (rows, group) in zip(cells, copies, strict=True):
-        label, fresh = fresh[: rows.size].copy(), fresh[rows.size :]
+        label, fresh = fresh[: rows.size], fresh[rows.size :]
         _write_runs(sink, c, layout.partition.get(c.set.name), rows, label, group, node_label)
     sink.end("Elements")
 
@@ -169,30 +167,23 @@ def _write_runs(
     sink: GmshWriter,
     c: CellBlock,
     part: Tag | None,
-    rows: Int64s | None,
+    rows: Int64s,
     label: Int64s,
     group: Int64s,
     node_label: Int64s,
 ) -> None:
-    """Write these cells (None: all), a run of equal numbers of tags at a time."""
-    if not label.size:
-        return
-    entity = c.entity if rows is None else c.entity[rows]
-    nodes = c.nodes if rows is None else read_only(c.nodes[rows])
-    if part is None:
-        sink.elements2(c.number, label, np.stack([group, entity], axis=1), nodes, node_label)
-        return
-    values = part.values if rows is None else part.values[rows]
-    count = np.diff(part.group_offset)[values]
-    edges = np.flatnonzero(np.diff(count)) + 1
-    for lo, hi in zip([0, *edges.tolist()], [*edges.tolist(), label.size], strict=True):
-        k = int(count[lo])
-        tags = np.empty((hi - lo, 3 + k if k else 2), dtype=np.int64)
-        tags[:, 0], tags[:, 1] = group[lo:hi], entity[lo:hi]
-        if k:
-            tags[:, 2] = k
-            tags[:, 3:] = part.group_id[part.group_offset[values[lo:hi]][:, None] + np.arange(k)]
-        sink.elements2(c.number, label[lo:hi], tags, nodes[lo:hi], node_label)
+    """Write these cells, a run of equal numbers of tags at a time."""
+    count = begin = np.zeros(rows.size, np.int64)
+    if part is not None:
+        begin = part.group_offset[part.values[rows]]
+        count = np.diff(part.group_offset)[part.values[rows]]
+    start = _runs(count)
+    for some in (slice(*ends) for ends in pairwise(start.tolist())):
+        tags = [group[some], c.entity[rows[some]]]
+        if part is not None and (k := int(count[some.start])):
+            tags += [count[some], *(part.group_id[begin[some] + i] for i in range(k))]
+        nodes = c.nodes[rows[some]]
+        sink.elements2(c.number, label[some], np.stack(tags, axis=1), nodes, node_label)
 
 
 def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s, version: str) -> None:

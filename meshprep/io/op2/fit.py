@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +22,8 @@ _ROWS_AT_ONCE = 1 << 20
 Sizes = Mapping[str, int]
 
 
-class MapRows(Protocol):
-    """A map, or what reads one; the table gives rows by a slice, or by their numbers."""
-
-    @property
-    def from_set(self) -> str: ...
-    @property
-    def to_set(self) -> str: ...
-    @property
-    def table(self) -> Any: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def arity(self) -> int: ...
+# A map, or what has its sets, size and arity, and a table that gives rows by a slice or by numbers.
+MapRows = Any
 
 
 def check_fit(maps: Mapping[str, MapRows], sizes: Sizes, declared: Mapping[str, str]) -> None:

@@ -11,10 +11,11 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.assemble import set_names
 from ...mesh.cells import shape_of
-from ..gmsh.build import notes_of, tags_of_blocks
+from ..gmsh.build import tags_of_entities
 from ..gmsh.read import READERS, read_sections
-from ..gmsh.read4 import read_header
 from ..gmsh.scan import GmshCursor
+from ..gmsh.sections import GmshNotes
+from ..gmsh.tables import read_header
 from ..gmsh.types import DIMS, NAME_OF, NODES, TO_MEMORY
 from ..text.tokens import ASCII
 from .model import Run, RunRows, SlicedMesh, StoredMap, StoredTag, in_turn
@@ -115,12 +116,12 @@ def _mesh(path: Path, points: RunRows, cells: dict[int, list[tuple[int, Run]]]) 
 
 def _tags(raw: Any) -> Iterator[StoredTag]:
     """Entities and groups of cells, which the file says of blocks."""
-    notes, names = notes_of(raw), set_names(NAME_OF[number] for number in raw.elements)
+    notes, names = raw.notes or GmshNotes(), set_names(NAME_OF[number] for number in raw.elements)
     for number, blocks in raw.elements.items():
         dim, on = int(DIMS[number]), names[NAME_OF[number]]
-        entities = np.array([[entity, 1] for entity, _ in blocks])
+        entities = np.array([entity for entity, _ in blocks])
         ends = np.cumsum([run.rows for _, run in blocks])
-        for name, table in tags_of_blocks(entities, raw, notes, dim).items():
+        for name, table in tags_of_entities(entities, raw, notes, dim).items():
             if table.group_id.size and name != "partition":
                 group_names = raw.names.get(dim, {}) if name == notes.physical else {}
                 yield StoredTag(name, on, ends, table, group_names)

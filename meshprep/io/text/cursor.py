@@ -1,6 +1,8 @@
 """A position in a file of numbers and words, and errors that say where."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -52,9 +54,10 @@ class Cursor:
 
     def no_number(self, pos: int, what: str = "a number") -> MeshprepError:
         """The error for a failed read, given the negative position of a kernel."""
-        at = -1 - pos
-        if self.mode == ASCII and self.behind_blank(at) < self.data.size:
-            return self.no_text(pos, what)
+        at, start = -1 - pos, self.behind_blank(-1 - pos)
+        if self.mode == ASCII and start < self.data.size:
+            found = self.word(start)
+            return self.error(f"expected {what}, found '{found}': repair the file", start)
         return self.error(f"the file ends before {what}: it is truncated, write it again", at)
 
     def wrong_row(self, pos: int, number: int, found: int) -> MeshprepError:
@@ -84,33 +87,19 @@ class Cursor:
                 "the file is truncated or damaged, write it again"
             )
 
-    def text_int(self, what: str) -> int:
-        """A whole number that is text in every mode."""
-        found = WHOLE.match(self._bytes, self.pos)
-        if found is None:
-            raise self.no_text(-1 - self.pos, what)
-        self.pos = found.end()
-        return int(found[1])
+    @contextmanager
+    def as_text(self) -> Iterator[None]:
+        """What is read inside is text, whatever the mode of the file."""
+        mode, self.mode = self.mode, ASCII
+        yield
+        self.mode = mode
 
-    def no_text(self, pos: int, what: str) -> MeshprepError:
-        """The error for a failed read of what is text in every mode."""
-        start = self.behind_blank(-1 - pos)
-        if start >= self.data.size:
-            return self.error(f"the file ends before {what}: it is truncated, write it again")
-        return self.error(f"expected {what}, found '{self.word(start)}': repair the file", start)
-
-    def text_double(self, what: str) -> float:
-        """A number that is text in every mode."""
-        start = self.behind_blank(self.pos)
-        words = self.data[start : start + 800].tobytes().split(maxsplit=1)
-        try:
-            value = float(words[0]) if words else None
-        except ValueError:
-            value = None
-        if value is None:
-            raise self.no_text(-1 - self.pos, what)
-        self.pos = start + len(words[0])
-        return value
+    def count_line(self, what: str) -> int:
+        """A number, not negative, on the rest of a line: text in every mode."""
+        with self.as_text():
+            n = self.count(what)
+        self.end_line()
+        return n
 
     def count(self, what: str, *, size: bool = True) -> int:
         """One whole number, not negative, in the mode of the file."""
@@ -206,12 +195,6 @@ class Cursor:
             raise self.error("there is more on this line than belongs there: repair it", start)
 
     def _find(self, what: bytes, start: int) -> int:
-        """Position of these bytes, -1 where there are none; looks at a piece at a time."""
-        step, total = 1 << 16, int(self.data.size)
-        while start < total:
-            piece = bytes(self._bytes[start : start + step + len(what) - 1])
-            found = piece.find(what)
-            if found >= 0:
-                return start + found
-            start += step
-        return -1
+        """Position of these bytes, -1 where there are none."""
+        found = re.compile(re.escape(what)).search(self._bytes, start)
+        return found.start() if found else -1

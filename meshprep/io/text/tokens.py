@@ -26,21 +26,6 @@ def skip_blank(data: UInt8s, pos: int) -> int:
 
 
 @helper
-def skip_doubles(data: UInt8s, pos: int, mode: Mode, count: int) -> int:
-    """The position behind ``count`` floating numbers; of text behind as many words."""
-    if mode != ASCII:
-        return pos + 8 * count if 8 * count <= data.size - pos else -1 - data.size
-    for _ in range(count):
-        pos = skip_blank(data, pos)
-        start = pos
-        while pos < data.size and not is_blank(data[np.uint64(pos)]):
-            pos += 1
-        if pos == start:
-            return -1 - start
-    return pos
-
-
-@helper
 def skip_line(data: UInt8s, pos: int) -> tuple[int, int]:
     """Behind the words on the rest of this line, and how many there are. O(bytes)."""
     words, inside = 0, False

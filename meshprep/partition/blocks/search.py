@@ -10,7 +10,6 @@ from ...kernels import Float64s, Int32s
 from ...kernels.parallel import each, give_back, take
 from .anneal.annealing import Annealing, phases
 from .anneal.groups import AnnealingSchedule, anneal_groups
-from .anneal.sweep import acceptance_thresholds
 from .bisect.bisection import bisect, bisect_places
 from .bisect.geometry import Geometry, Sample, frames
 from .grouping import Grouping
@@ -27,7 +26,7 @@ from .levels import (
     rows_of,
     smoothed_places,
 )
-from .mend.apart import ComponentRow, apart_first, moved_together, of_several, reunited, torn_share
+from .mend.apart import apart_first, components_of, moved_together, of_several, reunited, torn_share
 from .tuning import Phase, SearchTuning
 
 
@@ -45,7 +44,7 @@ class Search(Annealing):
     def multilevel(self, rotation: float) -> Int32s:
         """Blocks that are bisected on the largest clusters and annealed on every level."""
         todo, labels, blocks = self._begin(rotation)
-        component = self._row.component
+        component = self._component
         few = sum(level.weight.size <= self.tuning.start_clusters for level, _ in todo)
         pressure = np.zeros((len(blocks), self.n_blocks))
         start = blocks[0].copy()
@@ -85,9 +84,9 @@ class Search(Annealing):
             self.geometry, blocks[0] = guessed
             self._prepare()
             levels = in_other_places(levels, labels, self._elements.place)
-            if self._row.component is not None:
+            if self._component is not None:
                 blocks = self._starts(levels, labels, rotation)
-        component = self._row.component
+        component = self._component
         if self.sizes is None:
             blocks = [reunited(levels[-1], block, component) for block in blocks]
             if component is not None:
@@ -108,7 +107,7 @@ class Search(Annealing):
         """Bisections of the largest clusters, each in another frame."""
         few = sum(level.weight.size <= self.tuning.start_clusters for level in levels)
         d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
-        self._row = ComponentRow.of(levels[-1], self._sizes, self.sizes is None)
+        self._component = components_of(levels[-1])
         blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
         self._start_from(refined(blocks[0], labels))
         return blocks
@@ -158,11 +157,11 @@ class Search(Annealing):
         """The blocks of the largest clusters, bisected; components are cut apart first."""
         g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
         table, where, position = g.table[rows], g.coordinates[rows], g.position
-        if self._row.component is not None:
-            axes = apart_first(self._row.component, table, where, position, frame)
+        if self._component is not None:
+            axes = apart_first(self._component, table, where, position, frame)
             where, position, frame = axes
         return bisect(
-            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._row.share
+            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
         )
 
     def _by_distances(
@@ -172,7 +171,7 @@ class Search(Annealing):
         top, g = levels[-1], self.geometry
         if self.lean or not g.known:
             return None
-        if torn_share(top, cut, self.n_blocks, self._row.component) < self.tuning.torn:
+        if torn_share(top, cut, self.n_blocks, self._component) < self.tuning.torn:
             return None
         place = places_of_clusters(top)
         block = bisect_places(place, self.n_blocks, top.weight, self._sizes.share)
@@ -221,10 +220,7 @@ def misled(
     grouping = Grouping.of(block, group_of_block)
     chosen = np.unique([int(share * grouping.groups) for share in tuning.trial_groups])
     tasks = [
-        (
-            *(level, point_weight, metric, block.copy(), grouping, chosen, one, pressure.copy()),
-            acceptance_thresholds(),
-        )
+        (level, point_weight, metric, block.copy(), grouping, chosen, one, pressure.copy())
         for one in (schedule, schedule._replace(pull=(0.0, 0.0)))
     ]
     guided, free = each(anneal_groups, tasks)

@@ -15,11 +15,11 @@ from ..kernel.bind import Slot
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
-from .elements import ElementCode
-from .forms import forms
-from .pool import Step, Team, turn
-from .schedule import NO_WAITS, ORDERED, SCHEDULES, Schedule, Turns, elements, in_pieces
-from .source import POINTS, SUMMED, alone, once, point_sums, reduced, shared
+from .pool import BoundCode, Team, turn
+from .source.element import ElementCode
+from .source.forms import forms
+from .source.text import POINTS, SUMMED, alone, once, point_sums, reduced, shared
+from .strategies import NO_WAITS, ORDERED, SCHEDULES, Schedule, Turns, elements, in_pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,11 +278,11 @@ class CompiledLoop:
         on_one = steps if alone is turns else self._steps(alone, given)
         return partial(self._team.run, n, steps, [step.on_one_thread() for step in on_one])
 
-    def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[Step]:
+    def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[BoundCode]:
         code, run_once = self._calls[self.form]
-        steps = [Step(code, turns, (*self._fixed, *given, *self._parts), run_once)]
+        steps = [BoundCode(code, turns, (*self._fixed, *given, *self._parts), run_once)]
         for (add, add_once), s in self._then:
-            steps.append(Step(add, s.turns, (*s.arrays, given[s.slot]), add_once))
+            steps.append(BoundCode(add, s.turns, (*s.arrays, given[s.slot]), add_once))
         return steps
 
     def _try(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
@@ -295,7 +295,7 @@ class CompiledLoop:
             form = self.form or every[(i + self._tried) % len(every)]
             code, run_once = self._calls[form]
             span = np.array([i, i + 1], np.int64)
-            step = Step(code, (span, table, waits), arrays, run_once).on_one_thread()
+            step = BoundCode(code, (span, table, waits), arrays, run_once).on_one_thread()
             start = time.perf_counter()
             step.run_or_raise()
             took = time.perf_counter() - start

@@ -93,7 +93,7 @@ def schedule(cap, temperature=0.5, pull=0.2, end=9, total=6, seed=1):
     heat, pulls = (float(temperature), 0.0), (float(pull), 0.0)
     return AnnealingSchedule(
         0, end, total, cap, 0 * cap, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), 0.3, 0.2, 0.3,
-        0.5, seed,
+        0.5, seed, acceptance_thresholds(),
     )  # fmt: skip
 
 
@@ -101,8 +101,7 @@ def anneal(level, weight, metric, block, groups, plan):
     """Anneal all groups; by how much the loads fell."""
     grouping = Grouping.of(block, groups)
     own, pressure = (level, weight, metric, block, grouping), np.zeros(groups.size)
-    drawn = acceptance_thresholds()
-    shares = [(*own, share, plan, pressure, drawn) for share in grouping.shares()]
+    shares = [(*own, share, plan, pressure) for share in grouping.shares()]
     return sum(each(anneal_groups, shares))
 
 

@@ -206,7 +206,6 @@ class Annealing:
                         share,
                         own,
                         pressure[start],
-                        acceptance_thresholds(),
                     )
                     for share in grouping.shares()
                 ]
@@ -246,7 +245,7 @@ class Annealing:
             (heat * first, heat * final), phase.excess,
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
             (phase.over[0] * over, phase.over[1] * over), t.even / one,
-            rate, t.halved, 1.0 / unit, 0,
+            rate, t.halved, 1.0 / unit, 0, acceptance_thresholds(),
         )  # fmt: skip
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:

@@ -36,7 +36,7 @@ class AnnealingSchedule(NamedTuple):
     (n_blocks,) is the most that each block may have, ``excess`` the share by which it may be over
     that, and ``least`` (n_blocks,) what it should have. Pressure rises in a sweep by ``rate`` for
     each cap by which a block is fuller than the mean; at a pressure of ``halved`` the pull is
-    half. Prices as of :class:`.sweep.Sweep`.
+    half. Prices as of :class:`.sweep.Sweep`; ``quantile`` as of a :class:`.sweep.Batch`.
     """
 
     begin: int
@@ -55,6 +55,7 @@ class AnnealingSchedule(NamedTuple):
     halved: float
     per_unit: float
     seed: int
+    quantile: Float64s
 
 
 # the same for kernels
@@ -71,7 +72,6 @@ def anneal_groups(
     groups: Int64s,
     schedule: AnnealingSchedule,
     pressure: Float64s,
-    quantile: Float64s,
 ) -> int:
     """Anneal some ``groups`` of a grouping in turn; changes ``block`` and ``pressure`` in place.
 
@@ -87,7 +87,7 @@ def anneal_groups(
         centroids = _centroids(level, group, metric, state, schedule.pull[0])
         random = np.uint64(schedule.seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         candidates = new_candidates(state.size.size)
-        batch = new_batch(state, quantile)
+        batch = new_batch(state, schedule.quantile)
         drift = _press(state, 0.0)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
