@@ -13,6 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import Float64s, Int64s, as_indices
 
 from ..mesh import Dat, ElementSet, Mesh, SetMap
+from .reduce import other_losses
 from .registry import Format
 
 DECIMALS = "op2-grid:decimals"
@@ -103,16 +104,9 @@ def _write(mesh: Mesh, path: Path) -> None:
 
 
 def _losses(mesh: Mesh, **_options: object) -> list[str]:
-    """Everything but these four sets, their maps, coordinates and bounds."""
     _reduced(mesh)
-    lost = [f"set '{s}'" for s in mesh.sets if s not in SETS]
-    types = dict.fromkeys(str(s.cell_type) for s in mesh.cell_sets)
-    lost += [f"the types of the cells ({', '.join(types)})"] if types else []
-    lost += [f"map '{m}'" for m in mesh.maps if m not in MAPS]
     kept = (("coordinates", "nodes"), ("bound", "bedges"))
-    lost += [f"values '{d.name}' on '{d.set}'" for d in mesh.dats if (d.name, d.set) not in kept]
-    lost += [f"groups '{t.name}' on '{t.set}'" for t in mesh.tags]
-    return lost + [f"index list '{i.name}'" for i in mesh.lists]
+    return other_losses(mesh, SETS, [*MAPS], lambda d: None if (d.name, d.set) in kept else "")
 
 
 def _reduced(mesh: Mesh) -> Mesh:

@@ -154,9 +154,7 @@ def _by_type(
 ) -> Iterator[tuple[int, Int64s, Int32s]]:
     """For each type, by first appearance: its elements and the positions of their nodes.
 
-    ``kind`` is Gmsh's number of the type of each element, ``flat`` the numbers as they stand in the
-    file, ``at`` where in it the nodes of each element begin, and ``place`` where in the file each
-    element begins, for messages.
+    ``at`` is where in ``flat`` the nodes of an element begin, ``place`` where in the file it does.
     """
     if cursor.nodes is None:
         raise cursor.error("the section stands before $Nodes: move it behind")

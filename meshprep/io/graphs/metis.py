@@ -114,11 +114,9 @@ def _header(words: list[int]) -> _Header:
 
 
 def _checked_lines(counts: NDArray[np.int64], header: _Header, n_bytes: int) -> NDArray[np.int64]:
-    """How many numbers the line of each vertex has.
+    """How many numbers the line of each vertex has; those missing at the end have none.
 
-    Only empty lines may follow. Those that are missing at the end count as empty, since editors
-    strip them; where more is missing, the number of edges tells. No more are added than the file
-    has bytes.
+    Editors strip them. No more are added than the file has bytes.
     """
     n = header.n_vertices
     n_lines = int(np.flatnonzero(counts).max(initial=-1)) + 1
