@@ -137,7 +137,10 @@ def write(
         When the target cannot be written, something would be lost, or reading back differs.
     """
     path = Path(path)
-    target = _find(path, format, writing=True)
+    with named(path):
+        target = find(FORMATS, path, format, writing=True)
+        if target.write is None:
+            raise MeshprepError(f"format '{target.name}' can only be read: choose another")
     _check_options(target, options, target.options, "option")
     if not drop:
         refuse_losses(mesh, path, target, **options)
@@ -192,14 +195,6 @@ def left_out(mesh: Mesh, target: Format, **options: Any) -> list[str]:
         elif key.partition(":")[0] not in _NOTED and key not in target.extras:
             lost.append(", ".join(f"'{name}' of the {key}" for name in value))
     return lost
-
-
-def _find(path: Path, name: str | None, *, writing: bool = False) -> Format:
-    with named(path):
-        found = find(FORMATS, path, name, writing=writing)
-    if writing and found.write is None:
-        raise MeshprepError(f"{path}: format '{found.name}' can only be read: choose another")
-    return found
 
 
 def _check_options(
