@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.pool import BoundCode, Team
-from ..cpu.strategies import Schedule, in_phases
 from ..cpu.source.text import alone, shared
+from ..cpu.strategies import Schedule, in_phases
 from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
 from ..plan import Variant
