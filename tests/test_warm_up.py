@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from meshprep.metrics.traffic import grouped_units
-from meshprep.partition.blocks.anneal.centroids import middles
+from meshprep.partition.blocks.anneal.centroids import _measure
 from meshprep.partition.blocks.mend.reconnect import _give_away
 from meshprep.partition.blocks_of import _loads
 from meshprep.partition.repair import enforce_cap
@@ -78,7 +78,7 @@ def test_nothing_is_done_where_nothing_is_kept(monkeypatch):
     [
         (
             "plan gps blocks gpu",
-            [middles, _renumbered, _first_touch, _packed_rows],
+            [_measure, _renumbered, _first_touch, _packed_rows],
             [_give_away, enforce_cap],
         ),
         ("repairs", [_give_away, enforce_cap], []),

@@ -5,10 +5,10 @@ when a name follows an integer, reads the zones of a file into one another, and 
 """
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.ordering import Ordering
 
-from ..mesh import Mesh, Tag
+from ..mesh import IndexList, Mesh, Tag
 from ..mesh.assemble import Block, assemble
 from ..mesh.cells import check_node_count, node_count, shape_of
 from .reduce import flattened, reduce
 from .registry import Capabilities, Format
+from .text.words import numbers, words_of_lines
 
 TAG = "su2:tag"
-# Sections that are not the mesh, as text.
+# Sections that are not the mesh, as text, or the name of the list that has their nodes.
 SECTIONS = "su2:sections"
 # The markers in the order of the file.
 MARKERS = "su2:markers"
@@ -77,7 +78,9 @@ def read(path: Path) -> Mesh:
     blocks = [Block(t, n) for t, n in _read_cells(_only(sections, "NELEM"))]
     names: dict[int, str] = {}
     markers = _read_markers(sections, names)
-    texts = tuple(_others(sections))
+    others = tuple(_others(sections))
+    lists = [one for one in others if isinstance(one, IndexList)]
+    texts = tuple(one if isinstance(one, str) else one.name for one in others)
     extras: dict[str, Any] = {SECTIONS: texts} if texts else {}
     tags = tuple(dict.fromkeys(s.value for s in sections if s.keyword == "MARKER_TAG"))
     extras |= {MARKERS: tags} if tags else {}
@@ -85,7 +88,7 @@ def read(path: Path) -> Mesh:
     extras |= {"unread": unread} if unread else {}
     # a surface in space has lines as markers
     tag_names = {(TAG, shape_of(b.cell_type).dim): names for b in markers}
-    return assemble(points, blocks + markers, tag_names=tag_names, extras=extras)[0]
+    return assemble(points, blocks + markers, tag_names=tag_names, lists=lists, extras=extras)[0]
 
 
 def _refuse_halos(sections: Sequence[_Section]) -> None:
@@ -97,13 +100,27 @@ def _refuse_halos(sections: Sequence[_Section]) -> None:
             )
 
 
-def _others(sections: Sequence[_Section]) -> Iterator[str]:
-    """What is not the mesh, as text, but for rows with nodes, which SU2_DEF finds anew."""
+def _others(sections: Sequence[_Section]) -> Iterator[str | IndexList]:
+    """What is not the mesh: as text where it names no nodes, else as lists of nodes."""
+    number = count(1)
     for s in sections:
-        if s.keyword == SURFACE_POINTS:
-            yield f"{s.keyword}= 0\n"
+        if s.keyword == SURFACE_POINTS and s.value != "0":
+            yield _surface_points(s, next(number))
         elif s.keyword not in _KNOWN:
             yield f"{s.keyword}= {s.value}{s.body.decode('utf-8', 'replace').rstrip()}\n"
+
+
+def _surface_points(section: _Section, number: int) -> IndexList:
+    """Rows of a marker, a node, and where the node lies in the box."""
+    rows = [line.split() for line in section.body.decode("utf-8", "replace").splitlines() if line]
+    try:
+        index = np.array([int(row[1]) for row in rows], dtype=np.int32)
+    except (IndexError, ValueError, OverflowError):
+        raise MeshprepError(f"{SURFACE_POINTS}: a row is not MARKER NODE X Y Z") from None
+    if len(rows) != _count(section):
+        raise MeshprepError(f"{SURFACE_POINTS}= {section.value}, but {len(rows)} rows: {_DAMAGED}")
+    attrs = {"kind": SURFACE_POINTS, "rows": tuple((row[0], " ".join(row[2:])) for row in rows)}
+    return IndexList(f"{SURFACE_POINTS} {number}", "nodes", index, attrs)
 
 
 def _sections(data: bytes) -> Iterator[_Section]:
@@ -159,12 +176,10 @@ def _count(section: _Section) -> int:
 
 def _numbers(section: _Section, dtype: Any) -> NDArray:
     """All numbers of a section."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            return np.fromstring(section.body, dtype=dtype, sep=" ")
-        except (DeprecationWarning, ValueError):
-            raise MeshprepError(f"{section.keyword}: something there is no number") from None
+    try:
+        return numbers(section.body, dtype)
+    except ValueError:
+        raise MeshprepError(f"{section.keyword}: something there is no number") from None
 
 
 def _columns(section: _Section, size: int, count: int) -> int:
@@ -176,7 +191,8 @@ def _columns(section: _Section, size: int, count: int) -> int:
 def _read_points(section: _Section, dim: int) -> NDArray[np.float64]:
     values = _numbers(section, np.float64)
     count = _count(section)
-    words = _words_of_lines(section.body)
+    words = words_of_lines(section.body)
+    words = words[words > 0]
     for row in np.flatnonzero(words != words[:1])[:1]:
         raise MeshprepError(
             f"NPOIN: point {row + 1} has {words[row]} numbers, the first {words[0]}: {_DAMAGED}"
@@ -194,7 +210,8 @@ def _read_cells(section: _Section) -> list[tuple[str, NDArray[np.int64]]]:
     count, values = _count(section), _numbers(section, np.int64)
     if count == 0:
         return []
-    words = _words_of_lines(section.body)
+    words = words_of_lines(section.body)
+    words = words[words > 0]
     if words.size != count:
         raise MeshprepError(
             f"{section.keyword}= {count}, but {words.size} cells follow: {_DAMAGED}"
@@ -212,19 +229,6 @@ def _read_cells(section: _Section) -> list[tuple[str, NDArray[np.int64]]]:
         columns = np.array(WEDGE) if _TYPE[number] == "wedge" else np.arange(n)
         out.append((_TYPE[number], values[start[rows][:, None] + 1 + columns]))
     return out
-
-
-def _words_of_lines(body: bytes) -> NDArray[np.int64]:
-    """How many words stand in each line that has some. O(bytes)."""
-    data = np.frombuffer(body, dtype=np.uint8)
-    blank = data <= ord(" ")
-    first = ~blank
-    first[1:] &= blank[:-1]
-    ends = np.flatnonzero((data == ord("\n")) | (data == ord("\r")))
-    words = np.flatnonzero(first)
-    before = np.searchsorted(words, ends)
-    found = np.diff(before, prepend=0, append=words.size)
-    return found[found > 0]
 
 
 def _read_markers(sections: Sequence[_Section], names: dict[int, str]) -> list[Block]:
@@ -248,10 +252,7 @@ def _read_markers(sections: Sequence[_Section], names: dict[int, str]) -> list[B
 
 
 def _unread_markers(sections: Sequence[_Section], names: Mapping[int, str]) -> Iterator[str]:
-    """Nodes that FFD boxes move; markers without cells, but for those whose names groups have."""
-    for s in sections:
-        if s.keyword == SURFACE_POINTS and s.value != "0":
-            yield f"rows of {SURFACE_POINTS}, which SU2_DEF finds anew,"
+    """Markers without cells, but for those that groups have the names of."""
     tags = (s.value for s in sections if s.keyword == "MARKER_TAG")
     for tag, section in zip(
         tags, (s for s in sections if s.keyword == "MARKER_ELEMS"), strict=True
@@ -286,6 +287,7 @@ CAPABILITIES = Capabilities(
     group_names=True,
     plane=True,
     lower="facets",
+    lists=(SURFACE_POINTS,),
     extras=(SECTIONS, MARKERS),
 )
 
@@ -303,7 +305,14 @@ def write(mesh: Mesh, path: Path) -> None:
         for name in top:
             _write_cells(f, kept, name, None)
         _write_markers(f, kept)
-        f.write("".join(kept.extras.get(SECTIONS, ())).encode())
+        lists = {i.name: _rows(i) for i in kept.lists}
+        f.write("".join(lists.get(text, text) for text in kept.extras.get(SECTIONS, ())).encode())
+
+
+def _rows(points: IndexList) -> str:
+    pairs = zip(points.index.tolist(), points.attrs["rows"], strict=True)
+    lines = [f"{marker} {node} {rest}\n" for node, (marker, rest) in pairs]
+    return f"{SURFACE_POINTS}= {len(lines)}\n" + "".join(lines)
 
 
 def _write_markers(f: BinaryIO, mesh: Mesh) -> None:

@@ -270,7 +270,7 @@ def prove(plan: Plan, ordered: Ordered, options: Options) -> Plan:
     """The plan, proved, with the seconds that this took; raises ProofError when it is wrong."""
     start, metrics = clock(), plan.metrics
     if options.proof:
-        refuse_wrong(plan, ordered.numbering.mesh.maps, at_once)
+        refuse_wrong(plan, ordered.numbering.mesh.maps)
     seconds = {**metrics.seconds, "proof": round(clock() - start, 4)}
     return replace(plan, metrics=replace(metrics, seconds=seconds))
 

@@ -184,9 +184,7 @@ def decorated(seed=0):
         np.array([0, 0, 1, 3, 4]),
         np.array([5, 5, 6, -9]),
     )
-    parts = GroupTable(
-        rng.integers(0, 3, k).astype(np.int32), np.array([0, 1, 3, 5]), np.array([1, 1, 2, 2, 5])
-    )
+    parts = rng.integers(0, 3, k)
     blocks = [
         Block("line", lines, rng.permutation(len(lines)) + 100, {"entity": np.arange(len(lines))}),
         Block(

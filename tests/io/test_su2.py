@@ -8,6 +8,7 @@ from texts import read, refused
 from meshprep import io
 from meshprep.mesh import Mesh, Tag
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.ordering import Ordering
 
 SQUARE = """% a comment with = in it
 NDIME= 2
@@ -157,13 +158,16 @@ def test_a_border_without_groups_is_told(tmp_path):
     assert dict(io.read(tmp_path / "a.su2").tag("su2:tag", "line").names) == {1: "none"}
 
 
-def test_other_sections_are_carried_without_their_nodes(tmp_path):
-    box = "FFD_NBOX= 1\nFFD_TAG= BOX\n1 2 3\nFFD_SURFACE_POINTS= {}FFD_LEVEL= 0\n"
-    mesh = read(SQUARE + box.format("2\nwall 3 0.5 0\nwall\t1 0 1\n"), tmp_path / "a.su2")
-    with pytest.raises(MeshprepError, match="rows of FFD_SURFACE_POINTS, which SU2_DEF finds anew"):
-        io.write(mesh, tmp_path / "b.su2")
-    assert len(io.write(mesh, tmp_path / "b.su2", drop=True)) == 1
-    assert box.format("0\n") in (tmp_path / "b.su2").read_text()
+def test_other_sections_are_carried_and_their_nodes_renumbered(tmp_path):
+    box = "FFD_NBOX= 1\nFFD_TAG= BOX\n1 2 3\nFFD_SURFACE_POINTS= 2\nwall 3 0.5 0\nwall\t1 0 1\n"
+    mesh = read(SQUARE + box + "FFD_LEVEL= 0\n", tmp_path / "a.su2")
+    assert mesh.lists[0].index.tolist() == [3, 1]
+    order = Ordering.from_new_to_old(np.array([4, 3, 2, 1, 0]))
+    assert io.write(mesh.renumber({"nodes": order}), tmp_path / "b.su2") == []
+    text = (tmp_path / "b.su2").read_text()
+    assert "BOX\n1 2 3\nFFD_SURFACE_POINTS= 2\nwall 1 0.5 0\nwall 3 0 1\nFFD_LEVEL= 0\n" in text
+    with pytest.raises(MeshprepError, match="the list 'FFD_SURFACE_POINTS 1' of 'nodes'"):
+        io.write(mesh, tmp_path / "b.vtu")
 
 
 @pytest.mark.parametrize("tag", ["MARKERTAG= ", "MARKERTAG=", "MARKER_TAG =", "marker_tag=\t"])
@@ -230,6 +234,10 @@ BAD = {
     "must be finite": SQUARE.replace("0.5 0.5 4", "0.5 nan 4"),
     "NMARK= 4, but there are 3": SQUARE.replace("NMARK= 3", "NMARK= 4"),
     "no cells": SQUARE[: SQUARE.index("NELEM")] + "NELEM= 0\nNMARK= 0\n",
+    "a row is not MARKER NODE": SQUARE + "FFD_SURFACE_POINTS= 1\nwall x\n",
+    "FFD_SURFACE_POINTS= 2, but 1 rows": SQUARE + "FFD_SURFACE_POINTS= 2\nwall 1 0 0\n",
+    "index list 'FFD_SURFACE_POINTS 1' points outside": SQUARE
+    + "FFD_SURFACE_POINTS= 1\nwall 9 0 0\n",
     "1 lower-dimension cells": SQUARE.replace("3 3 0\n", "3 0 2\n"),
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 from meshprep_runtime.types.maps import Float64s, Int32s, offsets_of
 
 from ...kernels import Bools, Int64s, UInt64s, kernel
-from ...kernels.arrays import stable_argsort
+from ...kernels.arrays import sort_by, stable_argsort
 from ...reorder.curve import curve_keys
 from ..assign.inherit import finite_centroids, run_ends, runs
 from ..borders import refined
@@ -89,7 +89,7 @@ def _in_upper_half(where: Float64s, region: Numbers, lower: Sequence[float], ran
         axis = np.argmax(high - low, axis=1)
         keys = _ascending(where[np.arange(len(where)), axis[region]])
     ends = offsets_of(count)
-    grouped = _grouped(keys, region, ends[:-1].copy())
+    grouped = keys[sort_by(region.astype(np.int32), count.size)[1]]
     for begin, end in pairwise(ends):
         grouped[begin:end].sort()
     wanted = np.array([round(share * int(n)) for share, n in zip(lower, size, strict=True)])
@@ -101,16 +101,6 @@ def _in_upper_half(where: Float64s, region: Numbers, lower: Sequence[float], ran
     # so many of the keys that are equal to the first beyond are in the lower share
     equal = cuts - _insertion_place(grouped, (ends[:-1], ends[1:]), first, behind=False)
     return _not_below(keys, region, first, equal)
-
-
-@kernel
-def _grouped(keys: UInt64s, region: Int64s, at: Int64s) -> UInt64s:
-    """Keys region after region; ``at`` is where each begins."""
-    out = np.empty(keys.size, np.uint64)
-    for i in range(keys.size):
-        out[at[region[i]]] = keys[i]
-        at[region[i]] += 1
-    return out
 
 
 @kernel

@@ -1,5 +1,6 @@
 """From what a file holds to a mesh: numbers become positions, groups become tags."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,8 @@ from ..text.tokens import ASCII
 from .fields import FileCells, field_values
 from .layout import ENTITY_DIM, ENTITY_TAG, PERIODIC
 from .numbering import Lookup, distinct, distinct_lists, is_range, merge_copies, one_each
-from .raw import RawCells, RawElements, RawMesh, RawNodes
-from .scan import GmshCursor
-from .sections import GmshNotes
+from .raw import RawCells, RawElements, RawMesh, RawNodes, RawPeriodic
+from .sections import GmshCursor, GmshNotes
 from .types import DIMS, NAME_OF, TO_MEMORY
 
 
@@ -94,8 +94,7 @@ def tags_of_entities(
 ) -> dict[str, GroupTable]:
     """Groups of the cells of MSH 4.1: entities have groups and partitions."""
     known = {e.tag: e for e in mesh.entities or () if e.dim == dim}
-    if mesh.partitioned is not None:
-        known.update({e.tag: e for e in mesh.partitioned["entities"] if e.dim == dim})
+    known |= {e.tag: e for e in mesh.partitioned if e.dim == dim}
     unique, place, _ = distinct(entity)
     origin = notes.entity.get(dim, {})
     found = [known.get(int(i)) for i in unique]
@@ -120,10 +119,9 @@ def _node_dats(nodes: RawNodes, notes: GmshNotes) -> list[Dat]:
     return [Dat(ENTITY_DIM, "nodes", dim), Dat(ENTITY_TAG, "nodes", tag)]
 
 
-def _periodic(link: Any, nodes: Lookup) -> IndexList:
-    pairs = nodes.find_all(link.pairs, "$Periodic", "node", "repair the file")
-    attrs = {name: getattr(link, name) for name in ("dim", "slave", "master", "affine")}
-    return IndexList(PERIODIC, "nodes", pairs, {"kind": "periodic", **attrs})
+def _periodic(link: RawPeriodic, nodes: Lookup) -> IndexList:
+    pairs = nodes.find_all(link[1], "$Periodic", "node", "repair the file")
+    return IndexList(PERIODIC, "nodes", pairs, {"kind": "periodic", **link[0]})
 
 
 def _blocks(cells: list[FileCells], notes: GmshNotes) -> list[Block]:
@@ -150,8 +148,6 @@ def _extras(
     if zero:
         out["zero"] = tuple({int(DIMS[c.number]) for c in zero})
     if raw.entities is not None:
-        out["entities"] = tuple(e for e in raw.entities if (e.dim, e.tag) not in made)
-    if raw.partitioned is not None:
-        kept = tuple(e for e in raw.partitioned["entities"] if (e.dim, e.tag) not in made)
-        out["partitioned"] = {**raw.partitioned, "entities": kept}
+        every = (*raw.entities, *(replace(e, partitions=()) for e in raw.partitioned))
+        out["entities"] = tuple(e for e in every if (e.dim, e.tag) not in made)
     return out

@@ -39,7 +39,7 @@ class GmshWriter(NumberWriter):
         step, out = self.room(n, row)
         for i in range(0, n, step):
             items = (i, min(i + step, n), int(np.searchsorted(ends, i, side="right")) - 1)
-            self.put(out, put(out, self.mode, items, *arrays))
+            self.file.write(out[: put(out, self.mode, items, *arrays)].data)
 
     def elements2(
         self, number: int, label: Int64s, tags: Int64s, nodes: Int32s, node_label: Int64s

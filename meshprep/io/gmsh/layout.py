@@ -85,12 +85,21 @@ def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None
 def find_layout(mesh: Mesh, version: str) -> FileLayout:
     """Decide where everything goes. O(size)."""
     cells = tuple(s for s in mesh.cell_sets if _is_written(mesh, s))
-    _refuse_highest(mesh, cells)
-    lost = [f"cells of type '{s.cell_type}'" for s in mesh.cell_sets if s not in cells and s.size]
+    lost, dims = [], [shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size]
+    for s in (s for s in mesh.cell_sets if s.size and s not in cells):
+        if shape_of(str(s.cell_type)).dim == max(dims):
+            raise MeshprepError(
+                f"the format has no cells of type '{s.cell_type}': use another format"
+            )
+        lost.append(f"cells of type '{s.cell_type}'")
     held = {s.name for s in cells}
     entity = _native(mesh, held, "entity", lambda t: not (t.names or _several(t).size))
     entity = {name: t for name, t in entity.items() if _fits_int(t.group_id)}
-    partition = _native(mesh, held, "partition", lambda t: _is_partition(t, version))
+    # In MSH 4.1 they are values.
+    fits = version == "2.2"
+    partition = _native(
+        mesh, held, "partition", lambda t: fits and _fits_int(t.group_id) and not t.names
+    )
     name = _physical_name(mesh, held)
     physical = _same_names(_native(mesh, held, name, _is_physical), cells)
     placed = [*entity.values(), *partition.values(), *physical.values()]
@@ -120,16 +129,6 @@ def find_layout(mesh: Mesh, version: str) -> FileLayout:
         *(cells, physical, entity, partition, name, kept_tags, kept_dats),
         *(node_label, cell_label, node_entity, tuple(dict.fromkeys(lost))),
     )
-
-
-def _refuse_highest(mesh: Mesh, written: Sequence[ElementSet]) -> None:
-    """Raise MeshprepError where cells of the highest dimension would be missing."""
-    dims = {s.name: shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size}
-    for s in mesh.cell_sets:
-        if s not in written and dims.get(s.name) == max(dims.values()):
-            raise MeshprepError(
-                f"the format has no cells of type '{s.cell_type}': use another format"
-            )
 
 
 def is_text(text: str) -> bool:
@@ -162,13 +161,6 @@ def _is_physical(t: Tag) -> bool:
     """Numbers of 4 bytes but 0, no group twice for a cell; names of such numbers."""
     named = all(-INT_LIMIT <= i <= INT_LIMIT for i in t.names)
     return named and _fits_int(t.group_id) and _differ(t)
-
-
-def _is_partition(t: Tag, version: str) -> bool:
-    """In MSH 4.1 partitions are positive; in 2.2 a cell is a ghost in negative ones."""
-    if not _fits_int(t.group_id) or t.names:
-        return False
-    return version == "2.2" or (bool((t.group_id > 0).all()) and _differ(t))
 
 
 def _differ(t: Tag) -> bool:
@@ -286,7 +278,7 @@ def _section_losses(mesh: Mesh, version: str) -> list[str]:
     info = source(mesh)
     names = (name for name, _ in info.get("sections", ()))
     lost = [f"section ${name}" for name in names if name not in KEPT_SECTIONS]
-    if version == "2.2" and (info.get("entities") or info.get("partitioned")):
+    if version == "2.2" and info.get("entities"):
         lost.append("boxes, boundaries and own groups of entities (MSH 2.2)")
     return lost
 

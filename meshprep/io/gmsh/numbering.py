@@ -130,25 +130,15 @@ def distinct_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> Distinct:
 def distinct_lists(
     start: Int64s, count: Int64s, flat: Int64s
 ) -> tuple[list[tuple[int, ...]], Int32s]:
-    """Distinct lists among ``flat[start[i]:start[i] + count[i]]``, and the place of each.
-
-    Costs :func:`distinct` of every column of the lists.
-    """
+    """Distinct lists among ``flat[start[i]:start[i] + count[i]]``, and the place of each."""
     if not count.any():
-        return [()] if count.size else [], np.zeros(count.size, dtype=np.int32)
-    place = count.astype(np.int64)
-    rows, column = np.flatnonzero(count), 0
-    fresh = int(count.max()) + 1
-    while rows.size:
-        part = distinct_pairs(place[rows], flat[start[rows] + column]).place
-        # Numbers not used so far, so that lists of different lengths stay apart.
-        place[rows] = part + np.int64(fresh)
-        fresh += int(part.max()) + 1
-        column += 1
-        rows = rows[count[rows] > column]
-    _, out, first = distinct(place)
-    lists = [tuple(flat[start[i] : start[i] + count[i]].tolist()) for i in first]
-    return lists, out
+        return [()] if count.size else [], np.zeros(count.size, np.int32)
+    column = np.arange(count.max())
+    at = np.minimum(start[:, None] + column, flat.size - 1)
+    table = np.where(column < count[:, None], flat[at], 0)
+    found = distinct(first_equal(np.column_stack([count, table])))
+    lists = [tuple(flat[start[i] : start[i] + count[i]].tolist()) for i in found.values]
+    return lists, found.place
 
 
 def one_each(unique: Int64s, place: Int32s) -> GroupTable:

@@ -16,7 +16,6 @@ class Entity:
     box: tuple[float, ...]  # three numbers for a point, else the six of the bounding box
     physical: tuple[int, ...] = ()
     bounding: tuple[int, ...] = ()  # signed numbers of the entities that bound it
-    parent: tuple[int, int] | None = None  # (dim, tag): of a part of a partitioned mesh
     partitions: tuple[int, ...] = ()
 
 
@@ -65,15 +64,8 @@ class RawField:
     values: NDArray[np.float64]  # (n, c)
 
 
-@dataclass(frozen=True, eq=False)
-class RawPeriodic:
-    """Pairs of nodes (slave, master) of two entities, and the transformation between them."""
-
-    dim: int
-    slave: int
-    master: int
-    affine: tuple[float, ...]
-    pairs: NDArray[np.int64]
+# Of two entities, what the attributes of an index list say, and pairs of nodes (slave, master).
+RawPeriodic = tuple[dict[str, Any], NDArray[np.int64]]
 
 
 @dataclass(eq=False)
@@ -82,7 +74,7 @@ class RawMesh:
 
     names: dict[int, dict[int, str]] = field(default_factory=dict)
     entities: tuple[Entity, ...] | None = None
-    partitioned: dict[str, Any] | None = None
+    partitioned: tuple[Entity, ...] = ()
     nodes: RawNodes | None = None
     elements: RawElements | None = None
     periodic: tuple[RawPeriodic, ...] = ()

@@ -14,8 +14,7 @@ from .build import build
 from .layout import KEPT_SECTIONS
 from .numbering import Lookup, make_lookup
 from .raw import RawField, RawMesh, RawNodes
-from .scan import GmshCursor, read_format
-from .sections import quoted
+from .sections import GmshCursor, quoted, read_format
 from .tables import read_elements, read_nodes
 
 # By section: the attribute of RawMesh that holds it, and its reader.

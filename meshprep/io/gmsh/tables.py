@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, kernel
+from ...mesh.cells import node_count_problem
 from ..text.tokens import (
     ASCII,
     Mode,
@@ -15,16 +16,14 @@ from ..text.tokens import (
     take_ints,
 )
 from .raw import RawCells, RawElements, RawNodes
-from .scan import GmshCursor
-from .types import DIMS, NODES
+from .sections import GmshCursor
+from .types import DIMS, NAME_OF, NODES
 
 # What a kernel reports besides a position.
 FINE, NO_NUMBER, BAD_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, BAD_TOTAL, BAD_ROW, BAD_TAGS = range(9)
 # More than the numbers of any element.
 SCRATCH = 4096
 DOLLAR = ord("$")
-# Numbers and points of the nodes, and entries that are to be converted otherwise.
-NodeArrays = tuple[Int64s, Float64s, Int64s]
 
 
 def read_nodes(cursor: GmshCursor) -> RawNodes:
@@ -35,11 +34,9 @@ def read_nodes(cursor: GmshCursor) -> RawNodes:
     n_blocks, n = read_header(cursor, "nodes", 8, 32)
     runs = np.empty((n_blocks, 4), dtype=np.int64)
     label, points = np.empty(n, dtype=np.int64), np.empty((n, 3))
-    hard = cursor.hard_list(3 * n)
-    out = (label, points.reshape(-1), hard)
-    code, pos, extra, found = _nodes(cursor.data, cursor.pos, cursor.mode, runs, out)
+    flat = points.reshape(-1)
+    code, pos, extra = _nodes(cursor.data, cursor.pos, cursor.mode, runs, label, flat)
     _check(cursor, code, pos, extra, "nodes")
-    cursor.settle(points, hard[:found])
     cursor.pos = int(pos)
     return RawNodes(label, points, runs)
 
@@ -60,7 +57,9 @@ def _check(cursor: GmshCursor, code: int, pos: int, extra: int, what: str) -> No
     if code == NO_NUMBER:
         raise cursor.no_number(int(pos), f"a number of the {what}")
     if code == BAD_ROW:
-        raise cursor.wrong_row(int(pos), *divmod(int(extra), SCRATCH))
+        number, found = divmod(int(extra), SCRATCH)
+        which = f"element {cursor.word(cursor.behind_blank(int(pos)))}"
+        raise cursor.error(node_count_problem(which, NAME_OF[number], found), int(pos))
     texts = {
         BAD_TYPE: f"element type {extra} is not supported by meshprep",
         BAD_COUNT: f"a block declares {extra} {what}, which does not fit this file",
@@ -84,34 +83,32 @@ def _block(data: UInt8s, pos: int, mode: Mode, row: Int64s) -> int:
 
 @kernel
 def _nodes(
-    data: UInt8s, pos: int, mode: Mode, runs: Int64s, out: NodeArrays
-) -> tuple[int, int, int, int]:
-    """Fill everything; returns a code, a position, a number for the message, entries of hard."""
-    label, points, hard = out
+    data: UInt8s, pos: int, mode: Mode, runs: Int64s, label: Int64s, points: Float64s
+) -> tuple[int, int, int]:
+    """Fill everything; returns a code, a position and a number for the message."""
     # Typed, so that the kernels below are compiled once.
-    done, found = int(np.int64(0)), int(np.int64(0))
+    done = int(np.int64(0))
     for b in range(len(runs)):
         start = pos
         pos = _block(data, pos, mode, runs[b])
         if pos < 0:
-            return NO_NUMBER, pos, 0, found
+            return NO_NUMBER, pos, 0
         dim, flag, count = runs[b, 0], runs[b, 2], runs[b, 3]
         if dim < 0 or dim > 3:
-            return BAD_DIM, start, dim, found
+            return BAD_DIM, start, dim
         if flag != 0:
-            return BAD_FLAG, start, flag, found
+            return BAD_FLAG, start, flag
         if count < 0 or count > label.size - done:
-            return BAD_COUNT, start, count, found
+            return BAD_COUNT, start, count
         pos = take_ints(data, pos, mode, 8, label, done, count)
         if pos >= 0:
-            first, stop = 3 * done, 3 * (done + count)
-            pos, found = take_doubles(data, pos, mode, points, first, stop, hard, found)
+            pos = take_doubles(data, pos, mode, points, 3 * done, 3 * (done + count))
         if pos < 0:
-            return NO_NUMBER, pos, 0, found
+            return NO_NUMBER, pos, 0
         done += count
     if done < label.size:
-        return BAD_TOTAL, pos, done, found
-    return FINE, pos, 0, found
+        return BAD_TOTAL, pos, done
+    return FINE, pos, 0
 
 
 def read_elements(cursor: GmshCursor) -> RawElements:
@@ -124,7 +121,8 @@ def read_elements(cursor: GmshCursor) -> RawElements:
         n_blocks, n = read_header(cursor, "elements", 4, 16)
     columns = np.empty((5, n), dtype=np.int64)
     # Room for as many numbers as the file can hold; pages that are never written cost nothing.
-    flat = np.empty(cursor.most_numbers(4) + SCRATCH, dtype=np.int64)
+    most = cursor.left // (2 if cursor.mode == ASCII else 4)
+    flat = np.empty(most + 1 + SCRATCH, dtype=np.int64)
     code, pos, extra = _elements(cursor.data, cursor.pos, cursor.mode, old, n_blocks, columns, flat)
     _check(cursor, code, pos, extra, "elements")
     place, kind, entity, n_tags, at = columns

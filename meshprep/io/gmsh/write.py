@@ -14,7 +14,13 @@ from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
 from ..text.tokens import ASCII, LITTLE
 from .emit import GmshWriter
-from .entities import EntityAssignment, FileContent, keep_entities, split_entities
+from .entities import (
+    EntityAssignment,
+    FileContent,
+    keep_entities,
+    split_entities,
+    three_coordinates,
+)
 from .fields import write_fields
 from .layout import (
     INT_LIMIT,
@@ -22,13 +28,14 @@ from .layout import (
     CellBlock,
     FileLayout,
     find_layout,
+    is_periodic,
     is_text,
     source,
     target,
 )
 from .numbering import is_range, unused
 from .raw import Entity
-from .sections import NOTES_SECTION, NOTES_VERSION, periodic_links
+from .sections import NOTES_SECTION, NOTES_VERSION
 from .types import NUMBER_OF, TO_FILE
 
 
@@ -124,7 +131,7 @@ def write2(sink: GmshWriter, content: FileContent) -> None:
     """Write nodes, elements and periodic links."""
     sink.begin("Nodes")
     sink.text(f"{content.node_label.size}\n")
-    sink.rows(content.node_label.reshape(-1, 1), content.points)
+    sink.rows(content.node_label.reshape(-1, 1), three_coordinates(content.mesh))
     sink.end("Nodes")
     _write_elements(sink, content)
     _write_periodic(sink, content.mesh, content.node_label, "2.2")
@@ -188,21 +195,22 @@ def _write_runs(
 
 def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s, version: str) -> None:
     """Periodic links; in MSH 2.2 they are text in every mode."""
-    found = periodic_links(mesh, node_label)
+    found = [i for i in mesh.lists if is_periodic(i)]
     if not found:
         return
     out = GmshWriter(sink.file, ASCII) if version == "2.2" else sink
     out.begin("Periodic")
     out.ints([len(found)], size=True)
     for link in found:
-        out.ints((link.dim, link.slave, link.master))
+        out.ints(int(link.attrs[name]) for name in ("dim", "slave", "master"))
+        affine = tuple(map(float, link.attrs.get("affine", ())))
         if version == "4.1":
-            out.ints([len(link.affine)], size=True)
-            out.doubles(link.affine)
-        elif link.affine:
-            out.text(f"Affine {' '.join(map(repr, link.affine))}\n")
-        out.ints([len(link.pairs)], size=True)
-        out.rows(link.pairs, size=True)
+            out.ints([len(affine)], size=True)
+            out.doubles(affine)
+        elif affine:
+            out.text(f"Affine {' '.join(map(repr, affine))}\n")
+        out.ints([len(link.index)], size=True)
+        out.rows(node_label[link.index], size=True)
     out.end("Periodic")
 
 
@@ -211,7 +219,6 @@ def write4(sink: GmshWriter, content: FileContent) -> None:
     sink.begin("Entities")
     _write_table(sink, content.assignment.entities)
     sink.end("Entities")
-    _write_partitioned(sink, content.mesh, content.assignment)
     _write_nodes(sink, content)
     # A block for each run of cells of one entity; nothing is sorted. O(n).
     cells = content.cells
@@ -235,9 +242,6 @@ def _write_table(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -
     for group in by_dim:
         for e in group:
             sink.ints([e.tag])
-            if e.parent is not None:
-                sink.ints(e.parent)
-                _write_list(sink, e.partitions)
             sink.doubles(e.box)
             _write_list(sink, e.physical)
             if e.dim:
@@ -249,21 +253,9 @@ def _write_list(sink: GmshWriter, numbers: Sequence[int]) -> None:
     sink.ints(numbers)
 
 
-def _write_partitioned(sink: GmshWriter, mesh: Mesh, assignment: EntityAssignment) -> None:
-    info = source(mesh).get("partitioned")
-    if not assignment.parts and info is None:
-        return
-    highest = max((p for e in assignment.parts.values() for p in e.partitions), default=0)
-    sink.begin("PartitionedEntities")
-    sink.ints([max(highest, info["count"] if info else 0)], size=True)
-    sink.ints([0], size=True)  # ghost entities
-    _write_table(sink, assignment.parts)
-    sink.end("PartitionedEntities")
-
-
 def _write_nodes(sink: GmshWriter, content: FileContent) -> None:
     """A block for each run of nodes of one entity; nothing is sorted. O(n)."""
-    label, points = content.node_label, read_only(content.points)
+    label, points = content.node_label, read_only(three_coordinates(content.mesh))
     heads, start = _node_blocks(content.layout, content.cells, len(points))
     sink.begin("Nodes")
     bounds = (int(label.min()), int(label.max())) if label.size else (0, 0)

@@ -14,8 +14,7 @@ from meshprep_runtime.plan.file.seal import is_parts, is_plan
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES, NO_MAPS, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded
-from .fit import check_fit
-from .infer import DatasetInfo, InferredSets, Range, classify, infer, load, pieces
+from .infer import DatasetInfo, InferredSets, Range, check_fit, classify, infer, load, pieces
 from .layout import CONSTANTS, INFERRED, NOTES, ORIGINAL_ID, Op2Notes
 from .write import image, references
 

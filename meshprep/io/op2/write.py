@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,10 @@ def write(mesh: Mesh, path: Path) -> None:
 
 def _fill(file: Any, mesh: Mesh) -> None:
     made = file_layout(mesh)
-    moving = {*made.maps.values(), *made.dats.values()}
-    restore(made.rest, file, moving)
-    with h5py.File(io.BytesIO(made.rest), "r") if made.rest else _nothing() as old:
+    moving = frozenset((*made.maps.values(), *made.dats.values()))
+    with h5py.File(io.BytesIO(made.rest), "r") if made.rest else nullcontext({}) as old:
+        if made.rest:
+            _copy_group(old, file, "", moving, skip=True)
         for name, path in made.sets.items():
             if path not in file:
                 file.create_dataset(path, data=np.array([mesh.size(name)], dtype="<i4"))
@@ -46,10 +48,6 @@ def _fill(file: Any, mesh: Mesh) -> None:
             if kind and d.values.ndim <= 2:
                 dim = d.values.shape[1] if d.values.ndim == 2 else 1
                 _describe(file, path, old, dim * d.values.dtype.itemsize, dim, kind)
-
-
-def _nothing() -> Any:
-    return h5py.File("nothing", "w", driver="core", backing_store=False)
 
 
 def _put(file: Any, path: str, values: NDArray, old: Any) -> None:
@@ -109,14 +107,6 @@ def image(file: Any, emptied: Collection[str]) -> bytes:
         _copy_group(file, out, "", frozenset(emptied))
         out.flush()
         return bytes(out.id.get_file_image())
-
-
-def restore(stored: bytes, out: Any, emptied: Collection[str]) -> None:
-    """Copy everything of an image but the emptied datasets into a new file."""
-    if not stored:
-        return
-    with h5py.File(io.BytesIO(stored), "r") as file:
-        _copy_group(file, out, "", frozenset(emptied), skip=True)
 
 
 def _copy_group(

@@ -13,8 +13,7 @@ from ...mesh.assemble import set_names
 from ...mesh.cells import shape_of
 from ..gmsh.build import tags_of_entities
 from ..gmsh.read import READERS, read_sections
-from ..gmsh.scan import GmshCursor
-from ..gmsh.sections import GmshNotes
+from ..gmsh.sections import GmshCursor, GmshNotes
 from ..gmsh.tables import read_header
 from ..gmsh.types import DIMS, NAME_OF, NODES, TO_MEMORY
 from ..text.tokens import ASCII

@@ -12,8 +12,7 @@ from meshprep_runtime.plan.file.atomic import check_input
 from ..declared import COORDINATES, NO_MAPS, check_names, declared
 from ..front import FORMATS, named
 from ..meshio_adapter.harden import guarded
-from ..op2.fit import check_fit
-from ..op2.infer import InferredSets, check_held, classify, infer
+from ..op2.infer import InferredSets, check_fit, check_held, classify, infer
 from ..op2.read import check_coordinates, index_range, name_of_map, sizes_of
 from ..registry import find
 from .model import Hdf5Rows, SlicedMesh, StoredMap, StoredRows

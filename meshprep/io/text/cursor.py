@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...mesh.cells import node_count_problem
-from ..gmsh.types import NAME_OF
 from .tokens import ASCII, Mode, take_rows
 
 # What a kernel reads, too: beyond 18 digits a number might not fit.
@@ -37,10 +35,6 @@ class Cursor:
         """Bytes from here to the end of the file."""
         return int(self.data.size) - self.pos
 
-    def most_numbers(self, width: int) -> int:
-        """At most so many numbers, of ``width`` bytes in binary, follow."""
-        return self.left // (2 if self.mode == ASCII else width) + 1
-
     def error(self, problem: str, pos: int | None = None) -> MeshprepError:
         """An error that says where: the line of a text file, the byte of a binary one."""
         at = min(self.pos if pos is None else pos, int(self.data.size))
@@ -59,11 +53,6 @@ class Cursor:
             found = self.word(start)
             return self.error(f"expected {what}, found '{found}': repair the file", start)
         return self.error(f"the file ends before {what}: it is truncated, write it again", at)
-
-    def wrong_row(self, pos: int, number: int, found: int) -> MeshprepError:
-        """The error for an element of Gmsh's type ``number`` whose line has ``found`` nodes."""
-        which = f"element {self.word(self.behind_blank(pos))}"
-        return self.error(node_count_problem(which, NAME_OF[number], found), pos)
 
     def behind_blank(self, pos: int) -> int:
         """The first position at or behind ``pos`` that is not blank."""
@@ -147,11 +136,9 @@ class Cursor:
         if self.mode != ASCII:
             return self._binary_rows(n, ints, doubles, width, what)
         numbers, values = np.empty((n, ints), dtype=np.int64), np.empty((n, doubles))
-        hard = self.hard_list(values.size)
-        pos, found = take_rows(self.data, self.pos, ASCII, width, numbers, values, hard)
+        pos = take_rows(self.data, self.pos, ASCII, width, numbers, values)
         if pos < 0:
             raise self.no_number(int(pos), what)
-        self.settle(values, hard[:found])
         self.pos = int(pos)
         return numbers, values
 
@@ -164,20 +151,6 @@ class Cursor:
         rows = np.frombuffer(self.data, row, n, self.pos)
         self.pos += n * row.itemsize
         return rows["i"].astype(np.int64), rows["v"].astype(np.float64)
-
-    def hard_list(self, n: int) -> NDArray[np.int64]:
-        """Room for the numbers that only ``float`` converts: those of 20 digits or more."""
-        return np.empty((min(n, self.left // 20 + 1) if self.mode == ASCII else 0, 2), np.int64)
-
-    def settle(self, values: NDArray[np.float64], hard: NDArray[np.int64]) -> None:
-        """Convert what the kernel could not decide."""
-        flat = values.reshape(-1)
-        for index, pos in hard.tolist():
-            size, words = 0, [b""]
-            while len(words) < 2 and pos + size < self.data.size:
-                size = 4 * size + 1024
-                words = self.data[pos : pos + size].tobytes().split(maxsplit=1)
-            flat[index] = float(words[0])
 
     def line(self) -> bytes:
         """The rest of this line, without its end."""

@@ -254,6 +254,8 @@ class CompiledLoop:
         n = int(schedule.turns[:, 1].max(initial=0))
         one_turn = schedule.waits.size == 0 and not in_turns
         self._alone = elements(0, n) if one_turn else schedule.whole
+        # By table of turns, where what stays the same lies: to ask takes a microsecond an array.
+        self._known: dict[int, list[int]] = {}
 
     def run(self, given: Sequence[NDArray[Any]], turns: Turns | None = None) -> None:
         """Run all turns, or some."""
@@ -280,10 +282,21 @@ class CompiledLoop:
 
     def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[BoundCode]:
         code, run_once = self._calls[self.form]
-        steps = [BoundCode(code, turns, (*self._fixed, *given, *self._parts), run_once)]
+        arrays = (*self._fixed, *given, *self._parts)
+        steps = [BoundCode(code, turns, arrays, run_once, self._words(turns))]
         for (add, add_once), s in self._then:
             steps.append(BoundCode(add, s.turns, (*s.arrays, given[s.slot]), add_once))
         return steps
+
+    def _words(self, turns: Turns) -> Sequence[int]:
+        from .build import words_of
+
+        _, table, waits = turns
+        if table is not self._schedule.turns and table is not self._alone[1]:
+            return ()
+        if id(table) not in self._known:
+            self._known[id(table)] = words_of([table, waits, *self._fixed])
+        return self._known[id(table)]
 
     def _try(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
         """Run some turns, the forms in turn."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
 from meshprep.kernels import kernel
+from meshprep.kernels.arrays import sort_by
 from meshprep.kernels.compiled import from_python
 from meshprep.kernels.parallel import each
 from meshprep.partition.blocks.anneal.centroids import (
@@ -36,7 +37,7 @@ from meshprep.partition.blocks.counts import (
 )
 from meshprep.partition.blocks.grouping import Grouping
 from meshprep.partition.blocks.levels import coarsen, element_level
-from meshprep.partition.blocks_of import sort_by, weighted_loads_of
+from meshprep.partition.blocks_of import weighted_loads_of
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.types.maps import read_only

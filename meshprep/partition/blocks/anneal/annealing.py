@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from meshprep_runtime.types.maps import read_only
-
 from ....kernels import Bools, Float64s, Int32s
 from ....kernels.arithmetic import log, power, random_frame
 from ....kernels.parallel import each
@@ -257,7 +255,7 @@ class Annealing:
             g.table, g.position, g.coordinates, self._looked_at.rows(self._examples(level)),
             block[::step].copy(), self.n_blocks, g.thinnest,
         )  # fmt: skip
-        place = read_only(level.place[::step].copy())
+        place = level.place[::step]
         radius = squared_radius(place, level.weight[::step].copy(), block[::step].copy(), metric)
         return metric / radius if radius > 0.0 else metric
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....kernels import Int32s, Int64s, helper, kernel
+from ....kernels.arrays import sort_by
 from ....mesh.incidence import Csr
-from ...blocks_of import sort_by
 
 AXES = 3
 # Least share of neighbours that have one on the opposite side.
