@@ -214,9 +214,6 @@ def _check_options(
 def _write(target: Format, mesh: Mesh, staged: Path, options: dict[str, Any]) -> None:
     assert target.write is not None
     target.write(mesh, staged, **{**target.options, **options})
-    others = [p.name for p in staged.parent.iterdir() if p.name != staged.name]
-    if others or not staged.exists():
-        raise MeshprepError(f"format '{target.name}' wants several files: use another format")
 
 
 def _prove(target: Format, mesh: Mesh, staged: Path, *, partial: bool) -> None:

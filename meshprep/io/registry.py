@@ -14,7 +14,8 @@ from ..mesh import Mesh
 GONE = {
     **{".ply": "ply", ".obj": "obj", ".off": "off", ".stl": "stl", ".tec": "tecplot"},
     **{".h5m": "h5m", ".hmf": "hmf", ".xml": "dolfin-xml", ".avs": "avsucd"},
-    **{".post": "permas", ".dato": "permas", ".f3grid": "flac3d"},
+    **{".post": "permas", ".dato": "permas", ".f3grid": "flac3d", ".vol": "netgen"},
+    **{".node": "tetgen", ".ele": "tetgen", ".ugrid": "ugrid"},
 }
 
 
