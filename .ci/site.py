@@ -1,6 +1,8 @@
 """What `mkdocs build` changes in pages: links out of docs/, roles, and defaults of options."""
 
 import re
+import runpy
+from pathlib import Path
 
 from mkdocs.structure.files import File, Files
 
@@ -15,8 +17,8 @@ DEFAULT = re.compile(r"<code><[^>]*>_option</\w+>\(([^,]*),.*?</code>")
 def on_files(files: Files, config: object) -> Files:
     """Add the page of all commands, which is made from these."""
     from meshprep_cli.commands import commands
-    from meshprep_cli.reference import page
 
+    page = runpy.run_path(str(Path(__file__).with_name("commands.py")))["page"]
     files.append(File.generated(config, "commands.md", content=page(commands())))
     return files
 

@@ -8,30 +8,26 @@ take turns: waiting and other programs count little. Run it on an idle machine a
 more threads, times are of the clock, those of the inspector, too. Two chains a size: all dats
 stored; ``qold``, ``adt`` dropped with ``res`` zero.
 
-Two more figures say what tiles can gain at most and what a schedule costs: the time a cell on
-meshes that lie in cache as a whole, and what a schedule adds to loading a plan.
+One more figure says what tiles can gain at most: the time a cell on meshes that lie in cache as a
+whole.
 """
 
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numba
 from common import report
 
 from airfoil import LOOPS, Airfoil, prepared_airfoil
-from meshprep.loops.chains import ChainCall, ChainRequest
-from meshprep.pipeline.chains import plan_chains
 from meshprep.pipeline.steps import Prepared
-from meshprep_runtime import Plan
-from meshprep_runtime.plan.chains.tiles import tiled_bytes, untiled_bytes
+from meshprep_runtime import Loop, SetMap
 from meshprep_runtime.program.chains.inspect import with_maps
 from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.tiles import TilePlan
 from meshprep_runtime.program.chains.tiling import cut
+from meshprep_runtime.program.timings import useful_bytes
 
 # Cells and threads.
 CASES = ((120_000, 1), (720_000, 1), (720_000, 2))
@@ -97,8 +93,7 @@ def main(cells: int = 0, threads: int = 1, iterations: int = TURNS * STEPS) -> N
     for told in cases:
         print(
             f"{told['cells']} cells, threads: {told['threads']}: {told['verdict']}; with all data "
-            f"in cache loops take {told['in_cache_ms']:.2f} ms, {told['by_cache']:.2f} times less; "
-            f"a schedule adds {100 * told['loading_share']:.1f} % to loading a plan"
+            f"in cache loops take {told['in_cache_ms']:.2f} ms, {told['by_cache']:.2f} times less"
         )
 
 
@@ -125,7 +120,6 @@ def run_case(
         "verdict": f"the best tiles ({best.kind} of {best.size}) are {verdict} than loops",
         "in_cache_ms": floor,
         "by_cache": untiled_ms(ways) / floor,
-        "loading_share": loading(prepared),
     }
 
 
@@ -148,26 +142,6 @@ def in_cache(threads: int) -> float:
     return 1e3 * (large.best - small.best) / (large.flow.n - small.flow.n)
 
 
-def loading(prepared: Prepared) -> float:
-    """What a schedule adds to loading a plan, as a share."""
-    plan = prepared.plan
-    calls = tuple(ChainCall(name, {}) for name in (LOOPS[0], *LOOPS[1:], *LOOPS[1:]))
-    request = ChainRequest("iteration", calls, DROPPED, ZERO, None, "bench")
-    with TemporaryDirectory() as folder:
-        paths = [Path(folder) / name for name in ("without.plan.h5", "with.plan.h5")]
-        for path, chains in zip(paths, ({}, plan_chains(plan, [request])), strict=True):
-            replace(plan, chains=chains).save(path)
-        turns = [[_load_seconds(path) for path in paths] for _ in range(6 * TURNS)]
-    without, with_ = (min(times) for times in zip(*turns, strict=True))
-    return with_ / without - 1
-
-
-def _load_seconds(path: Path) -> float:
-    start = time.process_time()
-    Plan.load(path)
-    return time.process_time() - start
-
-
 def _inspector_seconds(way: Way) -> float | None:
     """That cutting the tiles takes, by the clock of the way; the least of three times."""
     if way.run is None:
@@ -184,6 +158,41 @@ def _inspector_seconds(way: Way) -> float | None:
     return min(found)
 
 
+INDEX_BYTES = 4
+
+
+def untiled_bytes(
+    loops: Sequence[Loop], maps: Mapping[str, SetMap], sizes: Mapping[str, int]
+) -> int:
+    """What loops move that share nothing in cache: useful bytes, and all maps of each loop."""
+    return sum(
+        useful_bytes(loop, maps, sizes) + sum(INDEX_BYTES * maps[m].table.size for m in loop.maps)
+        for loop in loops
+    )
+
+
+def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap], home: Mapping[str, str]) -> int:
+    """What tiles move whose elements stay in cache: the schedule, copies and stored values once.
+
+    ``home`` is the set of each dat.
+    """
+    nbytes = {arg.name: arg.nbytes for loop in tiles.loops for arg in loop.args}
+    copied = sum(nbytes[d] * int(s.count.sum()) for d, s in tiles.copies.items())
+    stored = sum(
+        nbytes[d] * int(tiles.sets[home[d]].own.sum()) for d in tiles.written - tiles.kept.all
+    )
+    # Only copies and stores look up which element a local one is.
+    listed = {home[d] for d in tiles.copies} | {home[d] for d in tiles.written}
+    lists = sum(INDEX_BYTES * int(tiles.sets[s].offset[-1]) for s in listed)
+    used = [maps[m] for m in dict.fromkeys(m for loop in tiles.loops for m in loop.maps)]
+    tables = sum(
+        int(tiles.rows_of(m.name).sum()) * m.arity * tiles.index_type(m.to_set).itemsize
+        for m in used
+    )
+    chosen = sum(s.nbytes for s in (*tiles.runs, *tiles.copies.values()))
+    return copied + stored + lists + tables + chosen
+
+
 def _row(way: Way, ways: list[Way]) -> dict[str, Any]:
     plan, run = way.flow.program.plan, way.run
     inspector = _inspector_seconds(way)
@@ -191,7 +200,9 @@ def _row(way: Way, ways: list[Way]) -> dict[str, Any]:
     loops = [plan.loops[n].loop for n in (LOOPS[0], *LOOPS[1:], *LOOPS[1:])]
     bytes_moved = untiled_bytes(loops, plan.maps, plan.sizes)
     if run is not None:
-        bytes_moved = tiled_bytes(run.tiles, plan.maps)
+        bytes_moved = tiled_bytes(
+            run.tiles, plan.maps, number(run.tiles.loops, plan.sizes, plan.maps).dats
+        )
     return {
         "way": way.kind,
         "tile size": way.size,

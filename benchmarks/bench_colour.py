@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 from common import best, report, timed
 
-from meshprep.colour import colour_blocks, colour_threads, colour_whole_set
+from meshprep.colour import colour_blocks, colour_threads
 from meshprep.io.generate import generate
 from meshprep.mesh.incidence import element_graph
 from meshprep.topology import derive
@@ -25,7 +25,6 @@ def main() -> None:
         "threads": lambda: colour_threads(table, n_cells, offset),
         "blocks": lambda: colour_blocks(table, n_cells, offset),
         "blocks, elements shuffled": lambda: colour_blocks(mixed, n_cells, offset),
-        "whole set": lambda: colour_whole_set(table, n_cells),
     }
     rows = []
     for name, work in cases.items():

@@ -1,6 +1,6 @@
 """Products of sparse matrices on a GPU beside cuSPARSE's: CSR by the fixed rule and by search.
 
-The second table has the matrices of quads of degree 1 to 4 in every store: rows, ELLPACK, and the
+The second table has the matrices of quads of degree 1 to 4 in every store: rows, and the
 matrices of the elements, whole and half.
 
     python benchmarks/bench_gpu_spmv.py [scale]
@@ -19,19 +19,16 @@ import cusparse
 import numpy as np
 from bench_gpu import copy_bandwidth
 from bench_spmv import csr, matrices
-from common import table
+from common import csr_product_bytes, table
 from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
 from scipy import sparse
 
-from meshprep.metrics.product_traffic import csr_bytes
 from meshprep_runtime.cuda import CudaProgram
 from meshprep_runtime.cuda.arrays import DeviceBinder
 from meshprep_runtime.cuda.device import Device, import_cupy
 from meshprep_runtime.cuda.executor import Launcher
-from meshprep_runtime.matrix import CsrMatrix, Ellpack
-from meshprep_runtime.matrix.cuda_products import csr_program, ellpack_program, local_program
+from meshprep_runtime.matrix.cuda_products import csr_program, local_program
 from meshprep_runtime.matrix.cuda_text import CsrThreads
-from meshprep_runtime.types.maps import rows_of_entries
 from poisson import CELLS_TO_DOFS, integrate, prepared_square, square
 
 # Threads a row, with a row a group and blocks of 128 threads.
@@ -56,10 +53,8 @@ def _store_row(device: Device, degree: int, side: int) -> dict[str, Any]:
     rows, local = problem.csr(), problem.local()
     made = rows.to_scipy()
     x = np.random.default_rng(1).standard_normal(made.shape[1])
-    padded = _ellpack(rows)
     programs = {
         "rows": (csr_program(rows), rows.values),
-        "ellpack": (ellpack_program(padded), padded.values.reshape(-1)),
         "elements": (local_program(local, plan), None),
         "half of them": (local_program(local.half(), plan), None),
     }
@@ -70,21 +65,12 @@ def _store_row(device: Device, degree: int, side: int) -> dict[str, Any]:
     return {"degree": degree, "dofs": x.size, **found, "cuSPARSE us": 1e6 * _peer(device, made, x)}
 
 
-def _ellpack(rows: CsrMatrix) -> Ellpack:
-    length, row = np.diff(rows.row_ptr), rows_of_entries(rows.row_ptr)
-    within = np.arange(rows.columns.size) - rows.row_ptr[row]
-    columns = np.full((length.max(), length.size), -1, np.int32)
-    values = np.zeros(columns.shape)
-    columns[within, row], values[within, row] = rows.columns, rows.values
-    return Ellpack(columns, values, rows.shape[1])
-
-
 def _row(device: Device, copy: float, name: str, made: sparse.csr_array) -> dict[str, Any]:
     x = np.random.default_rng(1).standard_normal(made.shape[1])
     found = dict(_products(device, made, x))
     best = min((way for way in found if way != "rule"), key=found.__getitem__)
     peer = _peer(device, made, x)
-    least = csr_bytes(made.shape[0], made.nnz, made.dtype.itemsize).least
+    least = csr_product_bytes(made.shape[0], made.nnz, made.dtype.itemsize)
     return {
         "matrix": name,
         "rows": made.shape[0],

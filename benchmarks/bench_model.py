@@ -9,7 +9,6 @@ Another block size than the paper's shows which one its reuse is of.
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +18,21 @@ from meshprep import Options, prepare
 from meshprep.io.generate import generate
 from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.mesh import Mesh
-from meshprep.metrics.traffic import Widths, traffic
+from meshprep.metrics.traffic import traffic
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime.plan import LoopPlan
 
 KERNELS = Path(__file__).parent.parent / "examples" / "kernels"
 # Local maps and thread colours of four bytes: the widths that fit what was measured.
-PAPER = Widths(local=4, colour=4)
+PAPER = 4
 
 
 @dataclass(frozen=True)
 class Case:
     """A kernel of the paper: its table, loop, mesh, block size and what was measured.
 
-    ``elements`` are the paper's. ``measured`` gives, by order, staging and layout, thousands of
+    ``elements`` are the paper's. ``measured`` gives, by order and layout, thousands of
     reads and of writes; ``reuse`` by order. ``more`` are direct arguments that the paper counts
     and the example does without.
     """
@@ -46,7 +45,7 @@ class Case:
     elements: int
     block_size: int
     reuse: dict[str, float]
-    measured: dict[tuple[str, str, str], tuple[float, float] | None]
+    measured: dict[tuple[str, str], tuple[float, float] | None]
     mesh_options: tuple[tuple[str, str], ...] = ()
     more: tuple[dict[str, Any], ...] = ()
 
@@ -56,13 +55,10 @@ CASES = (
         *("2", "airfoil", "res_calc", "airfoil", {"i": 800, "j": 1200}, 5_757_200, 480),
         reuse={"none": 2.0, "blocks": 3.6},
         measured={
-            ("none", "none", "aos"): (52_424, 14_007),
-            ("none", "none", "soa"): (45_781, 14_737),
-            ("blocks", "none", "soa"): (66_775, 20_733),
-            ("none", "all", "aos"): (21_142, 5_807),
-            ("none", "all", "soa"): (21_275, 5_871),
-            ("blocks", "all", "aos"): (13_885, 3_429),
-            ("blocks", "all", "soa"): (14_325, 3_628),
+            ("none", "aos"): (21_142, 5_807),
+            ("none", "soa"): (21_275, 5_871),
+            ("blocks", "aos"): (13_885, 3_429),
+            ("blocks", "soa"): (14_325, 3_628),
         },
     ),
     Case(
@@ -70,10 +66,10 @@ CASES = (
         *(3_589_735, 307),
         reuse={"gps": 1.5, "blocks": 2.8},
         measured={
-            ("gps", "all", "aos"): (9_114, 2_438),
-            ("gps", "all", "soa"): (9_166, 2_512),
-            ("blocks", "all", "aos"): (7_493, 1_542),
-            ("blocks", "all", "soa"): (7_617, 1_640),
+            ("gps", "aos"): (9_114, 2_438),
+            ("gps", "soa"): (9_166, 2_512),
+            ("blocks", "aos"): (7_493, 1_542),
+            ("blocks", "soa"): (7_617, 1_640),
         },
         more=({"dat": "boundary", "dtype": "i4", "access": "read"},),
     ),
@@ -82,28 +78,16 @@ CASES = (
         *(4_913_000, 320),
         reuse={"none": 2.6, "blocks": 4.8},
         measured={
-            ("none", "all", "aos"): (33_546, 12_674),
-            ("none", "all", "soa"): (35_395, 12_706),
-            ("blocks", "all", "aos"): (22_883, 8_052),
-            ("blocks", "all", "soa"): (25_006, 8_703),
+            ("none", "aos"): (33_546, 12_674),
+            ("none", "soa"): (35_395, 12_706),
+            ("blocks", "aos"): (22_883, 8_052),
+            ("blocks", "soa"): (25_006, 8_703),
         },
-    ),
-    Case(
-        *("5", "miniaero", "compute_face_flux", "box", {"nx": 128, "ny": 128, "nz": 128}),
-        *(6_242_304, 128),
-        reuse={"gps": 2.2, "blocks": 3.9},
-        measured={
-            ("gps", "increments", "aos"): (73_561, 9_153),
-            ("gps", "increments", "soa"): (82_028, 10_390),
-            ("blocks", "increments", "aos"): (53_403, 6_694),
-            ("blocks", "increments", "soa"): (77_091, 9_008),
-        },
-        more=({"dat": "tangents", "dim": 6, "access": "read"},),
     ),
     Case(
         *("-", "bookleaf", "getacc_scatter", "box", {"nx": 2000, "ny": 2000}, 4_000_000, 256),
         reuse={"none": 2.0, "blocks": 3.5},
-        measured={("none", "all", "aos"): None, ("blocks", "all", "aos"): None},
+        measured={("none", "aos"): None, ("blocks", "aos"): None},
         mesh_options=(("type", "quad"),),
     ),
 )
@@ -120,15 +104,17 @@ def main(scale: float = 1.0, chosen: str = "", block_size: str = "") -> None:
 def _rows(case: Case, scale: float) -> Iterator[dict[str, Any]]:
     mesh, request = _mesh(case, scale), _request(case)
     plans = {order: _plan(mesh, request, order, case.block_size) for order in case.reuse}
-    for (order, staged, layout), paper in case.measured.items():
+    for (order, layout), paper in case.measured.items():
         plan, found = plans[order]
-        count = partial(traffic, plan.loop, plan.maps, plan.sizes, plan.variant(), staged=staged)
-        ours, own = count(layout=layout, widths=PAPER), count(layout=layout)
+        given = plan.loop, plan.maps, plan.sizes, plan.variant()
+        ours, own = (
+            traffic(*given, layout=layout, local=PAPER, colour=PAPER),
+            traffic(*given, layout=layout),
+        )
         yield {
             "table": case.table,
             "loop": case.loop,
             "order": order,
-            "staged": staged,
             "layout": layout,
             "elements": plan.sizes[plan.loop.over],
             "reuse": found["reuse"],

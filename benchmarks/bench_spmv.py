@@ -13,20 +13,17 @@ from typing import Any
 import numba
 import numpy as np
 import scipy.sparse as sparse
-from common import fastest, report, table, timed
+from common import csr_product_bytes, fastest, report, table, timed
 from quad_products import QuadElement, against_lma
 
 import poisson
 from meshprep.io.generate import generate
 from meshprep.io.graphs.common import graph_mesh
-from meshprep.metrics.product_traffic import csr_bytes
 from meshprep.pipeline.steps import Options, prepare
-from meshprep_runtime.cuda.nvrtc import compile_program
-from meshprep_runtime.matrix import CsrMatrix, Ellpack
+from meshprep_runtime.cuda.build import compile_program
+from meshprep_runtime.matrix import CsrMatrix
 from meshprep_runtime.matrix.cuda_products import (
-    LONG_ROW,
     csr_program,
-    ellpack_program,
     local_program,
     sweep_program,
 )
@@ -160,17 +157,12 @@ def csr(made: sparse.csr_array) -> CsrMatrix:
 def registers() -> list[dict[str, Any]]:
     """Of every kernel, compiled without a GPU; the text does not depend on the matrix."""
     rows = with_values(np.random.default_rng(0), box_matrix(6))
-    long = sparse.csr_array(np.ones((1, LONG_ROW + 1)))
     programs = {
         f"CSR, {c} threads a row": csr_program(csr(rows), CsrThreads(128, c, 1))
         for c in (1, 2, 4, 8, 16, 32)
     }
-    parts, sums = csr_program(CsrMatrix(long.indptr, long.indices, long.data, LONG_ROW + 1)).then
-    programs |= {"CSR, parts of long rows": parts, "CSR, sums of parts": sums}
     colour, inverse = np.arange(rows.shape[0]), 1 / rows.diagonal()
     programs["coloured sweep"] = sweep_program(csr(rows), colour, inverse, backward=False)
-    one = np.zeros((1, 1))
-    programs["ELLPACK"] = ellpack_program(Ellpack(one.astype(np.int32), one))
     for degree in (1, 2, 3, 4):
         prepared, ordered = poisson.prepared_square(poisson.square(8, degree), 128, "gpu")
         local = poisson.integrate(ordered).local()
@@ -195,7 +187,7 @@ def _against_scipy(name: str, made: sparse.csr_array) -> dict[str, Any]:
     works: dict[str, Callable[[], Any]] = {"scipy": lambda: made @ x}
     works |= {"one": lambda: one(x, out=y), "all": lambda: all_of_them(x, out=y)}
     found = fastest(works, TURNS, _awake)
-    least = csr_bytes(made.shape[0], made.nnz, 8).least
+    least = csr_product_bytes(made.shape[0], made.nnz, 8)
     return {
         "matrix": name,
         "rows": made.shape[0],
@@ -241,7 +233,7 @@ def _cached(degree: int) -> float:
     """Bytes of CSR over those of local matrices where every value of x and y is moved once."""
     element = QuadElement(degree)
     rows = 2 * element.rows * 8
-    by_rows = csr_bytes(element.rows, element.nonzeros, 8).least
+    by_rows = csr_product_bytes(element.rows, element.nonzeros, 8)
     return by_rows / (element.dofs**2 * 8 + element.dofs * 4 + rows)
 
 

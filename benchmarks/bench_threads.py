@@ -2,8 +2,7 @@
 
 AoS, one launch with atomics between blocks, on sm_90. Instructions are PTX that an element
 executes, and what warps issue for it, counted as in bench_registers; barriers are those that its
-warp meets. Loads are staged points an element. Blocks and warps are what fits an H100's
-multiprocessor at once, of at most 64 warps.
+warp meets. Loads are staged points an element.
 
     python benchmarks/bench_threads.py [kernel]
 
@@ -18,10 +17,9 @@ from bench_registers import KERNELS, plans_of, values_for
 from common import report
 from executed import executed
 
-from meshprep.metrics.cost import occupancy
 from meshprep_runtime import LoopPlan
 from meshprep_runtime.cuda import program
-from meshprep_runtime.cuda.nvrtc import compile_program
+from meshprep_runtime.cuda.build import compile_program
 
 QUADS = {"nx": 100, "ny": 100, "type": "quad"}
 HEXAHEDRA = {"nx": 24, "ny": 24, "nz": 24, "type": "hexahedron"}
@@ -39,7 +37,7 @@ SHAPES = {
     "staged-gather": FEW,
     "block-permute": FEW,
 }
-DEVICE, ARCH = "H100", "sm_90"
+ARCH = "sm_90"
 
 
 def main(chosen: str = "") -> None:
@@ -64,7 +62,6 @@ def _row(
     made = program(kernel, plan, strategy, commit="atomics", threads=threads)
     counted, code = executed(made, ARCH, **values_for(made)), compile_program(made, ARCH)
     n = plan.sizes[plan.loop.over]
-    held = occupancy(DEVICE, made.threads, code.registers, made.shared_bytes)
     return {
         "elements": n,
         "block": variant.block_size,
@@ -76,9 +73,6 @@ def _row(
         "registers": code.registers,
         "spilled": code.spilled,
         "shared bytes": made.shared_bytes,
-        "blocks held": held.blocks,
-        "warps held": held.warps,
-        "limited by": ", ".join(held.limited_by),
     }
 
 

@@ -16,7 +16,7 @@ from meshprep.colour import colour_blocks, colour_threads
 from meshprep.io.generate import generate
 from meshprep.mesh import Mesh
 from meshprep.mesh.geometry import centroids
-from meshprep.partition import BlockProblem, loads, partition
+from meshprep.partition import BlockProblem, Blocks, blocks_of, loads, partition
 from meshprep.topology import derive
 
 
@@ -64,8 +64,7 @@ def _rows(case: Case) -> list[dict[str, Any]]:
 
 def _ways(case: Case) -> list[tuple[str, Mapping[str, Any]]]:
     ways: list[tuple[str, Mapping[str, Any]]] = [("contiguous", {})]
-    shapes = ("line", *case.shapes, "rectangle", "brick")
-    ways += [("structured", {"shape": shape}) for shape in shapes]
+    ways += [(shape, {}) for shape in case.shapes]
     ways += [("metis", {}), ("metis", {"graph": "conflict", "tolerance": 1.001, "improve": False})]
     ways.append(("blocks", {}))
     return ways
@@ -75,7 +74,7 @@ def _row(
     case: Case, problem: BlockProblem, name: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     start = time.perf_counter()
-    blocks = partition(problem, name, options)
+    blocks = _tiles(problem, name) if "x" in name else partition(problem, name, options)
     seconds = time.perf_counter() - start
     table = problem.table[blocks.new_to_old]
     threads = colour_threads(table, problem.n_points, blocks.block_offset)
@@ -95,6 +94,17 @@ def _row(
         "largest": int(sizes.max()),
         "seconds": seconds,
     }
+
+
+def _tiles(problem: BlockProblem, shape: str) -> Blocks:
+    """Blocks of so many sites along each axis; facets of all directions share a site."""
+    assert problem.coordinates is not None
+    lines = [np.unique(axis.round(9), return_inverse=True)[1] for axis in problem.coordinates.T]
+    facets = problem.table.shape[1] == 2
+    sizes = [int(size) for size in shape.split("x")]
+    tile = [(axis // 2 if facets else axis) // s for axis, s in zip(lines, sizes, strict=False)]
+    number = np.ravel_multi_index(tile[::-1], [int(axis.max()) + 1 for axis in tile[::-1]])
+    return blocks_of(number, int(number.max()) + 1, keep_numbers=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from common import report
 from gpu_cases import CASES, Case, mesh_of, values_of
 
 from meshprep import Options, prepare
-from meshprep.pipeline.tune.loops import tune_plan
+from meshprep.pipeline.tune import tune_plan
 from meshprep_runtime import ParLoop
 
 

@@ -24,7 +24,6 @@ from meshprep.distribute.steps import SplitOptions, split
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io.generate import generate
 from meshprep.kernels import arithmetic
-from meshprep.kernels.compiled import from_python
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
 from meshprep.mesh.geometry import mean_of_rows
 from meshprep.partition.blocks.anneal.annealing import phases
@@ -61,7 +60,7 @@ MESHES = {
 }
 # Meshes that look the same from several sides, so that nothing but a rule decides between these.
 SYMMETRIC = ("fan", "fan, no places", "ring", "ring, no places")
-METHODS = ("gps", "rcm", "sloan", "hilbert", "morton", "rcb", "none")
+METHODS = ("gps", "rcm", "sloan", "hilbert", "none")
 ONE_TYPE = ("triangles", "tetrahedra", "shuffled hexahedron", "airfoil")
 BLOCKS = {
     "fast": {"effort": "fast"},
@@ -93,9 +92,6 @@ def cases():
         found[f"{mesh}, several loops"] = (mesh, several, small, False)
     for mesh in ("grid", "bricks"):
         found[f"{mesh}, cells->nodes"] = (mesh, ["cells->nodes"], small, False)
-        for shape in ("line", "rectangle"):
-            given = {"partition": "structured", "partition_options": {"shape": shape}}
-            found[f"{mesh}, structured, {shape}"] = (mesh, [], small | given, False)
     for mesh in ("no places", "bytes"):
         found[mesh] = (mesh, ["e->p"], small, False)
         found[f"{mesh}, metis"] = (mesh, ["e->p"], small | {"partition": "metis"}, False)
@@ -146,7 +142,7 @@ def _arithmetic():
     turns = [arithmetic.cosine_and_sine(3.0 * a - 1.5) for a in x]
     yield "angles", turns
     yield "half angles", [arithmetic.half_angle(*turn) for turn in turns]
-    yield "draws", from_python(acceptance_thresholds)()
+    yield "draws", acceptance_thresholds()
     yield "frames", [rotated(3, a) for a in x]
     yield "random frames", [arithmetic.random_frame(k, 3) for k in range(99)]
     yield "axes", [arithmetic.principal_axes(m) for m in moments]

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from meshprep_runtime.plan.sections import SECTIONS
-
 ROOT = Path(__file__).parents[1]
 FOLDERS = {
     "meshprep_runtime": ROOT / "runtime",
@@ -206,7 +204,7 @@ def test_what_decides_about_plans_is_rounded_alike_everywhere():
             "from meshprep_runtime import ParLoop, Plan",
             (
                 "cupy h5py meshprep_runtime.cuda meshprep_runtime.matrix "
-                "meshprep_runtime.plan.chains meshprep_runtime.plan.matrices "
+                "meshprep_runtime.program.chains meshprep_runtime.plan.matrices "
                 "meshprep_runtime.plan.parts"
             ),
         ),
@@ -220,8 +218,6 @@ def test_what_decides_about_plans_is_rounded_alike_everywhere():
             "import meshprep_cli.main, meshprep_cli.commands",
             "numpy numba h5py scipy rich jinja2 importlib.metadata",
         ),
-        # by every process that compiles ahead
-        ("import meshprep.pipeline.small_runs", "scipy.spatial scipy.interpolate"),
     ],
 )
 def test_what_is_not_loaded_before_it_is_needed(code, absent):
@@ -294,7 +290,6 @@ def test_folders_hold_what_can_be_looked_over():
 
 def test_every_module_has_a_caller():
     used = {other for name in sources() for other in imported(name)}
-    used |= {f"meshprep_runtime.{name}" for name in SECTIONS.values()}
     modules = {name for name, (package, _) in sources().items() if not package}
     assert modules - used == FOR_USERS
 

@@ -13,8 +13,6 @@ from llvmlite import binding
 from numba.core import config
 
 from meshprep.kernels import machine_code
-from meshprep.pipeline import warm_up
-from meshprep.pipeline.warm_up import Warmed
 from meshprep_cli import shipped
 from meshprep_runtime.kernel import cache
 
@@ -109,7 +107,6 @@ def package(tmp_path, monkeypatch):
     for name in ("CPU_NAME", "CPU_FEATURES"):
         monkeypatch.setattr(config, name, None)
     with ZipFile(tmp_path / f"{cache.compiled_for('x86-64-v3')}.zip", "w") as archive:
-        archive.writestr(warm_up._mark("order gps gpu"), "")
         archive.writestr("kernel/", "")
         archive.writestr("kernel/loop.py", "# a kernel")
     return own
@@ -120,17 +117,15 @@ def test_what_fits_is_used(package):
     assert cache.processor() == os.environ["NUMBA_CPU_NAME"] == "x86-64-v3"
     assert (machine_code.folder() / "kernel" / "loop.py").read_text() == "# a kernel"
     assert machine_code.why_not_shipped() is None
-    assert warm_up.warm_up(["order gps gpu"]) == Warmed()
 
 
 def test_a_processor_without_a_feature_compiles(package):
     package["avx2"] = False
     shipped.use_shipped()
     assert cache.processor() != "x86-64-v3"
-    (note,) = Warmed({"colours": 1.0}).notes
+    note = machine_code.why_not_shipped()
     assert note.startswith(NOTE)
     assert "x86-64-v3" in note
-    assert Warmed().notes == []
 
 
 def test_another_numba_compiles(package, monkeypatch):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from meshprep.report import Comparison, Table
     from meshprep_runtime.plan.tuned import Timing
 
-    from .options import ComparisonShown, Shown
+    from .options import Shown
 
 Report = Callable[[float, int, str], None]
 Compiling = Callable[[bool], None]
@@ -43,18 +43,6 @@ def progress(quiet: bool) -> Iterator[Report]:
     shown = _bar() if sys.stderr.isatty() else _lines()
     with shown as (report, compiling), _watched(compiling):
         yield report
-
-
-@contextmanager
-def compiled_ahead(tasks: Sequence[str], quiet: bool) -> Iterator[Report]:
-    """Progress as of :func:`progress`, for work whose kernels are compiled before it begins."""
-    from meshprep.pipeline.warm_up import warm_up
-
-    with progress(quiet) as report:
-        notes = warm_up(tasks, report).notes
-        yield report
-    for text in notes:
-        note(text, quiet)
 
 
 @contextmanager
@@ -79,7 +67,10 @@ class _CompilationTold:
     def __call__(self, begins: bool) -> None:
         stage = self._stage()
         if begins and stage not in self._told:
-            more = "" if self._told else ": in first runs only, a minute or two in all"
+            from meshprep.kernels.machine_code import why_not_shipped
+
+            first = why_not_shipped() or "in first runs only, a minute or two in all"
+            more = "" if self._told else f": {first}"
             self._told.add(stage)
             note(f"compiling kernels for '{stage}'{more}")
 
@@ -208,12 +199,10 @@ def show_tables(tables: Iterable[Table]) -> None:
         show("")
 
 
-def show_comparison(comparison: Comparison, shown: ComparisonShown | Shown) -> None:
+def show_comparison(comparison: Comparison, shown: Shown) -> None:
     """A comparison on stdout: the verdict and a table, or every figure, or as a script wants it."""
     if shown.as_json:
         show_json(comparison.to_dict())
-    elif getattr(shown, "as_csv", False):
-        show(comparison.to_csv().rstrip("\n"))
     elif shown.full:
         show_tables(comparison.tables())
         for line in comparison.lines():

@@ -103,10 +103,16 @@ def _of_table(command: str) -> Iterator[Parameter]:
             kind, default = list[str] | None, None
         elif _negated(row):
             default = not default
-        option = typer.Option(row.flag, help=row.help, min=row.least)
+        names = _names(row.choices) if row.choices else None
+        option = typer.Option(row.flag, help=row.help, min=row.least, autocompletion=names)
         heading = RUNNING if name in ("seed", "proof") else CUTTING
         said = described(name, Annotated[kind, option], heading)
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=said)
+
+
+def _names(choices: tuple[str, ...]) -> Callable[[], list[str]]:
+    """What completes the value of an option in a shell."""
+    return lambda: list(choices)
 
 
 def _chosen(values: dict[str, Any]) -> Options:

@@ -15,29 +15,18 @@ from .groups import words
 
 if TYPE_CHECKING:
     from meshprep.io.source import MeshSource
-    from meshprep.loops.chains import ChainRequest
     from meshprep.loops.requests import LoopRequest
-    from meshprep.report import Assumptions
 
 MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
 PlanFile = Annotated[Path, typer.Argument(help="Plan file.", show_default=False)]
 Drop = Annotated[bool, typer.Option("--drop", help="Accept what the output format cannot carry.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite outputs that exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Csv = Annotated[
-    bool, typer.Option("--csv", help="Print one line a figure and plan, for spreadsheets.")
-]
 Full = Annotated[bool, typer.Option("--full", help="Show every figure, not only those to act on.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")]
 Html = Annotated[
     Path | None,
     typer.Option("--html", help="Write the report as one page with figures; needs no network."),
-]
-Figures = Annotated[
-    Path | None,
-    typer.Option(
-        "--figures", help="Write the figures of that page as SVG files, packed into one .zip file."
-    ),
 ]
 NoMeasure = Annotated[
     bool, typer.Option("--no-measure", help="Do not time the loops before and after.")
@@ -114,12 +103,6 @@ class LoopChoice:
     ] = None
 
     @property
-    def chains(self) -> tuple[ChainRequest, ...]:
-        from meshprep.loops.chains import read_chains
-
-        return () if self.loops is None else tuple(read_chains(self.loops))
-
-    @property
     def requests(self) -> tuple[LoopRequest, ...]:
         """The loops of ``--loops`` and then of each ``--loop``; empty for the default."""
         from meshprep.loops.requests import read_requests, simple_request
@@ -149,30 +132,9 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class ComparisonShown:
-    """What is printed; raises MeshprepError for two forms at once."""
+class Times:
+    """What calls of the loops take."""
 
-    as_json: Json = False
-    as_csv: Csv = False
-    full: Full = False
-    quiet: Quiet = False
-
-    def __post_init__(self) -> None:
-        if self.as_json and self.as_csv:
-            raise MeshprepError("--json and --csv exclude each other: name one")
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What figures of occupancy and time rest on."""
-
-    device: Annotated[
-        str,
-        typer.Option("--device", help="GPU of the occupancy: P100, V100, A100, H100, H200."),
-    ] = "H200"
-    registers: Annotated[
-        int, typer.Option("--registers", help="Registers of a thread, for the occupancy.")
-    ] = 64
     measured: Annotated[
         list[str] | None,
         typer.Option(
@@ -180,16 +142,12 @@ class Prediction:
             help="LOOP=BEFORE:AFTER, milliseconds of a call. Repeatable.",
         ),
     ] = None
-
     no_measure: NoMeasure = False
 
     @property
-    def assumptions(self) -> Assumptions:
-        """As the report takes them; raises MeshprepError for what is out of range."""
-        from meshprep.report import Assumptions
-
-        times = dict(map(_measured, self.measured or ()))
-        return Assumptions(self.device, self.registers, measured=times)
+    def given(self) -> dict[str, tuple[float, float]]:
+        """By loop, before and after."""
+        return dict(map(_measured, self.measured or ()))
 
 
 def _measured(text: str) -> tuple[str, tuple[float, float]]:

@@ -6,12 +6,9 @@ turned it away, and a point whose word is full costs nothing: a point with n ele
 n / 64 rounds, but not n / 64 visits to every element.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import Int32s, UInt64s, helper, kernel
+from ..kernels import Int32s, UInt64s, helper
 
 WORD = 64
 ONE = np.uint64(1)
@@ -136,32 +133,3 @@ def _enqueue(
         follower[e] = head[point]
         head[point] = e
     return n_active
-
-
-_first_fit = kernel(first_fit)
-
-
-@dataclass(frozen=True, eq=False)
-class WholeSetColours:
-    """Colours of the elements of a set."""
-
-    colour: NDArray[np.int32]  # (n,): from 0, without gaps
-    count: int
-
-
-def colour_whole_set(table: NDArray[np.int32], n_points: int) -> WholeSetColours:
-    """Colour a set so that no two elements of one colour share a point.
-
-    First-fit in storage order with bit masks, 64 colours a round [G10 section 9.1]. An element that
-    names a point twice does not conflict with itself. ``table`` (n, k) has only the columns that
-    the loop writes through, stacked over the to-sets; k may be 0.
-
-    O(n k) while 64 colours suffice; then a point with more elements costs its elements once more.
-    Memory O(n + n_points), whatever the number of colours.
-    """
-    n, k = table.shape
-    if k == 0:
-        return WholeSetColours(np.zeros(n, np.int32), min(n, 1))
-    colour = np.full(n, -1, np.int32)
-    _first_fit(np.ascontiguousarray(table), n_points, np.arange(n, dtype=np.int32), colour, 0)
-    return WholeSetColours(colour, int(colour.max(initial=-1)) + 1)

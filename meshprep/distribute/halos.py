@@ -16,13 +16,10 @@ from meshprep_runtime.types.maps import (
     Int64s,
     distinct,
     distinct_without,
-    offsets_of,
     ranges,
-    read_only,
 )
 
-from ..kernels import kernel
-from ..kernels.parallel import each, pieces
+from ..kernels.arrays import sort_by
 from .assign.inherit import Owners
 from .ranks import ALONE, Ranks, exchanged, holder
 from .subject import SplitSubject
@@ -66,8 +63,8 @@ def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, O
         mark_foreign(m.table, owners[m.from_set], owners[m.to_set], boundary[m.from_set])
     runs = {}
     for name, owner in owners.items():
-        elements, count = _sorted_by_class(owner, boundary[name], parts)
-        runs[name] = OwnedRuns(offsets_of(count.sum(axis=1)), elements, count[:, 0])
+        offset, elements = sort_by(2 * owner + boundary[name], 2 * parts)
+        runs[name] = OwnedRuns(offset[::2], elements, np.diff(offset)[::2])
     return runs
 
 
@@ -95,63 +92,21 @@ def offsets(part: NDArray[np.integer], parts: int) -> Int64s:
     return np.searchsorted(part, np.arange(parts + 1)).astype(np.int64)
 
 
-@kernel
 def mark_foreign(table: Int32s, owner: Int32s, owner_of_point: Int32s, boundary: Bools) -> None:
     """Mark the elements that reach a point of another part."""
-    for i in range(table.shape[0]):
-        for j in range(table.shape[1]):
-            if owner_of_point[table[i, j]] != owner[i]:
-                boundary[i] = True
-
-
-@kernel
-def _sorted_by_class(owner: Int32s, boundary: Bools, parts: int) -> tuple[Int32s, Int64s]:
-    """Elements by part, core first, then boundary; and how many there are of each."""
-    count = np.zeros((parts, 2), np.int64)
-    for i in range(owner.size):
-        count[owner[i], int(boundary[i])] += 1
-    fill, total = np.empty((parts, 2), np.int64), 0
-    for p in range(parts):
-        for c in range(2):
-            fill[p, c] = total
-            total += count[p, c]
-    elements = np.empty(owner.size, np.int32)
-    for i in range(owner.size):
-        c = int(boundary[i])
-        elements[fill[owner[i], c]] = i
-        fill[owner[i], c] += 1
-    return elements, count
+    for column in table.T:
+        boundary |= owner_of_point[column] != owner
 
 
 def _foreign_pairs(table: Int32s, owner: Int32s, owner_of_point: Int32s) -> tuple[Int64s, Int64s]:
     """Pairs (owner of a point, element of another part that reaches it), with repeats."""
-
-    def pairs_of_rows(begin: int, end: int) -> tuple[Int64s, Int64s]:
-        arrays = read_only(table[begin:end]), read_only(owner[begin:end]), owner_of_point
-        nothing = np.empty(0, np.int64)
-        count = _fill_foreign(*arrays, nothing, nothing)
-        part, element = np.empty(count, np.int64), np.empty(count, np.int64)
-        _fill_foreign(*arrays, part, element)
-        return part, element + begin
-
-    part, element = zip(*each(pairs_of_rows, pieces(len(table))), strict=True)
-    return np.concatenate(part), np.concatenate(element)
-
-
-@kernel
-def _fill_foreign(
-    table: Int32s, owner: Int32s, owner_of_point: Int32s, part: Int64s, element: Int64s
-) -> int:
-    """Fill in the foreign pairs of these rows; only count them if ``part`` is empty."""
-    count = 0
-    for i in range(table.shape[0]):
-        for j in range(table.shape[1]):
-            p = owner_of_point[table[i, j]]
-            if p != owner[i]:
-                if part.size > 0:
-                    part[count], element[count] = p, i
-                count += 1
-    return count
+    parts, elements = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for column in table.T:
+        part = owner_of_point[column]
+        element = np.flatnonzero(part != owner)
+        parts.append(part[element].astype(np.int64))
+        elements.append(element)
+    return np.concatenate(parts), np.concatenate(elements)
 
 
 @dataclass(frozen=True, eq=False)

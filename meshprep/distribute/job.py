@@ -36,7 +36,6 @@ from ..kernels.parallel import at_once, give_back
 from ..loops.options import Options
 from ..loops.requests import LoopRequest, default_request
 from ..pipeline.steps import plan_request_maps
-from ..pipeline.warm_up import job_tasks, warm_up
 from .assign.owners import FILE
 from .check import proof_of_split
 from .increments import batch_figures, split_figures
@@ -120,12 +119,12 @@ def run(
         progress = lambda done, total, name: None  # noqa: E731
     split_by, proof = 1 + 2 * len(job.parts), job.options.proof
     total = split_by + 1 + proof
-    notes = of_root(ranks, lambda: _check_and_compile(job, progress))
+    of_root(ranks, lambda: _check_job(job))
     with ExitStack() as files:
         staged, *more = of_root(ranks, lambda: files.enter_context(_new_outputs(job)))
         progress(0, total, "reading")
         subject = _subject(job, ranks)
-        notes = [*notes, *agreed(ranks, partial(_notes_on_small_parts, job, subject))]
+        notes = agreed(ranks, partial(_notes_on_small_parts, job, subject))
         notes += job.how.notes_on(subject, slices=job.slices)
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
@@ -147,17 +146,6 @@ def run(
             agreed(ranks, lambda: _prove(staged, job, ranks))
         agreed(ranks, files.pop_all().close)
     return SplitJobResult(job.outputs, figures, notes)
-
-
-def _check_and_compile(job: SplitJob, progress: Progress) -> list[str]:
-    """Check the job before anything is read, and compile ahead."""
-    kind = kind_of(job.source)
-    _check_job(job, kind == "parts")
-    source = MeshSource(job.source, job.input_format)
-    formats = [source.find_format().name] if kind == "mesh" else []
-    refined = job.how.cut == "refined" or (job.slices and job.how.cut is None)
-    own = "split refined" if refined else "split"
-    return warm_up([*job_tasks(job.options, formats), own], progress).notes
 
 
 def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
@@ -276,20 +264,24 @@ def _split(
     spill.finish({**figures, "increments": costs, **asked, "options": options}, ranks.allgather)
 
 
-def _check_job(job: SplitJob, adding: bool) -> None:
+def _check_job(job: SplitJob) -> None:
+    """Check the job before anything is read."""
+    kind = kind_of(job.source)
+    if kind == "mesh":
+        MeshSource(job.source, job.input_format).find_format()
     if job.slices:
         check_cut(job.how.cut)
-        if kind_of(job.source) == "plan":
+        if kind == "plan":
             raise MeshprepError(f"{job.source} is a plan, which is not read by slices")
-    if job.fields and (job.slices or kind_of(job.source) != "mesh"):
+    if job.fields and (job.slices or kind != "mesh"):
         raise MeshprepError(
             f"{job.source} is {'read by slices' if job.slices else 'no mesh'}, "
             "which gives no fields: leave --fields out, or split a mesh file without --slices"
         )
-    same = adding and job.output.resolve() == job.source.resolve()
+    same = kind == "parts" and job.output.resolve() == job.source.resolve()
     new = job.outputs[1:] if same else job.outputs
     check_targets(new, overwrite=job.overwrite, inputs=[job.source])
-    if job.requests and kind_of(job.source) != "mesh":
+    if job.requests and kind != "mesh":
         raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")
     for parts in job.parts:
         job.how.shares(parts)

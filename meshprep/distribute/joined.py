@@ -61,10 +61,11 @@ def joined_subject(path: Path, ranks: Ranks = ALONE) -> SplitSubject:
             if one.name.startswith(("coordinates/", "fields/"))
         },
         tags=known_tags(rows.tags(table), ranks),
+        from_parts=True,
     )
     # what was read part by part is as large as the result
     give_back()
-    return replace(found, leading_runs=rows.runs(table, found.leading_set, ranks))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,6 @@ class _RowsHere:
     """Rows of elements in the numbers of the file, as far as they are in these ranges."""
 
     own: Mapping[str, range]
-    core: dict[int, dict[str, int]] = field(default_factory=dict)
     _pieces: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
 
     def read(self, path: Path, table: PartsTable) -> None:
@@ -86,8 +86,6 @@ class _RowsHere:
         for batch in in_turn(
             lambda one: read_batch(path, table, one, check=False), table.batches(parts)
         ):
-            for i, p in enumerate(batch.parts):
-                self.core[p] = {name: int(one.core[i]) for name, one in batch.sets.items()}
             self._take(batch)
 
     def _take(self, batch: PartBatch) -> None:
@@ -138,14 +136,6 @@ class _RowsHere:
                 yield replace(
                     tag, names={int(k): text for k, text in names.items() if text is not None}
                 )
-
-    def runs(self, table: PartsTable, name: str, ranks: Ranks) -> NDArray[np.int64]:
-        """Begin of core and boundary of a set in each part, on all ranks, and the end."""
-        offset = _owned_offset(table, name)
-        core = np.zeros(table.parts, np.int64)
-        for every in ranks.allgather({p: counts[name] for p, counts in self.core.items()}):
-            core[list(every)] = list(every.values())
-        return np.append(np.stack([offset[:-1], offset[:-1] + core], axis=1), offset[-1])
 
 
 def _owned_offset(table: PartsTable, name: str) -> NDArray[np.int64]:

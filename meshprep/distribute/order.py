@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import Bools, Int32s, Int64s
+from meshprep_runtime.types.maps import Int32s, Int64s, SetMap
 
 from ..kernels import kernel
 from ..loops.options import Options
+from ..mesh import Dat, ElementSet, Mesh
+from ..mesh.geometry import CENTROID
 from ..pipeline.blocks import cut
 from ..pipeline.numbering import Numbering
 from ..pipeline.order import order_for_locality
@@ -19,17 +21,9 @@ from ..reorder import FOLLOW, propagate
 from .halos import OwnedRuns
 from .ranks import ALONE, Ranks, agreed, in_turn, own_parts
 from .subject import SplitSubject
-from .together import (
-    TOGETHER,
-    BlockEnds,
-    JoinedParts,
-    Orders,
-    Parts,
-    in_order_of_cuts,
-    order_together,
-    places_of,
-    small_parts,
-)
+
+Orders = dict[str, Int32s]
+BlockEnds = dict[str, Int64s]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,47 +55,76 @@ def order_parts(
     place = {name: run.number for name, run in runs.items()}
     elements = {name: run.elements.copy() for name, run in runs.items()}
     mine = own_parts(ranks, n_made) if own is None else own
-    small = agreed(ranks, lambda: small_parts(subject, runs, options))
 
-    def ordered(parts: Parts) -> tuple[Parts, Orders, list[BlockEnds]]:
-        local = JoinedParts.of(subject, runs, place, parts)
-        if small[parts[0]]:
-            return parts, *order_together(subject, local, options)
-        order, blocks = _ordered(subject, local, options)
-        return parts, order, [blocks]
+    def ordered(part: int) -> tuple[int, Orders, BlockEnds]:
+        mesh = part_mesh(subject, runs, place, part)
+        return part, *_ordered(subject, mesh, options)
 
-    groups = agreed(ranks, lambda: _groups(subject, runs, mine, small))
-    found = agreed(ranks, lambda: list(in_turn(ordered, groups, progress)))
+    wanted = agreed(ranks, lambda: _ordered_parts(subject, runs, mine))
+    found = agreed(ranks, lambda: list(in_turn(ordered, wanted, progress)))
     blocks: list[BlockEnds] = [{}] * n_made
     every = chain.from_iterable(ranks.allgather(found)) if own is None else found
-    for parts, order, ends in every:
-        for part, one in zip(parts.tolist(), ends, strict=True):
-            blocks[part] = one
+    for part, order, ends in every:
+        blocks[part] = ends
         for name, new_to_old in order.items():
-            at = places_of(runs[name], parts)
-            elements[name][at] = runs[name].elements[at[new_to_old]]
+            run = runs[name]
+            elements[name][run.offset[part] : run.offset[part + 1]] = run.of(part)[new_to_old]
     done = {name: replace(run, elements=elements[name]) for name, run in runs.items()}
     return OrderedParts(done, blocks)
 
 
-def _groups(
-    subject: SplitSubject, runs: Mapping[str, OwnedRuns], mine: range, small: Bools
-) -> list[Parts]:
-    """The parts that are ordered together: some small ones, or a larger one alone.
+def _ordered_parts(subject: SplitSubject, runs: Mapping[str, OwnedRuns], parts: range) -> list[int]:
+    """The parts whose elements are ordered.
 
     What owns nothing keeps its order, and so do rows where the part owns no point of their map.
     """
     owned = {name: np.diff(run.offset) for name, run in runs.items()}
-    total = np.sum(list(owned.values()), axis=0)
-    wanted = total > 0
+    wanted = np.sum(list(owned.values()), axis=0) > 0
     for m in subject.maps.values():
         wanted &= (owned[m.from_set] == 0) | (owned[m.to_set] > 0)
-    parts = np.arange(mine.start, mine.stop)[wanted[mine.start : mine.stop]]
-    alone = parts[~small[parts]]
-    parts = parts[small[parts]]
-    run = np.cumsum(total[parts]) // TOGETHER
-    together = np.split(parts, np.flatnonzero(np.diff(run)) + 1) if parts.size else []
-    return [*alone[:, None], *together]
+    return [part for part in parts if wanted[part]]
+
+
+def part_mesh(
+    subject: SplitSubject, runs: Mapping[str, OwnedRuns], place: Mapping[str, Int32s], part: int
+) -> Mesh:
+    """The owned elements of a part; foreign points are replaced by owned ones.
+
+    Every set is a union of its classes: core and boundary, in each segment of a union. ``place``
+    has the number of every element in the split mesh.
+    """
+    elements, maps = {name: run.of(part) for name, run in runs.items()}, []
+    sets: list[ElementSet] = []
+    for name, own in elements.items():
+        core = np.arange(own.size) >= runs[name].core[part]
+        ends = np.cumsum(subject.segments.get(name, ()))
+        count = max(1, ends.size)
+        kind = core * count + np.searchsorted(ends, own, side="right") if ends.size else core
+        classes = np.bincount(kind, minlength=2 * count).tolist()
+        leaves = [ElementSet(f"{name} {i}", size) for i, size in enumerate(classes)]
+        union = ElementSet(name, own.size, parts=tuple(leaf.name for leaf in leaves))
+        sets += [*leaves, union]
+    for m in subject.maps.values():
+        low, high = runs[m.to_set].offset[part : part + 2]
+        table = _owned_rows(m.table, elements[m.from_set], place[m.to_set], low, high)
+        maps.append(SetMap(m.name, m.from_set, m.to_set, table))
+    where = subject.centroids.items()
+    return Mesh(sets, maps, [Dat(CENTROID, name, of[elements[name]]) for name, of in where])
+
+
+@kernel
+def _owned_rows(table: Int32s, rows: Int32s, place: Int32s, low: int, high: int) -> Int32s:
+    """Rows in local numbers; a foreign point becomes the row's first owned one, or the last met."""
+    out, own = np.empty((rows.size, table.shape[1]), np.int32), 0
+    for i in range(rows.size):
+        for j in range(table.shape[1] - 1, -1, -1):
+            at = place[table[rows[i], j]]
+            if low <= at < high:
+                own = at - low
+        for j in range(table.shape[1]):
+            at = place[table[rows[i], j]]
+            out[i, j] = at - low if low <= at < high else own
+    return out
 
 
 def refuse_lists(subject: SplitSubject, options: Options) -> None:
@@ -117,17 +140,15 @@ def refuse_lists(subject: SplitSubject, options: Options) -> None:
         raise MeshprepError("blocks of parts are not sorted by colour: leave sort_by_colour out")
 
 
-def _ordered(
-    subject: SplitSubject, part: JoinedParts, options: Options
-) -> tuple[Orders, BlockEnds]:
+def _ordered(subject: SplitSubject, local: Mesh, options: Options) -> tuple[Orders, BlockEnds]:
     """The order of a part's sets, and the blocks of its loops."""
-    local = part.mesh_in_classes()
-    numbering = Numbering(local)
-    chosen = [(spec.loop, options.for_loop(spec.options)) for spec in subject.specs]
-    order_for_locality(numbering, chosen)
+    numbering = Numbering.of(local)
+    chosen = [(spec.loop, options.for_names(spec.options)) for spec in subject.specs]
+    numbering, _ = order_for_locality(numbering, chosen)
     blocks = {}
-    for spec in in_order_of_cuts(subject):
-        found = cut(numbering, spec, options.for_loop(spec.options))
+    # loops with maps first: they order their sets
+    for spec in sorted(subject.specs, key=lambda spec: not spec.loop.maps):
+        numbering, found = cut(numbering, spec, options.for_names(spec.options))
         if found.elements is not None:
             raise MeshprepError(
                 f"loop '{spec.loop.name}': another loop has ordered its set, and blocks of parts "
@@ -135,7 +156,7 @@ def _ordered(
             )
         blocks[spec.loop.name] = found.block_offset
     follow = FOLLOW[chosen[0][1].target]
-    numbering.finish(propagate(local, numbering.settled(), follow))
+    numbering = numbering.following(propagate(local, numbering.known(), follow))
     return {name: numbering.ordering(name).new_to_old for name in subject.sizes}, blocks
 
 
@@ -162,7 +183,7 @@ def kept_blocks(
     found: list[dict[str, Int64s]] = [{} for _ in range(parts)]
     for spec in subject.specs:
         name, run = spec.loop.name, runs[spec.loop.over]
-        size = options.for_loop(spec.options).block_elements
+        size = options.for_names(spec.options).block_elements
         for part, ends in enumerate(found):
             core = int(run.core[part])
             ends[name] = _joined_pieces(run.of(part), core, subject.blocks[name], size)

@@ -53,9 +53,8 @@ class SplitSubject:
     # By loop name: the block of each element in the file of parts that is split again, ascending;
     # with them the order of the sets is kept.
     blocks: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
-    # (m,): where runs of the leading set begin whose elements stand in an order of locality, and
-    # the end; empty where it is not known.
-    leading_runs: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    # True for a file of parts: elements stand part after part, in an order of locality.
+    from_parts: bool = False
     # By their name in the file: coordinates and fields, with a row for each element of their set.
     values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     tags: tuple[Tag, ...] = ()  # those of :func:`known_tags`

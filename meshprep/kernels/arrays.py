@@ -58,21 +58,18 @@ def scan_offsets(offset: NDArray) -> None:
 
 
 @kernel
-def first_places(count: Int64s, offset: Int64s) -> None:
-    """The places at which a counting sort on several threads begins.
-
-    ``count`` (threads, keys) holds how many entries of each key a thread has, and then where it
-    puts the first of them: behind those of the threads before. ``offset`` (keys + 1) receives where
-    each key begins.
-    """
-    at = np.int64(0)
-    for key in range(count.shape[1]):
-        offset[key] = at
-        for thread in range(count.shape[0]):
-            found = count[thread, key]
-            count[thread, key] = at
-            at += found
-    offset[count.shape[1]] = at
+def sort_by(key: Int32s, n_keys: int) -> tuple[Int64s, Int32s]:
+    """Offsets and members of each key, ascending. O(n + n_keys)."""
+    offset = np.zeros(n_keys + 1, np.int64)
+    for k in key:
+        offset[k + 1] += 1
+    scan_offsets(offset)
+    fill = offset[:-1].copy()
+    member = np.empty(key.size, np.int32)
+    for i in range(key.size):
+        member[fill[key[i]]] = i
+        fill[key[i]] += 1
+    return offset, member
 
 
 @helper

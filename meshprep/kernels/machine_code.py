@@ -40,7 +40,7 @@ def why_not_shipped() -> str | None:
         return None
     return (
         f"this installation was compiled for {', '.join(found)}, and this machine is {own}: its "
-        "kernels were compiled here, once"
+        "kernels are compiled here, once"
     )
 
 

@@ -74,9 +74,6 @@ def _free_bytes(libc: ctypes.CDLL) -> int:
 
 # Less work than this is done faster than threads start.
 WORTHWHILE, WORTHWHILE_IN_ROWS = 1 << 16, 1 << 14
-# Threads of a counting sort at most, as each counts in memory of its own; and how much must be
-# sorted for that to be worthwhile.
-COUNTING, LARGE = 2, 1 << 18
 
 
 def pieces(n: int, least: int = WORTHWHILE, most: int = 1 << 16) -> list[tuple[int, int]]:

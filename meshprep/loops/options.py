@@ -14,18 +14,28 @@ from meshprep_runtime.errors import MeshprepError, check_choice, check_integer, 
 
 # The block size of each target, where none is asked for.
 TARGETS = {"gpu": 256, "cpu": 2048}
-METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "morton", "rcb", "none")
-PARTITIONERS = ("blocks", "contiguous", "metis", "structured")
+METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "none")
+PARTITIONERS = ("blocks", "contiguous", "metis")
 
 # Options and keys of loops.toml that are gone, and what to do instead; named for one release.
 REMOVED = {
-    "colour_weight": "use --partition structured",
+    "colour_weight": "leave it out, no loop ran faster for fewer colours",
+    "morton": "use hilbert, which touches fewer lines",
+    "rcb": "use hilbert, which touches fewer lines",
+    "time_limit": "use effort, whose plan does not depend on the machine",
+    "structured": "use blocks, which finds the bricks of grids",
+    **dict.fromkeys(
+        ("objective", "recursive", "iterations", "cuts"), "leave it out, METIS has its defaults"
+    ),
     "kahypar": "use blocks, or metis for a second opinion",
-    "registers": "only report has it, for the occupancy",
+    "registers": "NVIDIA's compiler and profiler tell the occupancy of a kernel",
     "bandwidth": "give times that you measured: --measured LOOP=BEFORE:AFTER",
     "launch": "give times that you measured: --measured LOOP=BEFORE:AFTER",
-    "skewed": "leave it out for tiles that overlap; chains that add to matrices run loop by loop",
+    "tile": "the program cuts its chains: Program.chain(LENGTH, tile_size=TILE)",
     "chain": "run the program with Program.chain(tile_size='auto'), which times the same ways",
+    "csv": "--json has the same, under figures",
+    "figures": "--html has them, and a browser prints it as PDF",
+    "spmv": "time Product(matrix) @ x, which finds its threads itself",
     "weights auto": "give numbers, the elements that each rank ran in a second",
     "tile_sizes": "run the program with Program.chain(tile_size='auto'), which tries three sizes",
 }
@@ -73,11 +83,9 @@ class Options:
         over such a set, or for a mesh that keeps its order, it gives blocks that list their
         elements.
     partition_options : mapping
-        Options of the partitioner, by name; the next three go before them.
+        Options of the partitioner, by name; the next two go before them.
     effort : str or None
         How long to search: ``"fast"``, ``"default"``, ``"strong"``, or a multiple of the default.
-    time_limit : float or None
-        Seconds to search instead, all of which are used.
     staged_bytes : int or None
         The most bytes that a block may stage.
     block_size : int or None
@@ -93,9 +101,6 @@ class Options:
     own_blocks : bool
         Blocks of its own, as lists of elements, for a loop whose set has its order already, where
         they load at least 1 % less than runs of that order.
-    tile : int or None
-        Elements of the last loop's set in a tile of a chain that does not say so itself; None takes
-        what fits into a second-level cache.
     coordinates : bool
         Write the nodes' coordinates into the plan, for solvers that read no mesh.
     seed : int
@@ -156,13 +161,6 @@ class Options:
         in_loops=True,
         of_partitioner=True,
     )
-    time_limit: float | None = _option(
-        None,
-        "--time-limit",
-        "Seconds to search for blocks, all of which are used, instead of --effort.",
-        CUTTING,
-        of_partitioner=True,
-    )
     staged_bytes: int | None = _option(
         None,
         "--staged-bytes",
@@ -199,13 +197,6 @@ class Options:
         "For sets whose order is fixed: blocks that list their elements, if these load less.",
         ("reorder", "plan", "sweep"),
         in_loops=True,
-    )
-    tile: int | None = _option(
-        None,
-        "--tile",
-        "Elements of the last loop's set in a tile of a chain; default: what fits into cache.",
-        ("reorder", "plan"),
-        least=1,
     )
     coordinates: bool = _option(
         False,
@@ -291,25 +282,6 @@ class Options:
                 near = get_close_matches(name, names, 2, 0.5) or names
                 raise MeshprepError(f"there is no option '{name}': use {', '.join(near)}")
         return replace(self, **chosen)
-
-    def for_loop(self, own: Mapping[str, Any]) -> "Options":
-        """These options with those of one loop over them.
-
-        Parameters
-        ----------
-        own : mapping
-            What the loop's table gives: names in :func:`loop_options`.
-
-        Returns
-        -------
-        Options
-
-        Raises
-        ------
-        MeshprepError
-            For values that cannot be.
-        """
-        return replace(self, **own)
 
 
 def table(command: str | None = None) -> Iterator[tuple[str, OptionRow]]:

@@ -68,12 +68,6 @@ class LoopRequest:
         args = [a for a in self.values["args"] if isinstance(a, dict)]
         return tuple(dict.fromkeys(str(a[k]) for a in args for k in _MAPS if k in a))
 
-    @property
-    def dats(self) -> set[str]:
-        """The dats and matrices of the loop."""
-        args = [a for a in self.values["args"] if isinstance(a, dict)]
-        return {str(a[k]) for a in args for k in ("dat", "mat") if k in a}
-
 
 # By name, a mapping has what a table [loop.NAME] of loops.toml has.
 Loops = Sequence[LoopRequest | str] | Mapping[str, Mapping[str, Any]]
@@ -176,11 +170,11 @@ def read_requests(path: str | Path) -> list[LoopRequest]:
     """
     content = read_toml(path)
     loops = content.get("loop")
-    unknown = sorted(set(content) - {"loop", "sets", "chain"})
+    unknown = sorted(set(content) - {"loop", "sets"})
+    if unknown == ["chain"]:
+        raise MeshprepError(f"{path}: tables [chain.NAME] were removed in 0.2: {REMOVED['tile']}")
     if unknown:
-        raise MeshprepError(
-            f"{path}: unknown table '{unknown[0]}': use [loop.NAME], [chain.NAME] and [sets]"
-        )
+        raise MeshprepError(f"{path}: unknown table '{unknown[0]}': use [loop.NAME] and [sets]")
     if not isinstance(loops, dict) or not loops:
         raise MeshprepError(f"{path}: holds no loops: write a table [loop.NAME] for each")
     return [_request(name, values, f"{path}, loop '{name}'") for name, values in loops.items()]
@@ -285,19 +279,11 @@ def _check(loop: Loop, mesh: Mesh, where: str) -> None:
         raise MeshprepError(f"{where}: {error}") from None
 
 
-# Bytes of a file of loops: those of large programs have a few thousand.
-LARGEST = 1 << 20
-
-
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The content of a TOML file; raises MeshprepError where it cannot be read or is none."""
     path = Path(path)
     try:
-        size = check_input(path)
-        if size > LARGEST:
-            raise MeshprepError(
-                f"it has {size:,} bytes, more than any list of loops: check the name"
-            )
+        check_input(path)
         with path.open("rb") as file:
             return tomllib.load(file)
     except MeshprepError as error:

@@ -29,7 +29,10 @@ class Csr:
 
 
 def transpose(table: Int32s, n_to: int) -> Csr:
-    """The elements that touch each of ``n_to`` points, ascending; one that repeats it, twice."""
+    """The elements that touch each of ``n_to`` points, ascending; -1 in ``table`` is no point.
+
+    An element that repeats a point stands there twice.
+    """
     return Csr(*_transpose(table, n_to))
 
 
@@ -104,19 +107,21 @@ def _renumber_rows(
 @kernel
 def _transpose(table: Int32s, n_to: int) -> tuple[Int64s, Int32s]:
     n, arity = table.shape
-    offset = np.zeros(n_to + 1, np.int64)
+    # counts of -1 are in front
+    offset = np.zeros(n_to + 2, np.int64)
     for i in range(n):
         for j in range(arity):
-            offset[table[i, j] + 1] += 1
-    scan_offsets(offset)
-    fill = offset[:-1].copy()
-    index = np.empty(n * arity, np.int32)
+            offset[table[i, j] + 2] += 1
+    offset[1] = 0
+    scan_offsets(offset[1:])
+    fill, index = offset[1:].copy(), np.empty(offset[n_to + 1], np.int32)
     for i in range(n):
         for j in range(arity):
             t = table[i, j]
-            index[fill[t]] = i
-            fill[t] += 1
-    return offset, index
+            if t >= 0:
+                index[fill[t]] = i
+                fill[t] += 1
+    return offset[1:], index
 
 
 @kernel

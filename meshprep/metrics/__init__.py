@@ -1,1 +1,1 @@
-"""Figures of a plan: reuse, blocks, colours, traffic, occupancy, cost."""
+"""Figures of a plan: reuse, blocks, colours, traffic, cost."""

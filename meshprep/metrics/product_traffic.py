@@ -1,65 +1,24 @@
 """Bytes that assembly and products of a matrix move, by formula [R14 3.2.4, 4.5].
 
-Caches are left out: every number is moved each time it is used. Only :func:`lines_of_x` counts what
-a first-level cache would keep.
+Caches are left out: every number is moved each time it is used.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
-from meshprep_runtime.matrix.cuda_text import CsrThreads
 from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.matrices import MatrixPlan, plain_args, with_places
 from meshprep_runtime.program.timings import useful_bytes
-from meshprep_runtime.types.maps import distinct
 
-INDEX_BYTES, LINE_BYTES = 4, 128
-
-
-@dataclass(frozen=True)
-class CsrBytes:
-    """Bytes that a CSR product moves, by what caches do for x [R14 equations 4.4 to 4.6]."""
-
-    effective: int  # every value of x each time it is used
-    worst: int  # a line of 128 bytes for each value that a thread reads
-    least: int  # every value of x once
-
-
-def csr_bytes(rows: int, nonzeros: int, itemsize: int) -> CsrBytes:
-    """The bytes of a product with a square matrix."""
-    f, index = itemsize, INDEX_BYTES
-    effective = nonzeros * (2 * f + index) + rows * (f + index)
-    least = nonzeros * (f + index) + rows * (2 * f + index)
-    return CsrBytes(effective, effective * (LINE_BYTES // f), least)
-
-
-def lines_of_x(
-    row_ptr: NDArray[np.integer],
-    columns: NDArray[np.integer],
-    threads: CsrThreads,
-    itemsize: int,
-) -> int:
-    """Lines of 128 bytes of x that thread blocks read, a line that several read once for each.
-
-    A first-level cache that keeps what a block has read would move these [R14 4.5]. ``itemsize``
-    are the bytes of a value. O(nonzeros log nonzeros).
-    """
-    rows = row_ptr.size - 1
-    each = threads.repeat * threads.block_size // threads.coop
-    block = np.repeat(np.arange(rows, dtype=np.int64) // each, np.diff(row_ptr))
-    line = columns.astype(np.int64) * itemsize // LINE_BYTES
-    return distinct(block * (int(line.max(initial=0)) + 1) + line).size
+INDEX_BYTES = 4
 
 
 @dataclass(frozen=True)
 class StoreBytes:
     """What a matrix takes in one store."""
 
-    store: str  # ``"csr"``, ``"ellpack"``, ``"local"``, ``"local, half"``
+    store: str  # ``"csr"``, ``"local"``, ``"local, half"``
     stored: int  # bytes of its arrays
     product: int  # bytes that a product moves if caches keep the vectors
     # Bytes that the loops which add to it move if caches keep what elements share; None for a store
@@ -83,13 +42,11 @@ def store_bytes(
     ``itemsize`` are the bytes of a value, and ``loops`` those that add to the matrix. Matrices of
     elements are left out where they are not square. O(map entries).
     """
-    rows, nonzeros, entry = matrix.shape[0], matrix.columns.size, itemsize + INDEX_BYTES
-    longest = int(np.diff(matrix.row_ptr).max(initial=0))
-    vectors = sum(matrix.shape) * itemsize
-    stored = {"csr": nonzeros * entry + (rows + 1) * INDEX_BYTES, "ellpack": longest * rows * entry}
+    rows, vectors = matrix.shape[0], sum(matrix.shape) * itemsize
+    stored = matrix.columns.size * (itemsize + INDEX_BYTES) + (rows + 1) * INDEX_BYTES
     loops = [*loops]
     added = sum(map(call_bytes, loops)) or None
-    found = [StoreBytes(name, size, size + vectors, added) for name, size in stored.items()]
+    found = [StoreBytes("csr", stored, stored + vectors, added)]
     shapes = [(len(place), isqrt(place.shape[1])) for place in matrix.place.values()]
     entries = sum(place.size for place in matrix.place.values())
     if matrix.row_of is matrix.column_of and entries == sum(e * n * n for e, n in shapes):

@@ -1,52 +1,32 @@
 """Predicted memory traffic of a loop on a GPU: the 32-byte sectors that its blocks move [S19].
 
-Nothing is simulated: a block moves each sector that it touches once, as staging does and as a
-first-level cache that holds a block's data would. Counted are the values that the loop reaches
-through maps, its direct values, the maps and the arrays of the plan; globals are not. A matrix is a
-dat of its nonzeros, reached through their places, that blocks do not stage.
+Nothing is simulated: a block stages all that it reaches through maps, and moves each sector that it
+touches once, as a first-level cache that holds a block's data would. Counted are the values that
+the loop reaches through maps, its direct values, the maps and the arrays of the plan; globals are
+not. A matrix is a dat of its nonzeros, reached through their places, that blocks do not stage.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
-from meshprep_runtime.cuda.strategies import WARP
-from meshprep_runtime.errors import MeshprepError, check_choice
+from meshprep_runtime.errors import check_choice
 from meshprep_runtime.plan import Staging, Variant
 from meshprep_runtime.plan.matrices import plain_args
-from meshprep_runtime.types.loops import CONFLICTING, Access, Arg, Loop
-from meshprep_runtime.types.maps import SetMap, offsets_of, read_only, run_offset
+from meshprep_runtime.types.loops import CONFLICTING, Access, Loop
+from meshprep_runtime.types.maps import SetMap, read_only
 
-from ..colour.greedy import colour_whole_set
 from ..kernels import Int32s, Int64s, kernel
-from ..loops.reach import written_table
 
 SECTOR_BYTES = 32
 # A cache makes room for a line where only a sector of it is asked for.
 LINE_BYTES = 128
 INDEX_BYTES = 4
 OFFSET_BYTES = 8
-STAGED = ("all", "increments", "none", "atomics")
-# Threads of a block where the plan's blocks are not used.
-THREADS = 256
+LOCAL_BYTES = 2
 LAYOUTS = ("aos", "soa")
-Column = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class Widths:
-    """Bytes of an entry of a block's arrays: as plans store them, unless given."""
-
-    local: int = 2
-    colour: int = 1
-
-    def __post_init__(self) -> None:
-        if min(self.local, self.colour) < 1:
-            raise MeshprepError(f"entries of {self.local} and {self.colour} bytes: give at least 1")
 
 
 @dataclass(frozen=True)
@@ -54,8 +34,8 @@ class Traffic:
     """Sectors read and written, by what they hold."""
 
     # ``indirect``: values reached through maps, those to increment included; ``direct``;
-    # ``maps``: the loop's own maps, where values are not staged; ``plan``: staging lists, local
-    # maps, colours and offsets, or the order of the elements where there are no blocks.
+    # ``maps``: places in matrices, which are not staged; ``plan``: staging lists, local maps,
+    # colours and offsets, and the elements of blocks that list them.
     reads: Mapping[str, int]
     writes: Mapping[str, int]  # ``indirect`` and ``direct``
 
@@ -69,58 +49,14 @@ class Traffic:
 
 
 @dataclass
-class Use:
+class _Use:
     """What a loop does with one dat, over all its arguments."""
 
-    to_set: str | None
-    placed: bool = False  # a matrix, whose nonzeros no block stages
     dim: int = 0
     itemsize: int = 0
     read: bool = False
     written: bool = False
-    conflicts: bool = False
-    read_columns: dict[Column, None] = field(default_factory=dict)
-    written_columns: dict[Column, None] = field(default_factory=dict)
-
-    def add(self, arg: Arg) -> None:
-        """Take in one of its arguments."""
-        if arg.nbytes > self.dim * self.itemsize:
-            self.dim, self.itemsize = arg.dim, np.dtype(arg.dtype).itemsize
-        read, written = arg.access is not Access.WRITE, arg.access in CONFLICTING
-        self.read |= read
-        self.written |= written
-        self.conflicts |= arg.conflicts
-        if arg.map is not None:
-            columns = {(arg.map, i): None for i in arg.index}
-            self.read_columns |= columns if read else {}
-            self.written_columns |= columns if written else {}
-
-    def staged(self, *, reads: bool) -> bool:
-        """Whether blocks keep it, where they keep what is incremented, or with ``reads`` all."""
-        return self.to_set is not None and not self.placed and (reads or self.conflicts)
-
-    @property
-    def columns(self) -> dict[Column, None]:
-        """The columns of maps that reach the dat, each once."""
-        return self.read_columns | self.written_columns
-
-    def arrays(self, layout: str) -> tuple[int, int]:
-        """How many arrays hold the dat, and the bytes of one entry of each."""
-        whole = self.dim * self.itemsize
-        return (1, whole) if layout == "aos" else (self.dim, self.itemsize)
-
-
-@dataclass(frozen=True, eq=False)
-class _Groups:
-    """Elements that share what they fetch: blocks, or the warps of each colour of the set.
-
-    ``maps_in_order`` where the maps lie in the order of the groups, if nothing else does.
-    """
-
-    rows: Int32s
-    offset: Int64s
-    in_order: bool
-    maps_in_order: bool = False
+    columns: dict[tuple[str, int], None] = field(default_factory=dict)
 
 
 def traffic(
@@ -129,180 +65,74 @@ def traffic(
     sizes: Mapping[str, int],
     variant: Variant,
     *,
-    staged: str = "all",
     layout: str = "aos",
-    widths: Widths | None = None,
+    local: int = LOCAL_BYTES,
+    colour: int | None = None,
 ) -> Traffic:
     """Count the sectors that one call of a loop moves.
 
     Values that are incremented are read and written; a sector that two blocks touch counts for
     both; staged lists move whole. Blocks that list their elements gather direct values, and read
-    the list. ``staged``: ``"all"`` that maps reach; ``"increments"``, the rest being fetched by
-    every thread; ``"none"``: colour after colour in warps of 32; ``"atomics"``: runs of 256
-    elements, an atomic on each sector that a component of a warp meets. ``layout``: ``"aos"`` or
-    ``"soa"``, arrays on sectors; maps lie row by row, local ones column by column. ``widths``: of
-    local maps and colours, None as the plan stores them. For matrices ``maps`` have their places
-    (``with_places``). Raises MeshprepError for other values. O(n x arity x dats).
+    the list. ``layout``: ``"aos"`` or ``"soa"``, arrays on sectors; maps lie row by row, local ones
+    column by column. ``local`` and ``colour`` are bytes of an entry of local maps and of a thread
+    colour, as the plan stores them unless given. For matrices ``maps`` have their places
+    (``with_places``). Raises MeshprepError for another layout. O(n x arity x dats).
     """
-    check_choice("staged", staged, STAGED)
     check_choice("layout", layout, LAYOUTS)
-    uses = uses_of(loop, maps)
-    indirect = [u for u in uses if u.to_set is not None]
-    stages = {"all": True, "increments": False}
-    kept = [u for u in indirect if u.staged(reads=stages[staged])] if staged in stages else []
-    loose = [u for u in indirect if u not in kept]
-    groups = _groups(staged, loop, maps, sizes, variant)
-    reads = {"indirect": 0, "direct": 0, "maps": _loose_maps(loose, maps, groups), "plan": 0}
-    writes = {"indirect": 0, "direct": 0}
-    for use in uses:
-        arrays, width = use.arrays(layout)
-        if use in kept:
-            read, written = _listed(use, variant, width)
-        elif staged == "atomics" and use.conflicts:
-            read, written = 0, atomic_sectors(use, maps, sizes, arrays)
-        else:
-            read, written = _loose(use, maps, sizes, groups, width)
-        kind = "direct" if use.to_set is None else "indirect"
-        reads[kind] += arrays * read
-        writes[kind] += arrays * written
-    if kept or staged in ("all", "increments"):
-        reads["plan"] = plan_sectors(loop, kept, variant, widths)
-        if variant.elements is not None and len(indirect) < len(uses):
-            reads["plan"] += _range_sectors(groups.offset, INDEX_BYTES)
-    elif not groups.in_order:
-        reads["plan"] = _range_sectors(groups.offset, INDEX_BYTES)
+    elements, offset = variant.elements, variant.block_offset
+    uses: dict[tuple[str, str | None], _Use] = {}
+    for arg in plain_args(loop, maps):
+        if arg.is_global:
+            continue
+        use = uses.setdefault((arg.name, maps[arg.map].to_set if arg.map else None), _Use())
+        if arg.nbytes > use.dim * use.itemsize:
+            use.dim, use.itemsize = arg.dim, np.dtype(arg.dtype).itemsize
+        use.read |= arg.access is not Access.WRITE
+        use.written |= arg.access in CONFLICTING
+        use.columns |= dict.fromkeys((arg.map, i) for i in arg.index) if arg.map else {}
+    reads = dict.fromkeys(("indirect", "direct", "maps", "plan"), 0)
+    writes = dict.fromkeys(("indirect", "direct"), 0)
+    lists, rows = set[str](), set[tuple[str, int]]()
+    for (_, to_set), use in uses.items():
+        arrays, width = (use.dim, use.itemsize) if layout == "soa" else (1, use.dim * use.itemsize)
+        names = {name for name, _ in use.columns}
+        if to_set is None:
+            count = _range_sectors(offset, width)
+            if elements is not None:
+                count = _gathered(elements[:, None], offset, elements.size, width)
+        elif names <= set(loop.maps):
+            count = int(staged_units(variant.staging[to_set], width, SECTOR_BYTES).sum())
+            lists.add(to_set)
+            rows |= use.columns.keys()
+        else:  # the places of a matrix
+            (table,) = (maps[name].table for name in names)
+            table = table if elements is None else table[elements]
+            count = _gathered(table, offset, sizes[to_set], width)
+            reads["maps"] += _range_sectors(offset, table.shape[1] * INDEX_BYTES)
+        kind = "direct" if to_set is None else "indirect"
+        reads[kind] += arrays * count * use.read
+        writes[kind] += arrays * count * use.written
+    colour = colour or variant.thread_colour.itemsize
+    coloured = bool(loop.conflict_columns)
+    # where a block finds its number, its number of thread colours, its elements and its lists; two
+    # neighbouring offsets lie on two sectors where the first is the last of its sector
+    n = variant.n_blocks
+    pairs = n + n // (SECTOR_BYTES // OFFSET_BYTES)
+    reads["plan"] = n * (1 + coloured) + pairs * (1 + len(lists))
+    offsets = [variant.staging[name].point_offset for name in lists]
+    reads["plan"] += sum(_range_sectors(one, INDEX_BYTES) for one in offsets)
+    reads["plan"] += len(rows) * _range_sectors(offset, local)
+    reads["plan"] += coloured * _range_sectors(offset, colour)
+    if elements is not None and any(to_set is None for _, to_set in uses):
+        reads["plan"] += _range_sectors(offset, INDEX_BYTES)
     return Traffic(reads, writes)
 
 
-def uses_of(loop: Loop, maps: Mapping[str, SetMap]) -> list[Use]:
-    """What a loop does with each of its dats."""
-    found: dict[tuple[str, str | None], Use] = {}
-    for arg in plain_args(loop, maps):
-        if not arg.is_global:
-            to_set = None if arg.map is None else maps[arg.map].to_set
-            placed = arg.map is not None and arg.map not in loop.maps
-            found.setdefault((arg.name, to_set), Use(to_set, placed)).add(arg)
-    return list(found.values())
-
-
-def _blocks(variant: Variant) -> _Groups:
-    if variant.elements is not None:
-        # a copy, which kernels may be compiled for alone: those of a file are read-only
-        rows = variant.elements.copy()
-        return _Groups(rows, variant.block_offset, in_order=False, maps_in_order=True)
-    n = int(variant.block_offset[-1])
-    return _Groups(np.arange(n, dtype=np.int32), variant.block_offset, in_order=True)
-
-
-def _groups(
-    staged: str, loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], variant: Variant
-) -> _Groups:
-    if staged == "none":
-        # Warps of the elements of each colour, in storage order inside a colour
-        colours = colour_whole_set(*written_table(loop, maps, sizes))
-        bounds = offsets_of(np.bincount(colours.colour, minlength=colours.count))
-        starts = [np.arange(first, past, WARP) for first, past in pairwise(bounds)]
-        rows = np.argsort(colours.colour, kind="stable").astype(np.int32)
-        offset = np.concatenate([*starts, [rows.size]]).astype(np.int64)
-        return _Groups(rows, offset, in_order=colours.count < 2)
-    return _runs(sizes[loop.over], THREADS) if staged == "atomics" else _blocks(variant)
-
-
-def _runs(n: int, length: int) -> _Groups:
-    """Runs of elements in their order."""
-    return _Groups(np.arange(n, dtype=np.int32), run_offset(n, length), in_order=True)
-
-
-def atomic_sectors(
-    use: Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], arrays: int
-) -> int:
-    """Sectors under the atomics of every warp; ``arrays`` hold a component each, or all."""
-    stride = use.dim // arrays
-    seen = -(-sizes[str(use.to_set)] * stride * use.itemsize // SECTOR_BYTES)
-    total = 0
-    for name, i in use.written_columns:
-        column = maps[name].table[:, i].astype(np.int64) * stride
-        for k in range(stride):
-            total += _columns_sectors([column + k], _runs(column.size, WARP), seen, use.itemsize)
-    return total
-
-
-def _listed(use: Use, variant: Variant, width: int) -> tuple[int, int]:
-    """Sectors read and written under all values on the staging lists, for one array of the dat."""
-    staging = variant.staging[str(use.to_set)]
-    count = int(staged_units(staging, width, SECTOR_BYTES).sum())
-    return count * use.read, count * use.written
-
-
-def _loose(
-    use: Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], groups: _Groups, width: int
-) -> tuple[int, int]:
-    """Sectors read and written under the values that each group touches, for one array."""
-    if use.to_set is None:
-        count = _rows_sectors(groups, width)
-        return count * use.read, count * use.written
-    seen = -(-sizes[use.to_set] * width // SECTOR_BYTES)
-    counts = {}
-    # what is added to is read and written through the same columns
-    for columns in {tuple(use.read_columns), tuple(use.written_columns)}:
-        tables = [maps[name].table[:, i] for name, i in columns]
-        counts[columns] = _columns_sectors(tables, groups, seen, width)
-    return counts[tuple(use.read_columns)], counts[tuple(use.written_columns)]
-
-
-def _columns_sectors(
-    columns: Sequence[NDArray[np.integer]], groups: _Groups, seen: int, width: int
-) -> int:
-    if not columns:
-        return 0
-    beside = np.column_stack(columns)
-    return grouped_sectors(beside, groups.rows, groups.offset, seen, width)
-
-
-def _loose_maps(loose: list[Use], maps: Mapping[str, SetMap], groups: _Groups) -> int:
-    names = dict.fromkeys(name for use in loose for name, _ in use.columns)
-    stored = replace(groups, in_order=groups.in_order or groups.maps_in_order)
-    return sum(_rows_sectors(stored, maps[name].arity * INDEX_BYTES) for name in names)
-
-
-def _rows_sectors(groups: _Groups, width: int) -> int:
-    """Sectors under the rows of each group in an array over the from-set."""
-    if groups.in_order:
-        return _range_sectors(groups.offset, width)
-    seen = -(-groups.rows.size * width // SECTOR_BYTES)
-    columns = np.arange(groups.rows.size, dtype=np.int32)[:, None]
-    return grouped_sectors(columns, groups.rows, groups.offset, seen, width)
-
-
-def grouped_sectors(
-    columns: NDArray[np.integer], rows: Int32s, offset: Int64s, n_sectors: int, width: int
-) -> int:
-    """Distinct sectors under the values that the rows of each group name, summed."""
-    seen_by = np.empty(n_sectors, np.int32)
-    return int(grouped_units(columns, rows, offset, seen_by, width, SECTOR_BYTES))
-
-
-def plan_sectors(
-    loop: Loop, kept: list[Use], variant: Variant, widths: Widths | None = None
-) -> int:
-    """Sectors of the arrays that tell a block what to do."""
-    widths = widths or Widths(colour=variant.thread_colour.itemsize)
-    lists = dict.fromkeys(str(use.to_set) for use in kept)
-    rows = dict.fromkeys(column for use in kept for column in use.columns)
-    total = _block_sectors(variant.n_blocks, len(lists), coloured=bool(loop.conflict_columns))
-    for name in lists:
-        total += _range_sectors(variant.staging[name].point_offset, INDEX_BYTES)
-    total += len(rows) * _range_sectors(variant.block_offset, widths.local)
-    if loop.conflict_columns:
-        total += _range_sectors(variant.block_offset, widths.colour)
-    return total
-
-
-def _block_sectors(n_blocks: int, lists: int, *, coloured: bool) -> int:
-    """Where a block finds its number, its number of thread colours, its elements and its lists."""
-    # two neighbouring offsets lie on two sectors where the first is the last of its sector
-    pairs = n_blocks + n_blocks // (SECTOR_BYTES // OFFSET_BYTES)
-    return n_blocks * (1 + coloured) + pairs * (1 + lists)
+def _gathered(rows: Int32s, offset: Int64s, n_values: int, width: int) -> int:
+    """Sectors under the values that the rows of each block name, summed."""
+    seen_by = np.empty(-(-n_values * width // SECTOR_BYTES), np.int32)
+    # a copy, which kernels may be compiled for alone: those of a file are read-only
+    return int(grouped_units(rows.copy(), offset, seen_by, width, SECTOR_BYTES))
 
 
 def _range_sectors(offset: Int64s, width: int) -> int:
@@ -314,24 +144,19 @@ def _range_sectors(offset: Int64s, width: int) -> int:
 
 @kernel
 def grouped_units(
-    columns: NDArray[np.integer],
-    rows: Int32s,
-    group_offset: Int64s,
-    seen_by: Int32s,
-    width: int,
-    nbytes: int,
+    rows: Int32s, group_offset: Int64s, seen_by: Int32s, width: int, nbytes: int
 ) -> int:
     """Distinct aligned pieces of ``nbytes`` that the rows of each group name, summed. O(n k).
 
-    Values have ``width`` bytes, and a negative column names none. ``seen_by`` has an entry for each
+    Values have ``width`` bytes, and a negative one names none. ``seen_by`` has an entry for each
     piece; what is in it is lost.
     """
     seen_by[:] = -1
     total = 0
     for g in range(group_offset.size - 1):
         for i in range(group_offset[g], group_offset[g + 1]):
-            for j in range(columns.shape[1]):
-                start = np.int64(columns[rows[i], j]) * width
+            for j in range(rows.shape[1]):
+                start = np.int64(rows[i, j]) * width
                 if start < 0:
                     continue
                 for s in range(start // nbytes, (start + width - 1) // nbytes + 1):

@@ -11,7 +11,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import INDEX_LIMIT, read_only
 
 from ..kernels import Int32s, Int64s, kernel
-from ..kernels.arrays import scan_offsets
+from ..kernels.arrays import sort_by
 from ..kernels.parallel import each, rows_in_pieces
 
 
@@ -124,51 +124,16 @@ def blocks_of(
     of their numbers; otherwise in that of their first elements. O(n + n_blocks).
     """
     block = np.ascontiguousarray(block_of_element, dtype=np.int32)
-    new_to_old, block_offset = _sort_by_block(block, n_blocks, keep_numbers)
-    return Blocks(new_to_old, block_offset, dict(notes or {}))
-
-
-@kernel
-def _sort_by_block(block: Int32s, n_blocks: int, keep_numbers: bool) -> tuple[Int32s, Int64s]:
-    n = block.size
-    size = np.zeros(n_blocks, np.int64)
-    order = np.empty(n_blocks, np.int64)
-    used, found = 0, 0
-    for i in range(n):
-        b = block[i]
-        if size[b] == 0:
-            order[used] = b
-            used += 1
-        size[b] += 1
-    for b in range(n_blocks if keep_numbers else 0):
-        if size[b] > 0:
-            order[found] = b
-            found += 1
-    offset = np.zeros(used + 1, np.int64)
-    place = np.zeros(n_blocks, np.int64)
-    for rank in range(used):
-        place[order[rank]] = offset[rank]
-        offset[rank + 1] = offset[rank] + size[order[rank]]
-    new_to_old = np.empty(n, np.int32)
-    for i in range(n):
-        new_to_old[place[block[i]]] = i
-        place[block[i]] += 1
-    return new_to_old, offset
-
-
-@kernel
-def sort_by(key: Int32s, n_keys: int) -> tuple[Int64s, Int32s]:
-    """Offsets and members of each key, ascending. O(n + n_keys)."""
-    offset = np.zeros(n_keys + 1, np.int64)
-    for k in key:
-        offset[k + 1] += 1
-    scan_offsets(offset)
-    fill = offset[:-1].copy()
-    member = np.empty(key.size, np.int32)
-    for i in range(key.size):
-        member[fill[key[i]]] = i
-        fill[key[i]] += 1
-    return offset, member
+    offset, member = sort_by(block, n_blocks)
+    used = np.flatnonzero(np.diff(offset))
+    if not keep_numbers:
+        # members ascend, so that the first one of a block is its first element
+        used = used[np.argsort(member[offset[used]])]
+        rank = np.empty(n_blocks, np.int32)
+        rank[used] = np.arange(used.size, dtype=np.int32)
+        offset, member = sort_by(rank[block], used.size)
+        used = np.arange(used.size)
+    return Blocks(member, np.append(offset[used], block.size), dict(notes or {}))
 
 
 def loads(table: Int32s, n_points: int, block_offset: Int64s) -> int:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import Int32s, Int64s, helper, inlined, kernel
+from ..kernels import Int32s, Int64s, helper, inlined
 from ..kernels.arrays import scan_offsets
 
 # Most neighbouring blocks that are evaluated; only points of high degree have more.
@@ -37,31 +37,13 @@ class Connectivity(NamedTuple):
 
 def distinct_rows(table: Int32s) -> Int32s:
     """The table with -1 where a row names a point again; the table itself when none does."""
-    repeats = _count_repeats(table)
-    return _mark_repeats(table) if repeats else table
-
-
-@kernel
-def _count_repeats(table: Int32s) -> int:
-    count = 0
-    for i in range(table.shape[0]):
-        for j in range(1, table.shape[1]):
-            for k in range(j):
-                if table[i, k] == table[i, j]:
-                    count += 1
-                    break
-    return count
-
-
-@kernel
-def _mark_repeats(table: Int32s) -> Int32s:
+    columns = np.ascontiguousarray(table.T)
+    repeats = [(j, (columns[:j] == columns[j]).any(axis=0)) for j in range(1, len(columns))]
+    if not any(again.any() for _, again in repeats):
+        return table
     out = table.copy()
-    for i in range(table.shape[0]):
-        for j in range(1, table.shape[1]):
-            for k in range(j):
-                if table[i, k] == table[i, j]:
-                    out[i, j] = -1
-                    break
+    for j, again in repeats:
+        out[again, j] = -1
     return out
 
 

@@ -6,18 +6,15 @@ four. Nothing is known here of cells and facets: elements are neighbours when th
 tetrahedra, 2 for plane cells, 4 for hexahedra, 1 for faces and their cells.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Float64s, Int32s, Int64s, helper, kernel
-from ..kernels.arrays import first_not_below
-from ..kernels.parallel import COUNTING, each, pieces
-from ..mesh.incidence import Csr
+from ..kernels.arrays import first_not_below, scan_offsets
+from ..kernels.parallel import each, pieces
+from ..mesh.incidence import Csr, transpose
 
 # Elements of the sample; the mean number of neighbours wanted.
 SAMPLE = 2048
@@ -39,19 +36,15 @@ def facet_graph(table: Int32s, n_points: int) -> Csr:
     point.
     """
     n, table = table.shape[0], read_only(table)
-    entries = _entries(table, n_points)
-    shared = _histogram(table, *entries, max(1, n // SAMPLE))
+    entries = transpose(table, n_points)
+    shared = _histogram(table, entries.offset, entries.index, max(1, n // SAMPLE))
     mean = shared[:0:-1].cumsum()[::-1] / max(1, shared[0])
     least, window = _choose(mean)
     need = np.full(n, least, np.int32)
-    pairs = _all_pairs(table, entries, need, window)
-    # as large as the table, and seldom needed again
-    del entries
-    graph = _graph(n, pairs)
-    if (graph.offset[1:] == graph.offset[:-1]).any():
-        entries = _entries(table, n_points)
-        if _lower_needs(table, *entries, graph.offset, window, need):
-            graph = _graph(n, _all_pairs(table, entries, need, window))
+    graph = _graph(table, entries, need, window)
+    alone = (graph.offset[1:] == graph.offset[:-1]).any()
+    if alone and _lower_needs(table, entries.offset, entries.index, graph.offset, window, need):
+        graph = _graph(table, entries, need, window)
     return graph
 
 
@@ -71,82 +64,29 @@ def _choose(mean: Float64s) -> tuple[int, int]:
     return least, max(1, NEAREST // mean.size) if many else 0
 
 
-def _all_pairs(
-    table: Int32s, entries: tuple[Int64s, Int32s], need: Int32s, window: int
-) -> list[tuple[Int32s, Int32s]]:
-    """Pairs of neighbours, one list for each share of the first elements."""
-    shares = pieces(len(table), LEAST_SHARED)
-    return each(_pairs, [(table, *entries, need, window, *share) for share in shares])
-
-
-def _graph(n: int, pairs: list[tuple[Int32s, Int32s]]) -> Csr:
-    # pairs that one thread counts, and then enters behind those of the threads before
-    shares = [pairs[a:b] for a, b in pieces(len(pairs), 2, COUNTING)]
-    degree, offset = np.zeros((len(shares), n), np.int32), np.empty(n + 1, np.int64)
-    each(_in_turn(_count_pairs), list(zip(shares, degree, strict=True)))
-    _begin_rows(degree, offset)
-    index = np.empty(offset[-1], np.int32)
-    tasks = [(share, offset, at, index) for share, at in zip(shares, degree, strict=True)]
-    each(_in_turn(_enter_pairs), tasks)
-    return Csr(offset, index)
-
-
-def _in_turn(kernel: Callable[..., None]) -> Callable[..., None]:
-    def run(pairs: list[tuple[Int32s, Int32s]], *rest: Any) -> None:
-        for low, high in pairs:
-            kernel(low, high, *rest)
-
-    return run
+def _graph(table: Int32s, entries: Csr, need: Int32s, window: int) -> Csr:
+    """Neighbours are pairs that share as many points as one of them needs."""
+    arrays, shares = (table, entries.offset, entries.index), pieces(len(table), LEAST_SHARED)
+    pairs = each(_pairs, [(*arrays, need, window, *share) for share in shares])
+    low, high = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
+    return Csr(*_rows_of_pairs(low, high, len(table)))
 
 
 @kernel
-def _begin_rows(degree: Int32s, offset: Int64s) -> None:
-    """Where each row begins; ``degree`` (threads, n) becomes where entries of threads do."""
-    offset[0] = 0
-    for i in range(degree.shape[1]):
-        length = np.int32(0)
-        for thread in range(degree.shape[0]):
-            own = degree[thread, i]
-            degree[thread, i] = length
-            length += own
-        offset[i + 1] = offset[i] + length
-
-
-@kernel
-def _count_pairs(low: Int32s, high: Int32s, degree: Int32s) -> None:
+def _rows_of_pairs(low: Int32s, high: Int32s, n: int) -> tuple[Int64s, Int32s]:
+    """The neighbours of each element, from both sides of every pair."""
+    offset = np.zeros(n + 1, np.int64)
     for k in range(low.size):
-        degree[low[k]] += 1
-        degree[high[k]] += 1
-
-
-@kernel
-def _enter_pairs(low: Int32s, high: Int32s, offset: Int64s, at: Int32s, index: Int32s) -> None:
+        offset[low[k] + 1] += 1
+        offset[high[k] + 1] += 1
+    scan_offsets(offset)
+    fill, index = offset[:-1].copy(), np.empty(2 * low.size, np.int32)
     for k in range(low.size):
         i, j = low[k], high[k]
-        index[offset[i] + at[i]], index[offset[j] + at[j]] = j, i
-        at[i] += 1
-        at[j] += 1
-
-
-@kernel
-def _entries(table: Int32s, n_points: int) -> tuple[Int64s, Int32s]:
-    """The elements at each point, ascending; the table may have -1."""
-    n, arity = table.shape
-    offset = np.zeros(n_points + 2, np.int64)
-    for i in range(n):
-        for j in range(arity):
-            offset[table[i, j] + 2] += 1
-    offset[1] = 0
-    for t in range(n_points):
-        offset[t + 2] += offset[t + 1]
-    index = np.empty(offset[n_points + 1], np.int32)
-    for i in range(n):
-        for j in range(arity):
-            t = table[i, j]
-            if t >= 0:
-                index[offset[t + 1]] = i
-                offset[t + 1] += 1
-    return offset[:-1], index
+        index[fill[i]], index[fill[j]] = j, i
+        fill[i] += 1
+        fill[j] += 1
+    return offset, index
 
 
 @helper

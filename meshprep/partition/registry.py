@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import read_only, run_offset
 
 from ..kernels import Int32s, Int64s, helper, kernel
-from . import blocks, metis, structured
+from . import blocks, metis
 from .blocks_of import BlockProblem, Blocks
 from .options import Option, Partitioner, effective
 
@@ -84,11 +84,6 @@ PARTITIONERS: dict[str, Partitioner] = {
     ),
     "metis": Partitioner(
         metis.metis, metis.OPTIONS, "METIS k-way on the dual graph, then a hard cap"
-    ),
-    "structured": Partitioner(
-        structured.structured,
-        structured.OPTIONS,
-        "lines, rectangles and bricks of structured meshes",
     ),
 }
 

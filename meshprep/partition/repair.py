@@ -7,10 +7,6 @@ is none within reach, the block is split evenly. Slivers go to their neighbours 
 room.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from ..kernels import Int32s, Int64s, helper, kernel
@@ -21,19 +17,10 @@ from .shift import Members, evict, gather, move_along_chain, move_listed, new_me
 SLIVER = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Repaired:
-    """Blocks within the cap: ``block`` (n,) with numbers in 0..n_blocks-1, some perhaps unused."""
-
-    block: Int32s
-    n_blocks: int
-    notes: Mapping[str, Any]
-
-
 def repair(
     table: Int32s, n_points: int, block_of_element: Int32s, n_asked: int, block_size: int
-) -> Repaired:
-    """Blocks of at most ``block_size`` elements, with as few elements moved as possible.
+) -> tuple[Int32s, int, dict[str, int]]:
+    """Blocks of at most ``block_size`` elements, their number, some perhaps unused, and notes.
 
     The partitioner was asked for ``n_asked`` blocks, and ``n_asked * block_size`` is at least n. At
     most ``n_asked + max(1, n_asked // 100)`` blocks are in use then. ``notes`` counts what was
@@ -46,8 +33,7 @@ def repair(
     weight = np.ones(n_points, np.int32)
     block = np.array(block_of_element, dtype=np.int32)
     moved, split_blocks, merged = enforce_cap(rows, weight, block, limit, block_size)
-    notes = {"moved": moved, "split": split_blocks, "merged": merged}
-    return Repaired(block, limit, notes)
+    return block, limit, {"moved": moved, "split": split_blocks, "merged": merged}
 
 
 @kernel

@@ -77,7 +77,7 @@ def order(
     cells : (n_cells, k) array of int
         The points of each cell, from 0.
     points : (n_points, d) array, optional
-        Coordinates, which hilbert, morton and rcb need.
+        Coordinates, which hilbert needs.
     neighbours : (n_cells, sides) array of int, optional
         The cell beyond each side, -1 where there is none. With it the cells are ordered, and points
         follow in the order of their first cells; without it cells follow the points.

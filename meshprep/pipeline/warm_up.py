@@ -1,221 +1,225 @@
-"""Compiling what a job needs before it begins: several processes at once, into one folder.
+"""Compiling ahead: small jobs in several processes, with the types that any mesh gives.
 
-A task runs one stage on a small mesh (:mod:`small_runs`). A process takes one task after the other,
-as numba's own parts are then compiled once; what is left over, such as steps that few meshes need,
-is compiled when it runs.
+What is left over, such as steps that few meshes need, is compiled when it runs.
 """
 
-from __future__ import annotations
-
-import gc
-import hashlib
-import json
-import os
-import subprocess
-import sys
+import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import cache
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
 
-from numba.core import config
+import numba
+import numpy as np
 
 from meshprep_runtime.cpu.pool import thread_count
-from meshprep_runtime.errors import Progress
-from meshprep_runtime.program import chains
+from meshprep_runtime.errors import MeshprepError, Progress
+from meshprep_runtime.program.chains.inspect import with_maps
+from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.tiles import Kept
+from meshprep_runtime.program.chains.tiling import cut
 
-from ..kernels.machine_code import folder, why_not_shipped
+from .. import io
+from ..io.generate import generate
+from ..kernels.machine_code import folder
+from ..loops.options import Options
+from ..loops.requests import LoopRequest, resolve, simple_request
+from ..mesh import Mesh
+from ..mesh.incidence import Csr
+from ..partition import PARTITIONERS
+from ..partition.blocks.anneal.centroids import middles
+from ..partition.blocks.mend.reconnect import reconnect_groups
+from ..partition.blocks.tuning import PRESETS
+from ..partition.repair import repair
+from ..reorder import FOLLOW, METHODS
+from ..reorder.by_component import by_component
+from .measure import measure
+from .steps import plan_request_maps, prepare
 
-if TYPE_CHECKING:
-    from ..io.source import MeshSource
-    from ..loops.options import Options
-
-# Seconds between two looks at what has ended.
-TICK = 0.2
-
-
-def job_tasks(options: Options, formats: Sequence[str]) -> list[str]:
-    """The tasks of a job that reads and writes these formats, the longest first."""
-    # a mesh that keeps its order, and is cut in a temporary one
-    kept = options.method == "none" and options.partition not in (None, "contiguous")
-    method = "gps" if kept else options.method
-    wanted = _orders() if method == "auto" else {method} & set(_orders())
-    orders = [f"order {name} {options.target}" for name in wanted]
-    # triangles on the boundary follow their nodes
-    orders += ["rows"] * bool(orders)
-    blocks = f"blocks {options.partitioner} {options.target}"
-    colours = "colours lists" if kept or options.own_blocks else "colours"
-    return [blocks, colours, *orders, *_file_tasks(formats)]
-
-
-def sweep_tasks(jobs: Iterable[Options], source: MeshSource) -> list[str]:
-    """The tasks of several jobs that read one mesh, each once."""
-    tasks = [task for options in jobs for task in job_tasks(options, ())]
-    return [*dict.fromkeys(tasks), *read_tasks([source])]
-
-
-def read_tasks(sources: Iterable[MeshSource]) -> list[str]:
-    """What reading these files needs; raises MeshprepError for one that is not there."""
-    return _file_tasks([one.find_format().name for one in sources])
+SMALL = 64
+MOVES = [("read", "f8"), ("inc", "f8"), ("read", "f4"), ("inc", "f4")]
+# What reordering a Gmsh mesh needs, the longest first.
+USUAL = ("plan gps blocks gpu", "files gmsh", "measure")
 
 
 def all_tasks() -> list[str]:
     """Every method, partitioner and format."""
-    from ..partition import PARTITIONERS
-
-    cuts = [f"blocks {name} gpu" for name in PARTITIONERS]
-    orders = [f"order {name} {target}" for name in _orders() for target in ("gpu", "cpu")]
-    files = [f"files {name}" for name in ("gmsh-ascii", *_formats())]
-    splits = ["split", "split refined"]
-    others = ["repairs", "colours lists", "rows", *splits, "matrices", "chains", "measure"]
-    return [*cuts, *others, *orders, *files, "pictures"]
-
-
-@dataclass(frozen=True)
-class Warmed:
-    """Seconds of processor of each task that ran, and what went wrong with the others."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def notes(self) -> list[str]:
-        """What a person should know: failures, and that what came with the package does not fit."""
-        unused = why_not_shipped() if self.seconds else None
-        failed = [f"compiling '{t}' ahead failed: {why}" for t, why in self.failures.items()]
-        return failed if unused is None else [unused, *failed]
+    plans = [f"plan gps {name} gpu" for name in PARTITIONERS]
+    methods = [name for name in METHODS if name != "none"]
+    plans += [f"plan {name} contiguous {target}" for name in methods for target in ("gpu", "cpu")]
+    formats = [name for name, f in io.FORMATS.items() if f.write is not None and f.cells]
+    files = [f"files {name}" for name in ("gmsh-ascii", *formats)]
+    others = ["repairs", "split", "split refined", "matrices", "chains", "measure", "pictures"]
+    return [*plans, *others, *files, "lists"]
 
 
-def warm_up(tasks: Sequence[str], progress: Progress = lambda done, total, name: None) -> Warmed:
-    """Compile what these tasks need, unless that was done before.
+def warm_up(
+    tasks: Sequence[str], progress: Progress = lambda done, total, name: None
+) -> dict[str, float | str]:
+    """Compile what these tasks need: seconds of processor of each, or what went wrong.
 
-    ``progress(done, total, name)`` is called when a task begins or ends, and now and then. The
-    result is empty where all was done before or came with the package, and where nothing can be
-    kept.
+    Raises MeshprepError where no machine code is kept.
     """
-    place = _writable_folder()
-    left = [] if place is None else [t for t in tasks if not (place / _mark(t)).is_file()]
-    if place is None or not left:
-        return Warmed()
-    count = min(len(left), thread_count())
-    # the processes end first, so that no thread waits for one that still compiles
-    with ThreadPoolExecutor(count) as pool, _processes(count) as free:
-        answers = {task: pool.submit(_ask, free, task) for task in left}
-        _tell(answers, progress)
-    found = {task: answer.result() for task, answer in answers.items()}
-    seconds = {task: s for task, s in found.items() if isinstance(s, float)}
-    for task in seconds:
-        (place / _mark(task)).touch()
-    return Warmed(seconds, {task: why for task, why in found.items() if isinstance(why, str)})
-
-
-def _tell(answers: Mapping[str, Future[float | str]], progress: Progress) -> None:
-    """Tell what is compiled, whenever that changes, until all tasks have ended."""
-    told = ""
-    while left := sum(not answer.done() for answer in answers.values()):
-        running = [task.split()[0] for task, answer in answers.items() if answer.running()]
-        names = " and ".join(dict.fromkeys(running))
-        if running and names != told:
-            progress(len(answers) - left, len(answers), f"compiling {names}")
-            told = names
-        wait(answers.values(), TICK)
-
-
-def _ask(free: SimpleQueue[subprocess.Popen[str]], task: str) -> float | str:
-    """What a process that is free answers to a task."""
-    process = free.get()
-    assert process.stdin is not None
-    assert process.stdout is not None
+    if folder() is None:
+        raise MeshprepError(
+            "no machine code is kept, since MESHPREP_CACHE_DIR is empty: name a folder there"
+        )
+    found: dict[str, float | str] = {}
+    count = min(len(tasks), thread_count())
+    pool = ProcessPoolExecutor(count, get_context("spawn"), initializer=_alone)
     try:
-        process.stdin.write(task + "\n")
-        process.stdin.flush()
-        found: float | str = json.loads(process.stdout.readline())
-        return found
-    except (OSError, ValueError):
-        return "the process ended"
+        progress(0, len(tasks), "compiling")
+        running = {pool.submit(run_task, task): task for task in tasks}
+        for done in as_completed(running):
+            task, error = running[done], done.exception()
+            found[task] = f"{type(error).__name__}: {error}" if error else done.result()
+            progress(len(found), len(tasks), f"compiled {task}")
     finally:
-        free.put(process)
+        pool.shutdown(cancel_futures=True)
+    return found
+
+
+def _alone() -> None:
+    """A process beside others, whose caller has warned of what there is."""
+    warnings.simplefilter("ignore")
+    numba.set_num_threads(1)
+
+
+def run_task(task: str) -> float:
+    """Run a task, named with its choices as in ``files gmsh``; seconds of processor."""
+    stage, *choices = task.split()
+    begun = time.process_time()
+    _STAGES[stage](*choices)
+    return time.process_time() - begun
+
+
+def _triangles() -> Mesh:
+    return generate("delaunay2d", cells=2500)
+
+
+def _plan(method: str, partitioner: str, target: str) -> None:
+    """Orders, blocks, colours, figures and proof."""
+    options = Options(method=method, partition=partitioner, target=target, block_size=SMALL)
+    mesh = _triangles()
+    with _as_if_large():
+        prepare(mesh, (), options)
+    # of several groups, and in two components whose vertices alternate, as in large meshes
+    middles(np.ones((200, 3)), np.ones(200, np.int32), np.zeros(200, np.int32), 3)
+    graph = Csr(np.arange(5, dtype=np.int64), np.array([2, 3, 0, 1], np.int32))
+    by_component(graph, lambda offset, *rest: np.arange(offset.size - 1, dtype=np.uint32))
+    # cells follow their nodes: rows of more than two points
+    for follow in FOLLOW.values():
+        follow(mesh.map("cells->nodes").table.copy())
 
 
 @contextmanager
-def _processes(count: int) -> Iterator[SimpleQueue[subprocess.Popen[str]]]:
-    """Processes that run tasks; they end with the context."""
-    own = {"NUMBA_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    # this process has warned of what there is
-    environment = {**os.environ, **own, "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-c", "from meshprep.pipeline.warm_up import serve; serve()"]
-    pipe = subprocess.PIPE
-    pipes: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "encoding": "utf-8"}
-    started = [subprocess.Popen(command, env=environment, **pipes) for _ in range(count)]
-    free: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
-    for process in started:
-        free.put(process)
+def _as_if_large() -> Iterator[None]:
+    """Cut as meshes of many elements are: those of few nearly always need repairs, too."""
+    before = dict(PRESETS)
+    for name, tuning in before.items():
+        PRESETS[name] = replace(tuning, lone_group=0, lone_group_of_many=0)
     try:
-        yield free
+        yield
     finally:
-        for process in started:
-            process.kill()
-            process.communicate()
+        PRESETS.update(before)
 
 
-def serve() -> None:
-    """Run the tasks that stdin names, a line each; answer with seconds, or what went wrong."""
-    from .small_runs import run_task
-
-    gc.disable()
-    for line in sys.stdin:
-        begun = time.process_time()
-        try:
-            run_task(line.strip())
-            answer: float | str = time.process_time() - begun
-        except Exception as error:
-            answer = f"{type(error).__name__}: {error}"
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+def _lists() -> None:
+    """Blocks that list the elements of a mesh that keeps its order, with edges of its own."""
+    mesh, _ = plan_request_maps(_triangles(), ["edges->cells"])
+    args = [{"dat": "r", "map": "edges->cells", "access": "inc"}, {"dat": "x", "access": "read"}]
+    loops = {"edges": {"over": "edges", "args": args}}
+    for partitioner in ("contiguous", "blocks"):
+        options = Options(partition=partitioner, own_blocks=True, block_size=SMALL)
+        prepare(mesh, loops, options, keep_order=True)
 
 
-def _file_tasks(formats: Iterable[str]) -> list[str]:
-    return [f"files {name}" for name in dict.fromkeys(formats) if name in _formats()]
+def _repairs() -> None:
+    """Mending blocks in pieces, and over the cap: few large meshes need it."""
+    row = np.arange(200, dtype=np.int32)
+    table, block = np.column_stack([row, row + 1]), row % 3
+    groups, weight = np.zeros(3, np.int32), np.ones(201, np.int32)
+    everywhere = np.ones(3, np.bool_)
+    reconnect_groups(table, weight, block, groups, 100, everywhere, everywhere)
+    repair(table, 201, np.zeros(200, np.int32), 4, 50)
 
 
-def _orders() -> tuple[str, ...]:
-    from ..reorder import METHODS
+def _split(cut: str = "annealed") -> None:
+    """Owners, halos, orders and parts; what these take of orders and blocks has its own tasks."""
+    from ..distribute.steps import SplitOptions, split
+    from ..distribute.subject import subject_of_mesh
 
-    return tuple(name for name in METHODS if name != "none")
-
-
-def _formats() -> tuple[str, ...]:
-    """Those that a mesh of cells can be written to and read from."""
-    from ..io import FORMATS
-
-    return tuple(name for name, f in FORMATS.items() if f.write is not None and f.cells)
-
-
-def _writable_folder() -> Path | None:
-    place = folder()
-    if place is None or getattr(config, "DISABLE_JIT", False):
-        return None
-    with suppress(OSError):
-        place.mkdir(parents=True, exist_ok=True)
-    return place if os.access(place, os.W_OK) else None
+    loops = ["edges->cells", "cells->nodes"]
+    mesh, _ = plan_request_maps(_triangles(), loops)
+    specs = resolve(map(simple_request, loops), mesh)
+    options = Options(partition="contiguous", block_size=SMALL)
+    made = split(subject_of_mesh(mesh, mesh, specs), 3, SplitOptions(cut), options)
+    for part in range(3):
+        made.builder.build(part)
 
 
-def _mark(task: str) -> str:
-    return f"{task.replace(' ', '-')}-{_state()}.done"
+def _files(format: str) -> None:
+    """Write a mesh and read it back, and derive what loops need of it."""
+    text = format == "gmsh-ascii"
+    name = "gmsh" if text else format
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / f"mesh{io.FORMATS[name].extensions[0]}"
+        # one long block of cells is read in another way than many short ones
+        boxes = (generate("box", nx=n, ny=n, nz=0, type="triangle") for n in (12, 55))
+        for mesh in (_triangles(), *boxes):
+            options = {"binary": False} if text else {}
+            io.write(mesh, path, format=name, drop=True, overwrite=True, **options)
+            found = io.read(path, format=name)
+    if found.cell_sets:
+        plan_request_maps(found, ())
 
 
-@cache
-def _state() -> str:
-    """A digest of the modules with kernels, and of those of the runtime that cut chains."""
-    found = hashlib.sha256()
-    modules = [*Path(__file__).parents[1].rglob("*.py"), *Path(chains.__path__[0]).glob("*.py")]
-    for path in sorted(modules):
-        content = path.read_bytes()
-        if b"kernels" in content or b"numba" in content:
-            found.update(content)
-    return found.hexdigest()[:32]
+def _matrices() -> None:
+    """Dofs, constraints, and the pattern and places of a matrix."""
+    matrix = {"mat": "K", "rows": "cells->dofs2", "columns": "cells->dofs2", "access": "inc"}
+    values = {"over": "cells", "args": [matrix | {"fixed": "boundary"}]}
+    prepare(_triangles(), {"matrix": values}, Options(partition="contiguous", block_size=SMALL))
+
+
+def _chains() -> None:
+    """Tiles of a chain, and their local maps."""
+    through = {"map": "edges->cells"}
+    flux = [{"dat": "t", "access": "read"} | through, {"dat": "r", "access": "inc"} | through]
+    loops = {"flux": {"over": "edges", "args": flux}}
+    loops["step"] = {"over": "cells", "args": [{"dat": d, "access": "rw"} for d in ("t", "r")]}
+    options = Options(method="none", partition="contiguous", block_size=SMALL)
+    plan = prepare(_triangles(), loops, options).plan
+    plans = [*plan.loops.values()]
+    chain = number([one.loop for one in plans], plan.sizes, plan.maps)
+    with_maps(cut(chain, plans, SMALL, Kept()), plan.maps, plan.sizes)
+
+
+def _measure() -> None:
+    """The moves of floats and doubles."""
+    args = [{"dat": a + t, "map": "edges->cells", "access": a, "dtype": t} for a, t in MOVES]
+    options = Options(method="none", partition="contiguous", block_size=SMALL)
+    loops = [LoopRequest("moves", {"over": "edges", "args": args})]
+    measure(prepare(_triangles(), loops, options).plan)
+
+
+def _pictures() -> None:
+    """Cells of a plane and of space by block."""
+    from ..report.draw import draw_views, place
+    from ..report.draw.paint import by_group
+
+    for kind in ("delaunay2d", "delaunay3d"):
+        mesh = generate(kind, cells=300)
+        n = mesh.size("cells")
+        for view in draw_views(place(mesh, "cells"), 100):
+            by_group(view, np.arange(n, dtype=np.int32) % 2, 2)
+
+
+# By the first word of a task.
+_STAGES: dict[str, Callable[..., None]] = {
+    one.__name__[1:]: one
+    for one in (_plan, _lists, _repairs, _split, _files, _matrices, _chains, _measure, _pictures)
+}

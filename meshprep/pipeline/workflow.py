@@ -5,7 +5,6 @@ Reading, preparing and writing in one call each, all or nothing on disk.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from ..io.outputs import check_targets
 from ..io.registry import Format, find
 from ..io.source import MeshSource
 from ..kernels.parallel import at_once
-from ..loops.chains import ChainRequest, dats_of
 from ..loops.requests import LoopRequest, LoopSpec, empty_loop
 from ..mesh import Mesh
 from ..mesh.model import UPPER_TRIANGULAR
@@ -33,7 +31,6 @@ from .blocks import check_partitioner
 from .measure import measure
 from .steps import (
     STAGES,
-    Draft,
     Options,
     Ordered,
     draft,
@@ -43,7 +40,6 @@ from .steps import (
     prove,
     renumbered,
 )
-from .warm_up import job_tasks, warm_up
 
 
 @dataclass(frozen=True)
@@ -55,8 +51,7 @@ class Job:
     ``old_to_new``, ``new_to_old`` and ``blocks`` are files for the first loop: the new number of
     each point that it orders (each vertex of a graph), the old number of each in the new order, and
     the block of each of its elements (of each edge); all from 0. ``cell_map`` is a file for
-    OpenFOAM's ``renumberMesh``: the old number of each cell in the new order. ``chains`` are cut
-    into tiles.
+    OpenFOAM's ``renumberMesh``: the old number of each cell in the new order.
     ``measure`` times the loops in both orders (:func:`~.measure.measure`).
     """
 
@@ -73,7 +68,6 @@ class Job:
     new_to_old: Path | None = None
     blocks: Path | None = None
     cell_map: Path | None = None
-    chains: tuple[ChainRequest, ...] = ()
     measure: bool = False
 
     @property
@@ -93,42 +87,25 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class _Written:
-    """The files of a job."""
+class JobResult:
+    """What a job made: files, the order of every set, figures, and the plan if there is one."""
 
     written: list[Path]
     notes: list[str]
     dropped: list[str]  # what ``drop`` made the mesh lose
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        written = [str(p) for p in self.written]
-        return {"written": written, "notes": [*self.notes, *self.dropped]}
-
-
-@dataclass(frozen=True, eq=False)
-class JobResult(_Written):
-    """What a job made."""
-
-    plan: Plan
-    measured: Mapping[str, Measured] = field(default_factory=dict)  # by loop
+    ordering: Mapping[str, Ordering]
+    orders: tuple[OrderMetrics, ...]
+    plan: Plan | None
+    measured: Mapping[str, Measured]  # by loop
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: files, notes and every figure."""
+        written = [str(p) for p in self.written]
+        values: dict[str, Any] = {"written": written, "notes": [*self.notes, *self.dropped]}
+        if self.plan is None:
+            return values | {"orders": [to_json(one) for one in self.orders]}
         measured = {name: asdict(one) for name, one in self.measured.items()}
-        return {**super().to_dict(), "metrics": to_json(self.plan.metrics), "measured": measured}
-
-
-@dataclass(frozen=True, eq=False)
-class OrderResult(_Written):
-    """What a job without a plan made: an order of every set, and figures of those of points."""
-
-    ordering: Mapping[str, Ordering]
-    orders: tuple[OrderMetrics, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values: files, notes and the figures."""
-        return {**super().to_dict(), "orders": [to_json(one) for one in self.orders]}
+        return values | {"metrics": to_json(self.plan.metrics), "measured": measured}
 
 
 @dataclass(frozen=True)
@@ -145,103 +122,74 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     Raises MeshprepError on bad input, unknown names, outputs that exist, and losses without
     ``drop``.
     """
-    assert job.plan is not None
-    told, target = _JobProgress(progress, job), job.plan
-    mesh, ordered, warmed = _ordered(job, told)
-    made = drafted, _ = draft(ordered, job.options, told.stage, job.chains)
-    check_default(job.requests, drafted.loops.values(), drafted.sizes)
-    with together(job.outputs, overwrite=job.overwrite) as temporary:
-        staged = dict(zip(job.outputs, temporary, strict=True))
-        if job.options.proof:
-            told.stage(told.stages - 1, 0, STAGES[-1])
-        if job.output is not None:
-            told.writing(job.output, " and reading it back")
-        new = renumbered(mesh, drafted.ordering)
-        plan, (left_out, dropped) = at_once(
-            lambda: _save(made, new, job, mesh, staged[target], partial(told.writing, target)),
-            lambda: _write_mesh(new, drafted.ordering, job, mesh, staged),
-        )
-        _write_orders(ordered, plan.ordering, job, staged, told.writing)
-        if job.blocks is not None:
-            first = next(iter(plan.loops.values()))
-            block = plan.ordering[first.loop.over].restore(first.variant().block_of_element())
-            told.writing(job.blocks)
-            write_vector(staged[job.blocks], block)
-    notes = [*_found(mesh), *_empty(plan.loops.values(), plan.sizes)]
-    notes += [*_not_applied(plan.metrics.orders), *_runs(job, plan), *warmed, *left_out]
-    measured = measure(plan) if job.measure else {}
-    return JobResult(job.outputs, notes, dropped, plan, measured)
+    outputs, proof = job.outputs, job.options.proof and job.plan is not None
+    stages = 2 if job.plan is None else len(STAGES) - (not proof)
 
+    def told(done: float, _: int, name: str) -> None:
+        progress(1 + done, 1 + stages + len(outputs), name)
 
-def run_order(job: Job, progress: Progress = lambda done, total, name: None) -> OrderResult:
-    """Read, order, write: of a job without a plan, so without blocks, colours and proof.
+    def writing(path: Path, more: str = "") -> None:
+        told(stages + outputs.index(path), 0, f"writing {path.name}{more}")
 
-    Raises MeshprepError as :func:`run` does.
-    """
-    told = _JobProgress(progress, job)
-    mesh, ordered, warmed = _ordered(job, told)
-    check_default(job.requests, ordered.specs, ordered.full.sizes)
-    ordering, orders = order_alone(ordered, job.options)
-    with together(job.outputs, overwrite=job.overwrite) as temporary:
-        staged = dict(zip(job.outputs, temporary, strict=True))
-        if job.output is not None:
-            told.writing(job.output, " and reading it back")
-        new = renumbered(mesh, ordering)
-        left_out, dropped = _write_mesh(new, ordering, job, mesh, staged)
-        _write_orders(ordered, ordering, job, staged, told.writing)
-    notes = [*_found(mesh), *_not_applied(orders), *warmed, *left_out]
-    return OrderResult(job.outputs, notes, dropped, ordering, orders)
-
-
-def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered, list[str]]:
-    """The mesh, the first half of its preparation, and notes of what was compiled for it."""
-    tasks = job_tasks(job.options, _refuse(job)) + ["chains"] * bool(job.chains)
-    if job.plan is None:
-        tasks = [name for name in tasks if not name.startswith(("blocks", "colours"))]
-    warmed = warm_up(tasks + ["measure"] * job.measure, told.progress)
-    mesh = _read(job, lambda name: told.stage(-1, 0, name))
-    made = order(
+    _refuse(job)
+    mesh = _read(job, lambda name: told(-1, 0, name))
+    ordered = order(
         mesh,
         job.requests,
         job.options,
         keep_order=job.keeps_order,
-        progress=told.stage,
+        progress=told,
         fixed={} if job.output is None else _fixed(mesh, _target(job)),
         planned=job.plan is not None,
     )
-    return mesh, made, warmed.notes
-
-
-@dataclass(frozen=True)
-class _JobProgress:
-    """Progress of a job: it reads, goes through stages, and writes."""
-
-    progress: Progress
-    job: Job
-
-    @property
-    def stages(self) -> int:
-        return 2 if self.job.plan is None else len(STAGES) - (not self.job.options.proof)
-
-    def stage(self, done: float, _: int, name: str) -> None:
-        self.progress(1 + done, 1 + self.stages + len(self.job.outputs), name)
-
-    def writing(self, path: Path, more: str = "") -> None:
-        self.stage(self.stages + self.job.outputs.index(path), 0, f"writing {path.name}{more}")
+    check_default(job.requests, ordered.specs, ordered.numbering.mesh.sizes)
+    drafted = None if job.plan is None else draft(ordered, job.options, told)
+    if drafted is None:
+        ordering, orders = order_alone(ordered, job.options)
+    else:
+        ordering, orders = drafted.ordering, drafted.metrics.orders
+    with together(outputs, overwrite=job.overwrite) as temporary:
+        staged = dict(zip(outputs, temporary, strict=True))
+        if proof:
+            told(stages - 1, 0, STAGES[-1])
+        if job.output is not None:
+            writing(job.output, " and reading it back")
+        new = renumbered(mesh, ordering)
+        plan, (left_out, dropped) = at_once(
+            lambda: drafted and _save(drafted, ordered, new, job, staged, writing),
+            lambda: _write_mesh(new, ordering, job, mesh, staged),
+        )
+        _write_orders(ordered, ordering, job, staged, writing)
+        if job.blocks is not None and plan is not None:
+            first = next(iter(plan.loops.values()))
+            block = ordering[first.loop.over].restore(first.variant().block_of_element())
+            writing(job.blocks)
+            write_vector(staged[job.blocks], block)
+    notes = [*_found(mesh), *_not_applied(orders), *left_out]
+    if plan is not None:
+        notes += [*_empty(plan.loops.values(), plan.sizes), *_runs(job, plan)]
+    measured = measure(plan) if job.measure and plan is not None else {}
+    return JobResult(outputs, notes, dropped, ordering, orders, plan, measured)
 
 
 def _save(
-    made: Draft, new: Mesh, job: Job, mesh: Mesh, staged: Path, writing: Callable[[], None]
+    made: Plan,
+    ordered: Ordered,
+    new: Mesh,
+    job: Job,
+    staged: Mapping[Path, Path],
+    writing: Callable[[Path], None],
 ) -> Plan:
     """Prove and write the plan of a mesh that is ``new`` in its order."""
-    proved, digest = at_once(lambda: prove(*made), new.content_hash)
+    assert job.plan is not None
+    proved, digest = at_once(lambda: prove(made, ordered, job.options), new.content_hash)
     plan: Plan = replace(proved, mesh_hash=digest)
-    writing()
+    writing(job.plan)
     again = job.source.find_format().again
     if again is not None:
         # what the input does not say by itself
-        plan = replace(plan, options={**plan.options, **again(mesh)})
-    plan.save(staged)
+        plan = replace(plan, options={**plan.options, **again(ordered.mesh)})
+    plan.save(staged[job.plan])
     return plan
 
 
@@ -269,11 +217,9 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     full, specs = plan_request_maps(mesh, job.requests)
     sizes = full.sizes
     check_default(job.requests, specs, sizes)
-    for chain in job.chains:
-        chain.check(dats_of(spec.loop for spec in specs))
     loops = []
     for spec in specs:
-        size = job.options.for_loop(spec.options).block_elements
+        size = job.options.for_names(spec.options).block_elements
         n = sizes[spec.loop.over]
         loops.append({"name": spec.loop.name, "elements": n, "block_size": size})
     by = f"order the mesh by {job.options.method}"
@@ -286,7 +232,6 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
         if job.plan is not None
     ]
     text += _empty(specs, sizes)
-    text += [f"would cut chain {c.name} ({len(c.calls)} loops) into tiles" for c in job.chains]
     text += [f"would write {path}" for path in job.outputs]
     return {"text": text, "loops": loops, "outputs": [str(p) for p in job.outputs]}
 
@@ -336,26 +281,19 @@ def kinds() -> list[tuple[str, str, str]]:
     ]
 
 
-def _refuse(job: Job) -> list[str]:
-    """Refuse what can be refused before reading; the formats of the job."""
-    formats = [source := job.source.find_format()]
+def _refuse(job: Job) -> None:
+    """Refuse what can be refused before reading."""
+    source = job.source.find_format()
     if job.cell_map and source.folder is None:
         raise MeshprepError(
             f"{job.source.path}: a cell map is for OpenFOAM: give it one of its cases"
         )
     check_partitioner(job.options)
-    if job.output is not None:
-        formats.append(_target(job))
     inputs = [(source.folder and source.folder(job.source.path)) or job.source.path]
-    folder = formats[-1].folder if job.output else None
+    folder = _target(job).folder if job.output else None
     check_targets(job.outputs, overwrite=job.overwrite, inputs=inputs, folder=folder)
     for path in job.vectors:
         check_vector(path)
-    for chain in job.chains:
-        # of the default loop, which needs the mesh, later
-        if job.requests:
-            chain.check({request.name: request.dats for request in job.requests})
-    return [f.name for f in formats]
 
 
 def _read(job: Job, told: Callable[[str], None]) -> Mesh:
@@ -414,7 +352,7 @@ def _write_orders(
                 "name another loop first"
             )
         writing(path)
-        points = ordered.full.map(loop.leading_map).to_set
+        points = ordered.numbering.mesh.map(loop.leading_map).to_set
         write_vector(staged[path], getattr(ordering[points], way))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import Int32s, Int64s, kernel
+from ..kernels import Int32s, kernel
 from ..mesh.incidence import Csr
 from .levels import components
 
@@ -14,61 +14,34 @@ from .levels import components
 LOCAL_GAP = 1 << 15
 
 
-def by_component(
-    graph: Csr, order_ranges: Callable[..., NDArray], ends: Int64s | None = None
-) -> Int32s:
+def by_component(graph: Csr, order_ranges: Callable[..., NDArray]) -> Int32s:
     """Order a symmetric graph by components, those of first vertices first; isolated ones last.
 
     ``order_ranges(offset, index, bound, far)`` is a kernel that orders a graph whose component
     ``c`` has vertices ``bound[c]`` to ``bound[c + 1] - 1``; ``far[c]`` is one of lowest degree in
-    the last level of a search. ``ends`` cut several graphs, each ordered alone. O(vertices + edges)
-    besides.
+    the last level of a search. O(vertices + edges) besides.
     """
     # unsigned: numba then leaves out the test for negative indices, half of a search's time;
     # writeable: the kernels are compiled once
     offset = np.require(graph.offset, np.int64, ["C", "W"]).view(np.uint64)
     index = np.require(graph.index, np.int32, ["C", "W"]).view(np.uint32)
-    ends = np.array([0, graph.n_rows]) if ends is None else ends
     order, bound, far = components(offset, index)
-    scattered = _scattered(offset, index, ends, order, bound)
-    here = np.arange(graph.n_rows, dtype=np.uint32)
-    if scattered.any():
-        order = np.where(np.repeat(scattered, np.diff(ends)), order, here)
+    begins = bound[:-1]
+    # components that are no ranges, or whose neighbours are far apart
+    if (order[begins] != begins).any() or _mean_gap(offset, index) > LOCAL_GAP:
         offset, index, far = _renumbered(offset, index, order, far)
     else:
-        order = here
-    new_to_old = order[order_ranges(offset, index, bound, far)]
-    return _connected_first(new_to_old.view(np.int32), graph.offset, ends)
-
-
-def _scattered(
-    offset: NDArray, index: NDArray, ends: Int64s, order: NDArray, bound: Int64s
-) -> NDArray[np.bool_]:
-    """The graphs whose components are no ranges, or whose neighbours are far apart."""
-    found = np.zeros(ends.size - 1, np.bool_)
-    moved = bound[:-1][order[bound[:-1]] != bound[:-1]]
-    found[np.searchsorted(ends, moved, side="right") - 1] = True
-    # of several, small ones cannot have neighbours so far apart
-    for graph in np.flatnonzero(np.diff(ends) > LOCAL_GAP) if found.size > 1 else range(1):
-        found[graph] |= _mean_gap(offset, index, ends[graph], ends[graph + 1]) > LOCAL_GAP
-    return found
-
-
-def _connected_first(new_to_old: Int32s, offset: Int64s, ends: Int64s) -> Int32s:
-    """The same with the vertices without neighbours at the end of each graph."""
-    alone = (np.diff(offset) == 0)[new_to_old]
-    if not alone.any():
-        return new_to_old
-    kind = np.min_scalar_type(2 * ends.size)
-    graph = np.repeat(np.arange(ends.size - 1, dtype=kind), np.diff(ends))
-    return new_to_old[np.argsort(2 * graph + alone, kind="stable")]
+        order = np.arange(graph.n_rows, dtype=np.uint32)
+    new_to_old = order[order_ranges(offset, index, bound, far)].view(np.int32)
+    alone = (np.diff(graph.offset) == 0)[new_to_old]
+    return np.concatenate([new_to_old[~alone], new_to_old[alone]]) if alone.any() else new_to_old
 
 
 @kernel
-def _mean_gap(offset: NDArray, index: NDArray, begin: int, end: int) -> float:
+def _mean_gap(offset: NDArray, index: NDArray) -> float:
     """Mean distance of the neighbours of every 16th vertex."""
     total, count = 0.0, 0
-    for i in range(begin, end, 16):
+    for i in range(0, offset.size - 1, 16):
         for k in range(offset[i], offset[i + 1]):
             total += abs(np.int64(index[k]) - i)
             count += 1

@@ -18,8 +18,8 @@ AUTO = "auto"
 METHOD_NAMES = (AUTO, *METHODS)
 # What ``auto`` tries for each target, the likeliest first, as time may run out.
 TRIED_FIRST = {
-    "cpu": ("rcm", "gps", "sloan", "hilbert", "rcb", "morton"),
-    "gpu": ("hilbert", "rcb", "morton", "rcm", "gps", "sloan"),
+    "cpu": ("rcm", "gps", "sloan", "hilbert"),
+    "gpu": ("hilbert", "rcm", "gps", "sloan"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Points along a curve that fills the space, Hilbert's or Morton's."""
+"""Points along Hilbert's curve, which fills the space."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,30 +17,30 @@ BITS = {1: 52, 2: 31, 3: 21}
 FLAT = 1e-9
 
 
-def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> Int32s:
-    """Order points along a curve through the cube that holds them.
+def along_curve(problem: LocalityProblem) -> Int32s:
+    """Order points along Hilbert's curve through the cube that holds them.
 
     Axes of no extent are left out, so that a planar mesh stored with z = 0 gets the curve of the
     plane. Points in one cell of the finest grid (2^31 cells an axis in 2-D, 2^21 in 3-D) keep their
-    order. The curve is Hilbert's where it is ``turning``, else Morton's; ``method`` is its name,
-    for errors. Raises MeshprepError without coordinates, with infinite ones, and past three
+    order. Raises MeshprepError without coordinates, with infinite ones, and past three
     dimensions. O(points): up to 31 steps a point for the key, then a radix sort.
     """
-    where = finite_coordinates(problem, method)
+    if problem.coordinates is None:
+        raise MeshprepError("method 'hilbert' needs coordinates: use gps or rcm on this set")
+    where = np.asarray(problem.coordinates, dtype=np.float64)
+    if not np.isfinite(where).all():
+        raise MeshprepError("method 'hilbert' needs finite coordinates: use gps or rcm on this set")
     if where.shape[0] == 0:
         return np.empty(0, dtype=np.int32)
     box = where.min(axis=0), where.max(axis=0)
-    return stable_argsort(curve_keys(where, box, method, turning=turning)[:, None])
+    return stable_argsort(curve_keys(where, box)[:, None])
 
 
-def curve_keys(
-    where: Float64s, box: tuple[Float64s, Float64s], method: str, *, turning: bool, digits: int = 64
-) -> UInt64s:
+def curve_keys(where: Float64s, box: tuple[Float64s, Float64s], digits: int = 64) -> UInt64s:
     """Keys of points along the curve; the box of all points may be larger than theirs.
 
-    ``where`` (n, d) is finite, ``box`` the lowest and the highest coordinate on each axis, and
-    ``method`` and ``turning`` are those of :func:`along_curve`. Keys have at most ``digits`` binary
-    digits: fewer for less time, where near points may share a key.
+    ``where`` (n, d) is finite, ``box`` the lowest and the highest coordinate on each axis. Keys
+    have at most ``digits`` binary digits: fewer for less time, where near points may share a key.
     """
     # halves, so that the extent of huge coordinates does not overflow
     low = box[0] / 2
@@ -50,26 +50,14 @@ def curve_keys(
     if longest < np.finfo(np.float64).tiny:
         return np.zeros(where.shape[0], np.uint64)
     if axes.size > 3:
-        raise MeshprepError(f"method '{method}' takes 2-D and 3-D points, not {axes.size}-D ones")
+        raise MeshprepError(f"Hilbert's curve takes 2-D and 3-D points, not {axes.size}-D ones")
     points = np.ascontiguousarray(where[:, axes])
-    how = low[axes], longest, min(BITS[axes.size], digits // axes.size), turning
+    how = low[axes], longest, min(BITS[axes.size], digits // axes.size)
     return np.concatenate(each(_keys, [(points[a:b], *how) for a, b in pieces(len(points))]))
 
 
-def finite_coordinates(problem: LocalityProblem, method: str) -> Float64s:
-    """The coordinates of a problem; raises MeshprepError where they are missing or infinite."""
-    if problem.coordinates is None:
-        raise MeshprepError(f"method '{method}' needs coordinates: use gps or rcm on this set")
-    where = np.asarray(problem.coordinates, dtype=np.float64)
-    if not np.isfinite(where).all():
-        raise MeshprepError(
-            f"method '{method}' needs finite coordinates: use gps or rcm on this set"
-        )
-    return where
-
-
 @kernel
-def _keys(points: NDArray, half_low: NDArray, longest: float, bits: int, turning: bool) -> NDArray:
+def _keys(points: NDArray, half_low: NDArray, longest: float, bits: int) -> NDArray:
     """Distance along the curve of the cell of each point."""
     n, dim = points.shape
     keys = np.empty(n, np.uint64)
@@ -79,7 +67,7 @@ def _keys(points: NDArray, half_low: NDArray, longest: float, bits: int, turning
         for a in range(dim):
             at = (points[i, a] / 2 - half_low[a]) / longest
             cell[a] = min(np.int64(at * (last + 1)), last)
-        turn = _turn(cell, bits) if turning and dim > 1 else 0
+        turn = _turn(cell, bits) if dim > 1 else 0
         keys[i] = _interleaved(cell, bits, turn)
     return keys
 

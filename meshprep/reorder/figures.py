@@ -12,7 +12,7 @@ from meshprep_runtime.plan.metrics import OrderFigures as Figures
 from meshprep_runtime.types.maps import read_only, rows_of_entries
 from meshprep_runtime.types.ordering import Ordering
 
-from ..kernels import Int32s, Int64s, kernel
+from ..kernels import Int32s, kernel
 from ..kernels.arrays import numbers
 from ..kernels.parallel import each
 from ..mesh.incidence import Csr, point_graph, renumber_table
@@ -170,22 +170,6 @@ def _envelope(table: NDArray, n_points: int) -> tuple[int, int, float]:
         squares += float(front) * front
         front -= 1
     return bandwidth, profile, np.sqrt(squares / max(1, n_points))
-
-
-@kernel
-def envelope_costs(offset: Int64s, index: Int32s, old_to_new: Int32s, ends: Int64s) -> Int64s:
-    """:attr:`Envelope.cost` of several graphs, one after the other, cut by ``ends``."""
-    cost = np.empty(ends.size - 1, np.int64)
-    for graph in range(cost.size):
-        bandwidth, profile = 0, 0
-        for i in range(ends[graph], ends[graph + 1]):
-            low = at = old_to_new[i]
-            for k in range(offset[i], offset[i + 1]):
-                low = min(low, old_to_new[index[k]])
-            bandwidth = max(bandwidth, at - low)
-            profile += at - low
-        cost[graph] = bandwidth * profile
-    return cost
 
 
 @kernel

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import Int32s, Int64s, helper, kernel
+from ..kernels import Int32s, helper, kernel
 from ..kernels.arrays import counting_sort
 from ..mesh.incidence import Csr
 from .by_component import by_component
@@ -36,43 +36,36 @@ MIDDLE = 1 << 20
 FEW, MANY, MAX_ROUNDS = 3, 16, 12
 
 
-def gps(graph: Csr, ends: Int64s | None = None) -> Int32s:
+def gps(graph: Csr) -> Int32s:
     """Order the vertices of a symmetric graph for a small bandwidth and profile [GPS76].
 
-    ``graph`` must be symmetric, which is not checked. Loops do no harm. ``ends`` (m + 1,) are given
-    for several graphs that stand one after the other: where each begins, and the end. Each is then
-    ordered as if it were alone. In the order, ``new_to_old``, components stand in the order of
-    their first vertices, vertices without neighbours last.
+    ``graph`` must be symmetric, which is not checked. Loops do no harm. In the order,
+    ``new_to_old``, components stand in the order of their first vertices, vertices without
+    neighbours last.
 
     O(vertices + edges): at most a fixed number of searches, and only the levels in use are looked
     at.
     """
-    ends = np.array([0, graph.n_rows]) if ends is None else ends
-    return by_component(graph, partial(_gps, ends=ends, rounds=MAX_ROUNDS), ends)
+    return by_component(graph, partial(_gps, rounds=MAX_ROUNDS))
 
 
 @kernel
-def _gps(
-    offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, ends: NDArray, rounds: int
-) -> NDArray:
-    """The order of graphs whose components are the ranges between ``bound``."""
+def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: int) -> NDArray:
+    """The order of a graph whose components are the ranges between ``bound``."""
     n = offset.size - 1
     out = np.empty((2, n), np.uint32)
     # three rows of levels, a queue, where its pieces begin, and level sizes: nothing is allocated
     # for a component, which would cost more than ordering a small one
     bins, sizes = np.empty(n + 1, np.int32), np.empty(n, np.int32)
     work = np.empty((3, n), np.int32), np.empty(n, np.uint32), bins, sizes
-    chosen, graph, neighbours = np.empty(MANY, np.uint32), 0, np.int64(offset[ends[1]])
+    chosen, neighbours = np.empty(MANY, np.uint32), np.int64(index.size)
+    thorough = neighbours <= MIDDLE
+    times = BUDGET // (neighbours if neighbours > 0 else 1)
+    tries = min(max(int(times), 2), MAX_TRIES) if thorough else 1
+    sweeps = min(int(times), MAX_SWEEPS)
+    effort = rounds, chosen[: MANY if thorough else FEW], thorough
     for c in range(bound.size - 1):
         begin, end, best = bound[c], bound[c + 1], np.inf
-        while begin >= ends[graph + 1]:
-            graph += 1
-            neighbours = np.int64(offset[ends[graph + 1]] - offset[ends[graph]])
-        thorough = neighbours <= MIDDLE
-        times = BUDGET // (neighbours if neighbours > 0 else 1)
-        tries = min(max(int(times), 2), MAX_TRIES) if thorough else 1
-        sweeps = min(int(times), MAX_SWEEPS)
-        effort = rounds, chosen[: MANY if thorough else FEW], thorough
         if end - begin == 1:
             out[0, begin] = begin
         for t in range(min(tries, end - begin - 1)):

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Int32s, Int64s, helper, kernel
-from ..kernels.arrays import first_places, sort, stable_argsort
-from ..kernels.parallel import COUNTING, LARGE, each, pieces, rows_in_pieces
+from ..kernels.arrays import sort, sort_by, stable_argsort
+from ..kernels.parallel import each, rows_in_pieces
 
 # Up to so many rows of one lowest point are sorted among each other, and up to so many points a row
 # have a place in a table.
@@ -58,41 +58,12 @@ def order_by_ends(table: Int32s) -> Int32s:
 def _order_of_pairs(table: Int32s, n_points: int) -> Int32s:
     """The order of rows of one or two points."""
     if n_points <= SPARSE * len(table):
-        offset, order = _by_lowest(table, n_points)
+        # rows by their lowest point, ascending under one
+        offset, order = sort_by(np.minimum(table[:, 0], table[:, -1]), n_points)
         if int(np.diff(offset).max()) <= FEW:
             each(_sort_rows, [(table, own, order) for own in rows_in_pieces(offset)])
             return order
     return np.lexsort(np.sort(table, axis=1).T[::-1]).astype(np.int32)
-
-
-def _by_lowest(table: Int32s, n_points: int) -> tuple[Int64s, Int32s]:
-    """Rows by their lowest point, ascending under one, and where each point begins."""
-    shares = pieces(len(table), LARGE, COUNTING)
-    count, offset = np.zeros((len(shares), n_points), np.int64), np.empty(n_points + 1, np.int64)
-    order = np.empty(len(table), np.int32)
-    each(_count_lowest, [(table, *share, own) for share, own in zip(shares, count, strict=True)])
-    first_places(count, offset)
-    each(
-        _put_lowest, [(table, *share, own, order) for share, own in zip(shares, count, strict=True)]
-    )
-    return offset, order
-
-
-@kernel
-def _count_lowest(table: Int32s, begin: int, end: int, count: Int64s) -> None:
-    last = table.shape[1] - 1
-    for i in range(begin, end):
-        count[min(table[i, 0], table[i, last])] += 1
-
-
-@kernel
-def _put_lowest(table: Int32s, begin: int, end: int, place: Int64s, order: Int32s) -> None:
-    """Put rows where ``place`` says for their lowest point, one after the other."""
-    last = table.shape[1] - 1
-    for i in range(begin, end):
-        low = min(table[i, 0], table[i, last])
-        order[place[low]] = i
-        place[low] += 1
 
 
 @kernel

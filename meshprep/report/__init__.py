@@ -1,9 +1,8 @@
 """Tables, pages, pictures and JSON of meshes and plans, for people and scripts."""
 
-from ..metrics.cost import Assumptions
 from .compare import Comparison, compare
 from .describe import describe
 from .table import Table
 from .verdict import conclusion, verdict
 
-__all__ = ["Assumptions", "Comparison", "Table", "compare", "conclusion", "describe", "verdict"]
+__all__ = ["Comparison", "Table", "compare", "conclusion", "describe", "verdict"]

@@ -9,14 +9,14 @@ import numpy as np
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.metrics import VariantMetrics
 
-from ..metrics.cost import Assumptions, Measured, occupancy_share
+from ..metrics.cost import Measured
 from .table import Table, figure
 from .verdict import sectors, tuned, verdict
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownMetrics(VariantMetrics):
-    """The figures of one side of a variant, and those that rest on assumptions."""
+    """The figures of one side of a variant, and what a call takes."""
 
     measured_ms: float | None = None  # of a call, where it was measured
 
@@ -74,21 +74,9 @@ FIGURES = (
     ReportRow(
         "seconds to cut the blocks", lambda v: v.partition.seconds if v.partition else None, -1
     ),
+    ReportRow("measured ms a call", lambda v: v.measured_ms, -1),
+    ReportRow("measured useful GB/s", lambda v: _useful(v, v.measured_ms), +1),
 )
-
-
-def device_figures(assumptions: Assumptions) -> tuple[ReportRow, ...]:
-    """Occupancy, and the times that were measured, with the useful bandwidth."""
-    on = f"on {assumptions.device}"
-    return (
-        ReportRow(
-            f"occupancy {on}, {assumptions.registers} registers",
-            lambda v: occupancy_share(v, assumptions),
-            +1,
-        ),
-        ReportRow("measured ms a call", lambda v: v.measured_ms, -1),
-        ReportRow("measured useful GB/s", lambda v: _useful(v, v.measured_ms), +1),
-    )
 
 
 def best_of(values: Sequence[float | int | None], better: int) -> list[int]:
@@ -112,9 +100,7 @@ class Column:
     after: ShownMetrics
     # The reuse factor if every point were loaded once; None where nobody knows the points.
     bound: float | None = None
-    # Tells plans of one partitioner apart: by options or the order of points where these differ,
-    # else by the file.
-    way: str = ""
+    way: str = ""  # order of points and options of the partitioner, where plans differ in these
     tuned: str = ""  # what was tuned
     elements: int = 0  # of the loop
     chosen: bool = True  # whether the variant is the default one of the plan's loop
@@ -135,19 +121,17 @@ def columns_of(
     plans: Mapping[str, Plan], times: Mapping[str, Mapping[str, Measured]]
 ) -> list[Column]:
     """Every variant of every loop in every plan, loop by loop; ``times`` are by plan and loop."""
-    found = [c for name, plan in plans.items() for c in _columns(name, plan, times[name])]
+    ways = {
+        name: f"{_method(plan)} {options_text(plan.options.get('partition_options'))}".strip()
+        for name, plan in plans.items()
+    }
+    if len({*ways.values()}) < 2:
+        ways = dict.fromkeys(plans, "")
+    found = [c for n, plan in plans.items() for c in _columns(n, plan, times.get(n, {}), ways[n])]
     loops = list(dict.fromkeys(column.loop for column in found))
     found.sort(key=lambda column: loops.index(column.loop))
-    ways = [
-        way
-        for loop in loops
-        for way in _ways([column for column in found if column.loop == loop], plans)
-    ]
     bounds = {_subject(c): c.bound for c in found if c.bound is not None}
-    return [
-        replace(c, way=way, bound=bounds.get(_subject(c)))
-        for c, way in zip(found, ways, strict=True)
-    ]
+    return [replace(c, bound=bounds.get(_subject(c))) for c in found]
 
 
 def _subject(column: Column) -> tuple[str, int, int]:
@@ -155,16 +139,14 @@ def _subject(column: Column) -> tuple[str, int, int]:
     return column.loop, column.elements, column.after.accesses
 
 
-def _columns(name: str, plan: Plan, times: Mapping[str, Measured]) -> Iterator[Column]:
+def _columns(name: str, plan: Plan, times: Mapping[str, Measured], way: str) -> Iterator[Column]:
     for loop, found in plan.metrics.loops.items():
         timed = times.get(loop)
         old, new = timed.milliseconds if timed else (None, None)
         default = plan[loop].default
         default = default if default in found.variants else next(iter(found.variants), default)
         for variant, sides in found.variants.items():
-            # a CPU has no occupancy, for the input order neither
-            known = sides.before and replace(sides.before, target=sides.after.target)
-            before = ShownMetrics(**vars(known), measured_ms=old) if known else None
+            before = ShownMetrics(**vars(sides.before), measured_ms=old) if sides.before else None
             after = ShownMetrics(**vars(sides.after), measured_ms=new)
             yield Column(
                 name,
@@ -173,6 +155,7 @@ def _columns(name: str, plan: Plan, times: Mapping[str, Measured]) -> Iterator[C
                 before,
                 after,
                 bound=_bound(plan[loop]),
+                way=way,
                 tuned=tuned(plan[loop]),
                 elements=plan.sizes[plan[loop].loop.over],
                 chosen=variant == default,
@@ -193,25 +176,6 @@ def _method(plan: Plan) -> str:
     """The order that was applied, in a word."""
     first = plan.metrics.locality
     return first.method if first and first.applied else "input"
-
-
-def _ways(columns: Sequence[Column], plans: Mapping[str, Plan]) -> list[str]:
-    """What sets the columns of one loop apart that have one partitioner and block size.
-
-    The least of: nothing, the order and the partitioner's options, the file.
-    """
-    told = {
-        name: f"{_method(plan)} {options_text(plan.options.get('partition_options'))}".strip()
-        for name, plan in plans.items()
-    }
-    names = [c.plan for c in columns]
-    for ways in ([""] * len(names), [told[name] for name in names]):
-        keys = {
-            (w, c.after.partitioner, c.after.block_size) for w, c in zip(ways, columns, strict=True)
-        }
-        if len(keys) == len(columns):
-            return ways
-    return names
 
 
 def options_text(options: Mapping[str, Any] | None) -> str:
@@ -309,7 +273,7 @@ def bound_of(columns: Sequence[Column]) -> float | None:
 ARROW = " -> "
 
 
-def before_after(column: Column, figures: Sequence[ReportRow]) -> Table:
+def before_after(column: Column) -> Table:
     """A column before and a column after."""
     what = f"{column.elements:,} elements, blocks of {column.after.block_size} at most"
     if column.after.listed:
@@ -319,7 +283,7 @@ def before_after(column: Column, figures: Sequence[ReportRow]) -> Table:
     title = f"loop {column.loop}, variant {column.variant}: {what}"
     header = ("", "before: input order", f"after: {column.after.partitioner}")
     rows, best = [], set()
-    for i, row in enumerate(_telling(figures, [column])):
+    for i, row in enumerate(_telling([column])):
         sides = (column.before, column.after)
         values = [None if side is None else row.find(side) for side in sides]
         rows.append((row.label, *map(figure, values)))
@@ -328,12 +292,12 @@ def before_after(column: Column, figures: Sequence[ReportRow]) -> Table:
     return Table(title, header, rows, frozenset(best), changed)
 
 
-def side_by_side(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Table:
+def side_by_side(columns: Sequence[Column]) -> Table:
     """A column a plan with ``before -> after``; the best is the best after."""
     header = [c.label for c in columns]
     rows, best = [], set()
     alike = comparable(columns)
-    for i, row in enumerate(_telling(figures, columns)):
+    for i, row in enumerate(_telling(columns)):
         after = [row.find(c.after) for c in columns]
         old = [None if c.before is None else row.find(c.before) for c in columns]
         rows.append((row.label, *(_arrow(*pair) for pair in zip(old, after, strict=True))))
@@ -350,13 +314,13 @@ def comparable(columns: Sequence[Column]) -> bool:
     return len({(c.after.accesses, c.elements) for c in columns}) < 2
 
 
-def _telling(figures: Sequence[ReportRow], columns: Sequence[Column]) -> list[ReportRow]:
+def _telling(columns: Sequence[Column]) -> list[ReportRow]:
     """The rows that say something: neither without any figure, nor zeros of a loop without maps."""
     values = [side for c in columns for side in (c.before, c.after) if side is not None]
     direct = all(c.after.reuse is None for c in columns)
     return [
         row
-        for row in figures
+        for row in FIGURES
         if not {row.find(v) for v in values} <= ({None, 0} if direct else {None})
     ]
 

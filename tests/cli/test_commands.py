@@ -216,10 +216,8 @@ def test_report_puts_plans_side_by_side(cli, shows, mesh_file):
     values = json.loads(cli("report", a, b, "--json")[1])
     assert len(values["plans"]) == 2
     assert {v["plan"] for v in values["verdicts"]} == {"a.plan.h5", "b.plan.h5"}
-    header, *lines = cli("report", a, b, "--csv")[1].splitlines()
-    assert header == "loop,plan,variant,figure,before,after,best"
-    assert len(lines) == len(values["figures"])
-    assert cli("report", a, "--csv", "--json")[0] == 2
+    keys = {"loop", "plan", "variant", "figure", "before", "after", "best"}
+    assert {*map(frozenset, values["figures"])} == {frozenset(keys)}
 
 
 def test_info_on_meshes_and_plans(cli, mesh_file):

@@ -5,7 +5,6 @@ import re
 import pytest
 from numba.core import event
 
-from meshprep.pipeline.warm_up import Warmed
 from meshprep_cli import console
 
 COMPILE = "numba:compile"
@@ -130,41 +129,3 @@ def test_stages_are_numbered_one_after_the_other(cli, mesh_file, monkeypatch, wo
     assert code == 0, err
     told = re.findall(r"\[(\d+)/(\d+)\] (?!compiling)", err)
     assert told == [(str(1 + i), str(count)) for i in range(count)]
-
-
-def test_commands_compile_ahead(cli, mesh_file, monkeypatch):
-    def record(tasks, progress):
-        asked.append(list(tasks))
-        return Warmed(failures={"colours": "no room"})
-
-    asked = []
-    plan = mesh_file.with_name("wing.plan.h5")
-    assert cli("plan", mesh_file, "--loop", "edges->cells", "-q")[0] == 0
-    monkeypatch.setattr("meshprep.pipeline.warm_up.warm_up", record)
-    kernel = mesh_file.with_name("both.py")
-    kernel.write_text("def add(a, b):\n    a[0] += 1.0\n    b[0] += 1.0\n")
-    html = ("--html", mesh_file.with_suffix(".html"))
-    tuned = ("--kernel", f"{kernel}:add", "--strategies", "sequential", "--runs", 1, "--dry-run")
-    small = ("--block-sizes", "64:128", "--partitioners", "metis,contiguous")
-    told = []
-    for words in (
-        ("sweep", mesh_file, "--loop", "edges->cells", *small),
-        ("check", plan, "--mesh", mesh_file),
-        ("check", plan),
-        ("report", plan, "--mesh", mesh_file, *html),
-        ("tune", plan, *tuned),
-    ):
-        code, _, err = cli(*words)
-        assert code == 0, err
-        told.append(err.count("compiling 'colours' ahead failed: no room"))
-    assert asked == [
-        [
-            *("blocks metis gpu", "colours", "order gps gpu", "rows", "blocks contiguous gpu"),
-            *("files gmsh", "measure"),
-        ],
-        ["files gmsh"],
-        [],
-        ["files gmsh", "pictures", "measure"],
-        ["colours"],
-    ]
-    assert told == [1] * 5

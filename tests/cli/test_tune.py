@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from meshprep.pipeline.tune.loops import Tuning
+from meshprep.pipeline.tune import Tuning
 from meshprep_cli.commands.tune import _by_strategy, _show
 from meshprep_runtime import Plan
 from meshprep_runtime.plan.tuned import Machine, Trial, Tuned
@@ -162,7 +162,7 @@ def test_a_kernel_that_sets_what_it_should_add_to_is_refused(cli, plan):
         ((), "needs its kernel"),
         (("--device", "K80"), "device 'K80' is unknown"),
         (("--device", "H200"), "a GPU that is not here was removed in 0.2"),
-        (("--registers", "40"), "--registers was removed in 0.2: only report has it"),
+        (("--registers", "40"), "--registers was removed in 0.2: NVIDIA"),
         (("--block-sizes", "a,b"), "must read as 512,1024,2048"),
         (("--loop", "flux"), "no loop 'flux'"),
     ],

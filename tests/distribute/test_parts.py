@@ -11,8 +11,8 @@ from parts_arrays import arrays_of, check_part, proved
 from parts_by_hand import mesh_subject, most, slow_part, slow_partial
 
 from meshprep.distribute import increments, order
-from meshprep.distribute.assign.inherit import inherit, runs
-from meshprep.distribute.halos import PARTIAL, owned_runs
+from meshprep.distribute.assign.inherit import inherit
+from meshprep.distribute.halos import PARTIAL
 from meshprep.distribute.steps import SplitOptions, split, split_by_owners
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh, subject_of_plan
 from meshprep.io.generate import generate
@@ -281,64 +281,16 @@ def test_more_parts_than_elements_leave_some_empty():
 def test_parts_that_own_nothing_are_not_ordered(monkeypatch):
     subject = mesh_subject("delaunay2d", ["edges->cells"], cells=8)
     n, ordered = subject.sizes["cells"], []
-    usual = order.JoinedParts.of
+    usual = order.part_mesh
     monkeypatch.setattr(
-        order.JoinedParts, "of", lambda *given: ordered.extend(given[-1]) or usual(*given)
+        order, "part_mesh", lambda *given: ordered.append(given[-1]) or usual(*given)
     )
     made = split(subject, n + 9, SplitOptions(), Options()).builder
-    assert ordered == [p for p in range(n + 9) if np.diff(made.ordered.runs["cells"].offset)[p]]
+    assert sorted(ordered) == [
+        p for p in range(n + 9) if np.diff(made.ordered.runs["cells"].offset)[p]
+    ]
     assert len(ordered) == n
     same_alone(made, range(n + 9))
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    subjects(),
-    st.integers(1, 9),
-    st.sampled_from([3, 8, 100]),
-    st.sampled_from(["gpu", "cpu"]),
-    st.booleans(),
-)
-def test_small_parts_are_ordered_together_as_each_is_alone(case, n_parts, size, target, mixed):
-    subject, rng = case
-    if mixed:
-        halves = {s: (n // 2, n - n // 2) for s, n in subject.sizes.items()}
-        subject = replace(subject, segments=halves)
-    owners = {s: rng.integers(0, n_parts, n).astype(np.int32) for s, n in subject.sizes.items()}
-    check_order_together(subject, owners, n_parts, Options(block_size=size, target=target))
-
-
-def check_order_together(subject, owners, n_parts, options):
-    """The order of each part is that which the serial pipeline finds for it alone."""
-    runs = owned_runs(subject, owners, n_parts)
-    found = order.order_parts(subject, runs, options)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order, "small_parts", lambda *given: np.zeros(n_parts, np.bool_))
-        alone = order.order_parts(subject, runs, options)
-    for name, run in alone.runs.items():
-        assert found.runs[name].elements.tolist() == run.elements.tolist(), name
-        assert found.runs[name].elements.dtype == run.elements.dtype
-    for together, one in zip(found.blocks, alone.blocks, strict=True):
-        assert {loop: ends.tolist() for loop, ends in together.items()} == {
-            loop: ends.tolist() for loop, ends in one.items()
-        }
-
-
-@pytest.mark.parametrize(
-    ("kind", "loops"),
-    [("delaunay3d", ["faces->cells", "cells->nodes"]), ("mixed2d", ["edges->cells"])],
-)
-def test_small_parts_of_a_mesh_are_ordered_together(kind, loops, monkeypatch):
-    values = {"cells": 4000} if kind == "delaunay3d" else {"nx": 40, "ny": 40}
-    subject = mesh_subject(kind, loops, **values)
-    owners = inherit(
-        subject, runs(subject.sizes["cells"], np.full(99, 1 / 99)), np.full(99, 1 / 99)
-    )
-    calls = []
-    usual = order.order_together
-    monkeypatch.setattr(order, "order_together", lambda *given: calls.append(1) or usual(*given))
-    check_order_together(subject, owners, 99, Options(block_size=256))
-    assert len(calls) == 1
 
 
 def same_alone(made, parts):

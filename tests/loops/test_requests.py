@@ -6,7 +6,6 @@ import pytest
 
 from meshprep.io.generate import generate
 from meshprep.loops.requests import (
-    LARGEST,
     LoopRequest,
     as_requests,
     default_request,
@@ -148,6 +147,7 @@ def changed_file(folder, before, after):
         ("block_size = 64", "block_size = true", "block_size is True, must be int"),
         ("block_size = 64", "own_blocks = 1", "own_blocks is 1, must be bool"),
         ("[loop.res]", "[loops.res]", "unknown table 'loops'"),
+        ("[loop.res]", "[chain.a]\n[loop.res]", r"tables \[chain.NAME\] were removed in 0.2: the"),
         ("[loop.res]", "[[loop]]", r"holds no loops: write a table \[loop.NAME\] for each"),
         ("[loop.res]", "[sets]", "holds no loops"),
         ("[loop.res]", '[loop."a/b"]', "a loop's name must not hold '/'"),
@@ -240,10 +240,3 @@ def test_what_is_no_regular_file_is_refused_unopened(tmp_path, make):
     make(tmp_path / "loops.toml")
     with pytest.raises(MeshprepError, match=r"loops.toml: cannot be read: is no regular file"):
         read_requests(tmp_path / "loops.toml")
-
-
-def test_a_file_that_is_larger_than_any_list_of_loops(tmp_path):
-    path = tmp_path / "loops.toml"
-    path.write_text("#" * (LARGEST + 1))
-    with pytest.raises(MeshprepError, match=r"it has 1,048,577 bytes, more than any list of loops"):
-        read_requests(path)

@@ -6,9 +6,8 @@ import pytest
 
 from meshprep import Options, prepare
 from meshprep.io.generate import generate
-from meshprep.metrics.cost import Cost, Measured, cost_of, occupancy, occupancy_share
-from meshprep.report import Assumptions
-from meshprep.report.compare import Comparison
+from meshprep.metrics.cost import Cost, Measured, cost_of
+from meshprep.report.compare import Comparison, compare
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.metrics import (
     Metrics,
@@ -44,18 +43,10 @@ def _with_seconds(plan, seconds):
     return replace(plan, metrics=replace(plan.metrics, seconds={"blocks": seconds}))
 
 
-def test_occupancy_of_a_plan():
-    assumptions = Assumptions("V100", registers=40)
-    assert occupancy_share(SIDE, assumptions) == occupancy("V100", 256, 40, 8192).share
-    assert occupancy_share(replace(SIDE, block_size=2048), assumptions) is None
-    assert occupancy_share(CPU_SIDE, assumptions) is None
-
-
 def test_measured_times_say_when_a_plan_pays(plan):
-    assumptions = Assumptions(measured={"edges->cells": (5.0, 2.0)})
-    comparison = Comparison(("a",), (plan,), assumptions)
+    comparison = compare(plan, {"edges->cells": (5.0, 2.0)})
     (column,), found = comparison.columns(), comparison.figures()
-    assert " as measured: its loop moves its data in 2 ms" in comparison.conclusion("a")
+    assert " as measured: its loop moves its data in 2 ms" in comparison.conclusion("plan 1")
     rows = {r["figure"]: (r["before"], r["after"]) for r in found}
     assert rows["measured ms a call"] == (5.0, 2.0)
     moved = column.after.useful_bytes
@@ -81,17 +72,9 @@ def test_savings_of_several_loops_count_together():
     assert (cost.saved, cost.calls, cost.loops) == (pytest.approx(4e-3), 500, 2)
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"device": "K80"}, "device 'K80' is unknown"),
-        ({"registers": 0}, "registers is 0"),
-        ({"measured": {"x": (0.0, 1.0)}}, "loop 'x': milliseconds"),
-    ],
-)
-def test_bad_assumptions_are_refused(values, said):
-    with pytest.raises(MeshprepError, match=said):
-        Assumptions(**values)
+def test_bad_times_are_refused(plan):
+    with pytest.raises(MeshprepError, match="loop 'edges->cells': milliseconds"):
+        compare(plan, {"edges->cells": (0.0, 1.0)})
 
 
 def test_what_was_tuned_is_told(plan):

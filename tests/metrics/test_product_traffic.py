@@ -5,41 +5,18 @@ from matrix_loops import stiffness
 
 import poisson
 from meshprep.io.generate import generate
-from meshprep.metrics.product_traffic import csr_bytes, lines_of_x, store_bytes
+from meshprep.metrics.product_traffic import store_bytes
 from meshprep.pipeline.steps import Options, prepare
-from meshprep_runtime.matrix import Ellpack, LocalMatrices
-from meshprep_runtime.matrix.cuda_text import CsrThreads
+from meshprep_runtime.matrix import LocalMatrices
 from meshprep_runtime.plan.matrices import MatrixPlan
-
-
-def test_bytes_of_a_csr_product():
-    found = csr_bytes(10, 100, 4)
-    assert (found.effective, found.least) == (100 * 12 + 10 * 8, 100 * 8 + 10 * 12)
-    assert found.worst == 32 * found.effective
-
-
-def test_lines_of_x_by_counting():
-    rng = np.random.default_rng(0)
-    row_ptr = np.concatenate([[0], np.cumsum(rng.integers(0, 9, 100))])
-    columns = rng.integers(0, 300, row_ptr[-1])
-    threads = CsrThreads(32, 8, 3)  # 12 rows a block
-    lines = {
-        (i // 12, columns[j] // 16) for i in range(100) for j in range(row_ptr[i], row_ptr[i + 1])
-    }
-    assert lines_of_x(row_ptr, columns, threads, 8) == len(lines)
-    assert lines_of_x(np.zeros(1, int), np.zeros(0, int), threads, 8) == 0
 
 
 def test_bytes_of_each_store_are_those_of_its_arrays():
     problem = poisson.integrate(poisson.square(6, 2))
     csr, local = problem.csr(), problem.local()
     cells, n = local.dofs.shape
-    longest = int(np.diff(csr.row_ptr).max())
     stores = {
         "csr": csr,
-        "ellpack": Ellpack(
-            np.zeros((longest, csr.shape[0]), np.int32), np.zeros((longest, csr.shape[0]))
-        ),
         "local": local,
         "local, half": LocalMatrices(
             np.zeros((cells, n * (n + 1) // 2)), local.dofs, True, local.n_rows
@@ -54,9 +31,10 @@ def test_bytes_of_each_store_are_those_of_its_arrays():
     plan = MatrixPlan("K", "dofs", "dofs", row, row, row_ptr, csr.columns, place)
     found = store_bytes(plan)
     assert {one.store: one.stored for one in found} == {k: s.bytes for k, s in stores.items()}
-    # row_ptr has one entry more than rows
-    assert found[0].product == csr_bytes(csr.shape[0], csr.values.size, 8).least + 4
-    assert found[2].product - found[2].stored == 3 * 8 * csr.shape[0]
+    # x is read and y written; row_ptr has one entry more than rows
+    nonzeros, rows = csr.values.size, csr.shape[0]
+    assert found[0].product == nonzeros * 12 + rows * 20 + 4
+    assert found[1].product - found[1].stored == 3 * 8 * csr.shape[0]
 
 
 def test_an_assembly_moves_maps_places_and_nonzeros():
@@ -68,4 +46,4 @@ def test_an_assembly_moves_maps_places_and_nonzeros():
     # coordinates are read, nonzeros read and written, and the entries of the map and of the places
     table = plan.maps["cells->nodes"].table
     added = 16 * plan.sizes["nodes"] + 16 * nonzeros + 4 * (table.size + place.size)
-    assert moved == moved | {"csr": added, "ellpack": added}
+    assert moved == moved | {"csr": added}

@@ -89,9 +89,7 @@ def test_blocks_begin_where_the_order_reaches_them(quad_edges):
 @pytest.mark.parametrize(
     "options",
     [
-        {"objective": "volume"},
-        {"recursive": "true"},
-        {"tolerance": "1.05", "iterations": "3", "cuts": "2"},
+        {"tolerance": "1.05"},
         {"graph": "conflict"},
     ],
 )

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.io.generate import generate
+from meshprep.pipeline import tune as tuning
 from meshprep.pipeline.steps import Options, prepare
-from meshprep.pipeline.tune import loops as tuning
-from meshprep.pipeline.tune.loops import loop_of, tune_plan
+from meshprep.pipeline.tune import loop_of, tune_plan
 from meshprep.pipeline.variants import _joined_or_split, recut, with_loop, with_sizes
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError

@@ -2,11 +2,9 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from meshprep.mesh.incidence import Csr, point_graph
 from meshprep.reorder import Envelope, envelope, gps
-from meshprep.reorder.figures import envelope_costs
 from meshprep.reorder.gps import _gps
 
 from .graphs import as_networkx, edges_of, graph, grid, shuffled
@@ -115,27 +113,8 @@ def test_with_the_search_for_ends_cut_short_it_is_still_a_permutation(case):
     n, edges = case
     g = graph(n, [*edges, *((i, i + 1) for i in range(n - 1))])
     bound, far = np.array([0, n]), np.array([n // 2], np.uint32)
-    order = _gps(g.offset.view(np.uint64), g.index.view(np.uint32), bound, far, np.array([0, n]), 1)
+    order = _gps(g.offset.view(np.uint64), g.index.view(np.uint32), bound, far, 1)
     assert sorted(order.tolist()) == list(range(n))
-
-
-@given(st.lists(edges_of(max_n=20, max_edges=40), min_size=1, max_size=5))
-@settings(deadline=None, max_examples=60)
-def test_several_graphs_are_ordered_as_each_is_alone(cases):
-    # a grid has fewer sweeps than the small ones, and one with gaps is renumbered
-    graphs = [graph(n, edges) for n, edges in cases]
-    graphs.insert(len(graphs) // 2, shuffled(*grid(9, 80), seed=len(cases)))
-    ends = np.cumsum([0, *(g.n_rows for g in graphs)])
-    index = [g.index + np.int32(begin) for g, begin in zip(graphs, ends, strict=False)]
-    offset = np.cumsum([0, *np.concatenate([np.diff(g.offset) for g in graphs])])
-    joined = Csr(offset, np.concatenate(index))
-    order = gps(joined, ends)
-    alone = [gps(g) + begin for g, begin in zip(graphs, ends, strict=False)]
-    assert order.tolist() == np.concatenate(alone).tolist()
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size, dtype=np.int32)
-    costs = envelope_costs(joined.offset, joined.index, place, ends)
-    assert costs.tolist() == [measured(g).cost for g in graphs]
 
 
 def test_a_large_grid_in_any_numbering():

@@ -32,7 +32,7 @@ def test_one_step_at_a_time_through_a_whole_lattice(sizes):
 def test_few_digits_are_enough_for_a_coarse_lattice(sizes):
     points = lattice(*sizes)
     box, digits = (points.min(axis=0), points.max(axis=0)), sum(n.bit_length() - 1 for n in sizes)
-    keys = curve_keys(points, box, "hilbert", turning=True, digits=digits)
+    keys = curve_keys(points, box, digits)
     assert sorted(keys.tolist()) == list(range(len(points)))
     steps = np.abs(np.diff(points[np.argsort(keys)], axis=0)).sum(axis=1)
     assert (steps == 1).all()
@@ -43,7 +43,7 @@ def test_keys_do_not_depend_on_the_number_of_threads():
     found, threads = [], get_num_threads()
     for count in (threads, 1):
         set_num_threads(count)
-        found.append(curve_keys(points, (np.zeros(3), np.ones(3)), "hilbert", turning=True))
+        found.append(curve_keys(points, (np.zeros(3), np.ones(3))))
     set_num_threads(threads)
     assert np.array_equal(*found)
 

@@ -4,8 +4,6 @@ import json
 import os
 import re
 from dataclasses import replace
-from xml.etree import ElementTree
-from zipfile import ZipFile
 
 import meshio
 import numpy as np
@@ -19,7 +17,7 @@ from meshprep.mesh.original import with_type_order
 from meshprep.report import compare
 from meshprep.report.describe import describe
 from meshprep.report.files import ReportFiles, paraview_mesh, write_files
-from meshprep.report.html import html_report, sections_of, svg_files
+from meshprep.report.html.page import html_report, sections_of
 from meshprep.report.meshes import NamedMesh, block_values, mesh_of, scene_of
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError
@@ -302,38 +300,6 @@ def test_a_page_of_a_plan_whose_name_is_no_utf_8(tmp_path):
     assert "wing\\udcff" in page.read_text(encoding="utf-8")
 
 
-def test_the_figures_of_a_page_stand_alone(tmp_path):
-    """Each is XML by itself, with the values of the page's style and the names of its marks."""
-    mesh, plan = generate("delaunay2d", cells=300), tmp_path / "a<b.plan.h5"
-    prepare(mesh, ["edges->cells"], Options(block_size=32)).plan.save(plan)
-    io.write(mesh, tmp_path / "mesh.msh")
-    targets = {
-        name: tmp_path / f"{name}.{end}" for name, end in (("html", "html"), ("figures", "zip"))
-    }
-    files = ReportFiles(**targets, meshes=(tmp_path / "mesh.msh",))
-    other = tmp_path / "other.plan.h5"
-    prepare(mesh, ["edges->cells"], Options(block_size=64)).plan.save(other)
-    found = compare([plan, other])
-    page, packed = write_files(found, files)
-    with ZipFile(packed) as archive:
-        texts = {name: archive.read(name).decode() for name in archive.namelist()}
-    drawn = re.findall(r'<figure id="([^"]+)">', page.read_text(encoding="utf-8"))
-    assert sorted(texts) == sorted(f"{name}.svg" for name in drawn)
-    for text in texts.values():
-        root = ElementTree.fromstring(text)
-        assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"
-        assert "var(" not in text
-        assert 'class="swatch' not in text
-    reuse = texts["loop-edges-cells-reuse.svg"]
-    assert "svg .mark.s0 { fill: #0b6e8f; }" in reuse
-    names = [t.text for t in ElementTree.fromstring(reuse).iterfind("{*}g/{*}text")]
-    assert names == ["input order", "blocks"]
-    before = packed.read_bytes()
-    write_files(found, replace(files, overwrite=True))
-    assert packed.read_bytes() == before
-
-
 def test_loops_whose_names_differ_in_signs_have_figures_of_their_own():
     """Ids have neither signs nor capitals."""
     loops = {
@@ -349,8 +315,6 @@ def test_loops_whose_names_differ_in_signs_have_figures_of_their_own():
     assert len(ids) == len(set(ids))
     wanted = ["plan1-flux-1-s32-section", "plan1-flux-1-s32-section-2"]
     assert [s.id for s in sections if not s.folded][:2] == wanted
-    drawn = [f for s in sections for f in s.figures if f.body]
-    assert len(svg_files(sections)) == len(drawn)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +323,6 @@ def test_loops_whose_names_differ_in_signs_have_figures_of_their_own():
         ({"html": "a.txt"}, r"name it \*.html"),
         ({"png": "a.html"}, r"name it \*.png"),
         ({"vtu": "a.vtk"}, r"name it \*.vtu"),
-        ({"figures": "a.svg"}, r"name it \*.zip"),
         ({"png": "a.png"}, "name its mesh with --mesh"),
         ({"html": "no/such/a.html"}, "does not exist"),
     ],

@@ -6,32 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshprep.report.html.charts import Series, histogram
+from meshprep.report.html.charts import histogram
 from meshprep.report.html.svg import Axis, Frame, place_axis
 from meshprep_runtime.plan.metrics import Histogram
-
-LABEL = re.compile(r"x( [-+] [\d,.e+-]+)? \((?:([\d,.e+-]+) )?units of the mesh\)")
 
 
 def _told(axis):
     """The places that ticks and label together name."""
-    origin, unit = LABEL.fullmatch(axis.label).groups()
+    origin = re.fullmatch(r"x(.*) \(units of the mesh\)", axis.label)[1]
     # "x - 5" counts from 5, "x + 5" from -5
-    start = -float((origin or "0").replace(",", "").replace(" ", ""))
-    size = float((unit or "1").replace(",", ""))
-    return [start + size * float(text.replace(",", "")) for _, text in axis.ticks]
+    start = -float(origin.replace(",", "").replace(" ", "") or 0)
+    return [start + float(text.replace(",", "")) for _, text in axis.ticks]
 
 
 @pytest.mark.parametrize(
     ("low", "high", "label", "ticks"),
     [
         (0.0, 1.0, "x (units of the mesh)", ["0.0", "0.5", "1.0"]),
-        (0.0, 9000.0, "x (1,000 units of the mesh)", ["0", "5"]),
-        (1e9, 1e9 + 1, "x - 1,000,000,000 (units of the mesh)", ["0.0", "0.5", "1.0"]),
-        (-1e9, -1e9 + 1, "x + 1,000,000,000 (units of the mesh)", ["0.0", "0.5", "1.0"]),
-        (0.0, 1e300, "x (1e+300 units of the mesh)", ["0.0", "0.5", "1.0"]),
-        (0.0, 1e-7, "x (1e-09 units of the mesh)", ["0", "50", "100"]),
-        (512_000.0, 518_000.0, "x (1,000 units of the mesh)", ["512", "514", "516", "518"]),
+        (0.0, 9000.0, "x (units of the mesh)", ["0", "5000"]),
+        (1e9, 1e9 + 1, "x - 1,000,000,000 (units of the mesh)", ["0", "0.5", "1"]),
+        (-1e9, -1e9 + 1, "x + 1,000,000,000 (units of the mesh)", ["0", "0.5", "1"]),
+        (0.0, 1e300, "x (units of the mesh)", ["0", "5e+299", "1e+300"]),
+        (0.0, 1e-7, "x (units of the mesh)", ["0", "5e-08", "1e-07"]),
+        (512_000.0, 518_000.0, "x - 512,000 (units of the mesh)", ["0", "2000", "4000", "6000"]),
     ],
 )
 def test_long_numbers_move_into_the_label(low, high, label, ticks):
@@ -47,12 +44,6 @@ def test_ticks_stand_where_they_say(low, span):
     assert 1 <= len(places) <= 12
     assert all(low - 1e-6 * span <= place <= low + span * (1 + 1e-6) for place in places)
     assert _told(axis) == pytest.approx(places, abs=0.01 * span)
-
-
-def test_series_can_be_told_apart():
-    """By mark or by colour, also where there are more series than marks."""
-    series = [Series("", [], style) for style in (None, *range(36))]
-    assert len({(one.kind, one.mark(0, 0)) for one in series}) == 37
 
 
 def test_blocks_are_counted_in_whole_numbers():

@@ -52,7 +52,10 @@ def test_ways_are_every_combination():
         ((["straight"], ["metis"], [64]), "method 'straight' is unknown"),
         ((["gps"], ["blocks:effort"], [64]), "NAME:OPTION=VALUE"),
         ((["gps"], ["blocks:speed=9"], [64]), "no option 'speed'"),
-        ((["gps"], ["blocks:colour_weight=9"], [64]), "^`colour_weight` was removed in 0.2: use"),
+        (
+            (["gps"], ["blocks:colour_weight=9"], [64]),
+            "^`colour_weight` was removed in 0.2: leave it out",
+        ),
         ((["gps"], [], [64]), "a sweep of 0 plans"),
         ((["gps"], ["metis"], range(1, 402)), "a sweep of 401 plans"),
         ((["gps"], ["metis"], [0, 4]), "block size 0"),
@@ -162,12 +165,12 @@ def test_a_loop_of_its_own_size_follows_the_sweep():
 def test_ways_that_fail_are_told_and_the_rest_goes_on():
     mesh = generate("delaunay2d", cells=300)
     found = sweep(
-        mesh, ["edges->cells"], sweep_points(["gps"], ["structured:shape=20x20", "metis"], [64])
+        mesh, ["edges->cells"], sweep_points(["gps"], ["blocks:staged_bytes=1", "metis"], [64])
     )
     assert list(found.comparison.names) == ["gps metis s64"]
     ((name, reason),) = found.failures
-    assert name == "gps shape=20x20 structured s64"
+    assert name == "gps staged_bytes=1 blocks s64"
     assert reason
     assert found.to_dict()["failures"] == [{"plan": name, "reason": reason}]
-    with pytest.raises(MeshprepError, match="no plan could be made; gps shape"):
-        sweep(mesh, ["edges->cells"], sweep_points(["gps"], ["structured:shape=20x20"], [64]))
+    with pytest.raises(MeshprepError, match="no plan could be made; gps staged"):
+        sweep(mesh, ["edges->cells"], sweep_points(["gps"], ["blocks:staged_bytes=1"], [64]))

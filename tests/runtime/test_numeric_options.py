@@ -12,7 +12,7 @@ from meshprep_runtime import (
     Program,
     run_ranks,
 )
-from meshprep_runtime.matrix import CsrMatrix, Ellpack, Product, cg
+from meshprep_runtime.matrix import CsrMatrix, Product, cg
 from meshprep_runtime.tuning.tune import TuningSearch
 
 NEITHER = ["3", [3], True, float("nan"), -1]
@@ -29,7 +29,6 @@ INTEGERS = {
     "tile_size": lambda n, p: Program(p).chain(4, tile_size=n),
     "ranks": lambda n, p: run_ranks(n, lambda comm: None),
     "n_columns": lambda n, p: CsrMatrix(ONE.row_ptr, ONE.columns, ONE.values, n),
-    "of ELLPACK": lambda n, p: Ellpack(np.zeros((1, 1), np.int32), np.ones((1, 1)), n),
     "threads": lambda n, p: Product(ONE, threads=n),
     "piece": lambda n, p: Product(ONE, piece=n),
     "most": lambda n, p: cg(Product(ONE), np.ones(1), most=n),

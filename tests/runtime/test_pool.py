@@ -17,11 +17,13 @@ from meshprep_runtime.cpu.pool import (
     RECENT,
     SETTLED,
     SOON,
+    OneThread,
     Team,
     core_count,
     share,
     thread_count,
 )
+from meshprep_runtime.cpu.source.text import BOXES, COUNTERS
 
 TAKES_SEVERAL = Team._takes_several
 PATIENCE = 60
@@ -116,24 +118,71 @@ def test_without_threads_the_caller_does_all(monkeypatch):
     assert ran == [0]
 
 
+# ---------------------------------------------------------------- without Python
+def launched(step):
+    """A pool of one helper after a step, and what it holds."""
+    made = pool._Pool()
+    made._helpers = [None]
+    assert made.launch(step, 2) == -1
+    return made
+
+
+def test_what_a_late_thread_may_look_at_is_kept():
+    counters = np.zeros(64, np.int64)
+    counters[COUNTERS["LATE"]] = counters[COUNTERS["LEFT"]] = 1
+    late = SimpleNamespace(
+        launch=lambda *_: BOXES["MORE"], counters=counters, renew=lambda: "memory"
+    )
+    made = launched(late)
+    assert made._held == ["memory"]
+    counters[COUNTERS["LATE"]] = 0
+    made.launch(late, 2)
+    assert made._held == ["memory"]
+    made.launch(SimpleNamespace(launch=lambda *_: BOXES["FINE"]), 2)
+    assert made._held == []
+
+
+def test_threads_that_listen_or_sleep_miss_nothing(airfoil, monkeypatch):
+    """More threads than cores, and pauses after which they sleep."""
+    monkeypatch.setattr(pool, "thread_count", lambda: 5)
+    plan = airfoil["res_calc"]
+
+    def count(x1, x2, q1, q2, adt1, adt2, res1, res2):
+        res1[0] += 1
+        res2[0] += 1
+
+    loop = ParLoop(count, plan)
+    arrays = {s.name: np.zeros(s.shape, s.dtype) for s in loop.slots}
+    expected = np.zeros(arrays["res"].shape[0])
+    np.add.at(expected, plan.maps["edges->cells"].table.ravel(), 1)
+    rng = np.random.default_rng(5)
+    for n in range(1, 400):
+        loop(**arrays)
+        assert np.array_equal(arrays["res"][:, 0], n * expected)
+        if n % 3 == 0:
+            time.sleep(rng.choice([0, 1e-5, 1e-4, 2e-3]))
+
+
 # ---------------------------------------------------------------- how many threads
 @pytest.fixture
 def machine(monkeypatch, two_threads):
     """A clock, and what calls take on it by one thread and by two; what ran lies in ``ran``."""
     found = SimpleNamespace(now=0.0, one=1.0, two=1.0, ran=[])
 
-    def on_two(work, threads, waits):
+    def on_two(step, threads):
         found.ran.append(threads)
         found.now += found.two
+        return -1
 
-    def on_one(who, counters, span, turns):
+    def on_one():
         found.ran.append(1)
         found.now += found.one
+        return -1
 
     monkeypatch.setattr(Team, "_takes_several", TAKES_SEVERAL)
-    monkeypatch.setattr(pool, "share", on_two)
+    monkeypatch.setattr(pool._pool, "launch", on_two)
     monkeypatch.setattr(pool, "time", SimpleNamespace(perf_counter=lambda: found.now))
-    found.steps = [(on_one, ((), ()))]
+    found.alone = [OneThread(on_one, None)]
     return found
 
 
@@ -141,7 +190,7 @@ def taken(machine, team, calls, ranges=50):
     """How many of some calls ran on two threads."""
     machine.ran.clear()
     for _ in range(calls):
-        team.run(ranges, machine.steps, machine.steps)
+        team.run(ranges, [None], machine.alone)
     return machine.ran.count(2)
 
 
@@ -164,13 +213,13 @@ def test_the_machine_gets_busy_and_idle_again(machine):
 
 
 def test_small_loops_run_on_one_thread(machine):
-    team, machine.one, machine.two = Team(), 30e-6, 10e-6
+    team, machine.one, machine.two = Team(), 9e-6, 3e-6
     assert taken(machine, team, 1000) == 0
 
 
 def test_pieces_of_a_loop_are_compared_by_their_size(machine):
     """As while messages travel: a piece is small, the rest is not."""
-    team, machine.one, machine.two = Team(), 30e-6, 10e-6
+    team, machine.one, machine.two = Team(), 9e-6, 3e-6
     assert taken(machine, team, 100, ranges=2) == 0
     machine.one, machine.two = 3e-3, 1.6e-3
     taken(machine, team, SETTLED, ranges=200)

@@ -9,8 +9,8 @@ from python_loops import INC, RW, check, edge_plan, res_calc
 
 from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, PlanError
 from meshprep_runtime.cpu import executor
-from meshprep_runtime.cpu.elements import ElementCode
-from meshprep_runtime.cpu.schedule import SCHEDULES
+from meshprep_runtime.cpu.source.element import ElementCode
+from meshprep_runtime.cpu.strategies import SCHEDULES
 from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.kernel.colouring import colour_elements
 from meshprep_runtime.kernel.rows import rows_of
@@ -56,7 +56,7 @@ def test_rows_are_asked_for_ahead_where_dats_fit_no_cache(slow, flow, monkeypatc
     grid = slow.quads(6, 4)
     plan = slow.plan(grid.sizes, grid.tables, [slow.res_calc], lists=True)["res_calc"]
     check(res_calc, plan, flow, "hierarchical", rtol=1e-13)
-    assert ["fetch(" in text for text in texts] == [least == 0] * len(texts)
+    assert ["fetch(" in text.functions for text in texts] == [least == 0] * len(texts)
     assert texts
 
 

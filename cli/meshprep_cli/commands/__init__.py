@@ -6,8 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from meshprep_runtime.errors import check_choice
-
 from ..groups import Command, with_options
 from . import (
     apply,
@@ -28,7 +26,6 @@ from . import (
 app = typer.Typer(
     name="meshprep",
     help="Prepares unstructured meshes so that solvers run fast.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -60,31 +57,12 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
-def _complete(shell: str | None) -> None:
-    if shell:
-        from ..reference import SHELLS, completion
-
-        check_choice("--completion", shell, SHELLS)
-        typer.echo(completion(commands(), shell))
-        raise typer.Exit
-
-
 @app.callback()
 def _global(
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
-    completion: Annotated[
-        str | None,
-        typer.Option(
-            "--completion",
-            callback=_complete,
-            is_eager=True,
-            metavar="SHELL",
-            help="Print what completes commands and options in bash, zsh or fish.",
-        ),
-    ] = None,
     trace: Annotated[
         bool, typer.Option("--traceback", help="Show where an error arose; goes anywhere.")
     ] = False,

@@ -32,11 +32,9 @@ def run(
     from meshprep.distribute.check import check_parts
     from meshprep.distribute.job import kind_of
     from meshprep.pipeline.check_file import check
-    from meshprep.pipeline.warm_up import read_tasks
 
     against = source.of_any(mesh)
-    meshes = [against] if against is not None and plan.is_file() else []
-    with console.compiled_ahead(read_tasks(meshes), quiet) as report:
+    with console.progress(quiet) as report:
         if kind_of(plan) == "parts":
             together = mpi.ranks()
             with mpi.nobody_waits(together):

@@ -39,7 +39,6 @@ def run(
         output=None,
         plan=plan or options.default_plan(mesh),
         requests=loops.requests,
-        chains=loops.chains,
         options=replace(chosen, method="none"),
         overwrite=how.force,
         blocks=blocks,

@@ -16,7 +16,6 @@ class Pictures:
     """The files to write, and of what."""
 
     html: options.Html = None
-    figures: options.Figures = None
     png: Annotated[
         Path | None,
         typer.Option("--png", help="Write a picture of the first plan's mesh, by block."),
@@ -40,20 +39,18 @@ def run(
         list[Path], typer.Argument(help="Plan files, or files of parts.", show_default=False)
     ],
     pictures: Pictures,
-    prediction: options.Prediction,
-    shown: options.ComparisonShown,
+    times: options.Times,
+    shown: options.Shown,
 ) -> None:
     """Compare plans, or one plan with the input order.
 
     Of files of parts it shows neighbours, halos and messages.
     """
     from meshprep.distribute.job import kind_of
-    from meshprep.io.source import MeshSource
-    from meshprep.pipeline.warm_up import read_tasks
     from meshprep.report import compare
     from meshprep.report.files import ReportFiles, write_files
 
-    assumptions = prediction.assumptions
+    given = times.given
     wanted = pictures
     if any(kind_of(path) == "parts" for path in plans):
         _show_parts(plans, pictures, shown)
@@ -61,43 +58,31 @@ def run(
     if wanted.loop is not None and not (wanted.png or wanted.vtu):
         raise MeshprepError("--loop says what --png and --vtu show: name one of these")
     meshes = tuple(wanted.mesh or ())
-    files = ReportFiles(
-        wanted.html, wanted.png, wanted.vtu, wanted.figures, meshes, wanted.loop, wanted.force
-    )
+    files = ReportFiles(wanted.html, wanted.png, wanted.vtu, meshes, wanted.loop, wanted.force)
     files.check(plans)
     watch = console.Stopwatch()
-    measure = not (prediction.measured or prediction.no_measure or shown.as_csv)
+    measure = not (given or times.no_measure)
     silent = shown.quiet or not (files.outputs or files.meshes)
-    drawn = files.meshes and (pictures.html or pictures.png or pictures.figures)
-    tasks = [
-        *read_tasks(map(MeshSource, files.meshes)),
-        *["pictures"] * bool(drawn),
-        *["measure"] * measure,
-    ]
-    with console.compiled_ahead(tasks, silent) as report:
-        comparison = compare(plans, assumptions, measure=measure)
+    with console.progress(silent) as report:
+        comparison = compare(plans, given, measure=measure)
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, shown)
     if written:
         console.note(f"wrote {listed(written)} in {watch}", shown.quiet)
 
 
-def _show_parts(paths: list[Path], pictures: Pictures, shown: options.ComparisonShown) -> None:
+def _show_parts(paths: list[Path], pictures: Pictures, shown: options.Shown) -> None:
     """The halo tables of files of parts."""
     from meshprep.distribute.job import kind_of
-    from meshprep.report.parts import halo_csv, halo_tables, kept_splits
+    from meshprep.report.parts import halo_tables, kept_splits
 
     other = next((path for path in paths if kind_of(path) != "parts"), None)
     if other is not None:
         raise MeshprepError(f"{other} is no file of parts as the others are: report it alone")
     if pictures != Pictures():
-        raise MeshprepError(
-            "--html, --figures, --png and --vtu are for plans: leave them out for parts"
-        )
+        raise MeshprepError("--html, --png and --vtu are for plans: leave them out for parts")
     splits = [split for path in paths for split in kept_splits(path)]
     if shown.as_json:
         console.show_json({"splits": splits})
-    elif shown.as_csv:
-        console.show(halo_csv(splits))
     else:
         console.show_tables(halo_tables(splits, full=shown.full))

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,14 +18,13 @@ from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
 from .. import console, options
-from ..groups import listed, words
+from ..groups import listed
 
 if TYPE_CHECKING:
-    from meshprep.pipeline.tune.loops import Tuning
-    from meshprep.pipeline.tune.products import ProductTrial, ProductTuning, StoreTrial
-    from meshprep_runtime.plan.tuned import Timing, Trial
+    from meshprep.pipeline.tune import Tuning
+    from meshprep_runtime.plan.tuned import Trial
 
-SHOWN, SHOWN_PRODUCTS = 12, 8
+SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,6 @@ class KernelOptions:
             "default: made-up numbers.",
         ),
     ] = None
-    spmv: Annotated[
-        bool,
-        typer.Option("--spmv", help="Time the product with a matrix: a .mtx file, or a plan's."),
-    ] = False
 
 
 @dataclass(frozen=True)
@@ -85,10 +80,7 @@ class Tried:
 
 
 def run(
-    plan: Annotated[
-        Path,
-        typer.Argument(help="Plan file; with --spmv also a matrix, .mtx.", show_default=False),
-    ],
+    plan: options.PlanFile,
     kernels: KernelOptions,
     tried: Tried,
     chosen: Options,
@@ -100,21 +92,14 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Find the fastest way to run a loop, and write it into the plan."""
-    from meshprep.pipeline.tune.loops import loop_of, tune_plan
+    from meshprep.pipeline.tune import loop_of, tune_plan
     from meshprep_runtime.plan import Plan
 
     options.set_threads(threads)
-    if kernels.spmv:
-        other = replace(kernels, loop=None, spmv=False), replace(tried, runs=Tried.runs)
-        given = [word for group in other for word in words(group)]
-        if given:
-            raise MeshprepError(f"--spmv goes without {given[0]}: it times the product of a matrix")
-        time_products(plan, kernels.loop, tried.runs, as_json, quiet)
-        return
     loaded = Plan.load(plan)
     function = function_of(kernels.kernel, "--kernel") if kernels.kernel is not None else None
     name = loop_of(loaded, function, kernels.loop)
-    with console.compiled_ahead(["colours"], quiet) as progress:
+    with console.progress(quiet) as progress:
         done = tune_plan(
             loaded,
             name,
@@ -275,77 +260,3 @@ def arrays_of(text: str | None, plan: Any) -> Mapping[str, Any] | None:
     if not isinstance(found, Mapping):
         raise MeshprepError(f"--values {text} gave a {type(found).__name__}: give arrays by name")
     return found
-
-
-def time_products(path: Path, loop: str | None, runs: int, as_json: bool, quiet: bool) -> None:
-    """Time products and print what came out."""
-    from meshprep.pipeline.tune.products import read_matrix, tune_product
-
-    with console.progress(quiet) as progress:
-        matrix, plan = read_matrix(path, loop)
-        done = tune_product(matrix, plan=plan, runs=runs, progress=progress)
-    if as_json:
-        console.show_json(asdict(done))
-    else:
-        _show_products(path, done)
-
-
-def _show_products(path: Path, done: ProductTuning) -> None:
-    each = done.nonzeros / max(done.rows, 1)
-    console.show_table(
-        f"{path.name}: {done.rows} rows, {done.nonzeros} nonzeros, {each:.1f} a row; "
-        f"timed on {done.machine}",
-        ("threads", "piece", "ms", "median", "slowest", "GFLOP/s", "GB/s", "times the best"),
-        [_product_row(done, trial) for trial in done.trials[:SHOWN_PRODUCTS]],
-    )
-    console.show("")
-    best, default = done.best, done.default
-    console.show(
-        f"fastest: Product(matrix, threads={best.threads}, piece={best.piece}), against "
-        f"Product(matrix): {console.times_as_fast(best.timing, default.timing)}"
-    )
-    moved = done.bytes
-    console.show(
-        f"a product moves {moved.least / 1e6:.1f} MB if caches keep x, "
-        f"{moved.effective / 1e6:.1f} MB if they do not; GB/s are of the former"
-    )
-    if done.stores:
-        console.show("")
-        console.show_table(
-            "stores that the plan can fill, all threads",
-            ("store", "MB", "ms", "median", "slowest", "GB/s", "CSR / it by bytes", "measured"),
-            [_store(trial, done.stores[0]) for trial in done.stores],
-        )
-        console.show("")
-    gpu = done.gpu
-    console.show(
-        f"on a GPU, by rule: {gpu.blocks(done.rows)} blocks of {gpu.block_size} threads; "
-        f"threads a row: {gpu.coop}; rows each: {gpu.repeat}; "
-        f"they read {done.lines} lines of 128 bytes of x"
-    )
-
-
-def _store(trial: StoreTrial, csr: StoreTrial) -> tuple[str, ...]:
-    return (
-        trial.store,
-        f"{trial.bytes / 1e6:.1f}",
-        *_times(trial.timing),
-        f"{1e-9 * trial.bytes / trial.seconds:.1f}",
-        f"{csr.bytes / trial.bytes:.2f}",
-        "1.00" if trial is csr else console.slower(csr.timing, trial.timing),
-    )
-
-
-def _product_row(done: ProductTuning, trial: ProductTrial) -> tuple[str, ...]:
-    return (
-        str(trial.threads),
-        str(trial.piece),
-        *_times(trial.timing),
-        f"{2e-9 * done.nonzeros / trial.seconds:.2f}",
-        f"{1e-9 * done.bytes.least / trial.seconds:.1f}",
-        "1.00" if trial is done.best else console.slower(trial.timing, done.best.timing),
-    )
-
-
-def _times(timing: Timing) -> tuple[str, ...]:
-    return tuple(f"{1e3 * s:.3f}" for s in (timing.least, timing.median, timing.most))

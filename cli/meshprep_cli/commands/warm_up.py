@@ -18,24 +18,22 @@ def run(
 
     That is what reordering a Gmsh mesh needs, or everything.
     """
-    from meshprep.loops.options import Options
-    from meshprep.pipeline.warm_up import all_tasks, job_tasks, warm_up
+    from meshprep.pipeline.warm_up import USUAL, all_tasks, warm_up
 
     watch = console.Stopwatch()
-    tasks = all_tasks() if everything else [*job_tasks(Options(), ["gmsh"]), "measure"]
     with console.progress(quiet) as report:
-        warmed = warm_up(tasks, report)
-    seconds = warmed.seconds
+        found = warm_up(all_tasks() if everything else USUAL, report)
+    seconds = {task: value for task, value in found.items() if isinstance(value, float)}
+    failures = {task: value for task, value in found.items() if isinstance(value, str)}
     if as_json:
-        console.show_json({"seconds": seconds, "failures": warmed.failures})
-        return 1 if warmed.failures else 0
-    for task, why in warmed.failures.items():
+        console.show_json({"seconds": seconds, "failures": failures})
+        return 1 if failures else 0
+    for task, why in failures.items():
         console.show(f"{task} failed: {why}")
-    if seconds:
-        rows = [(task, f"{spent:.1f}") for task, spent in seconds.items()]
-        rows.append(("all", f"{sum(seconds.values()):.1f}"))
-        console.show_table("", ("compiled", "seconds of processor"), rows)
-        console.show("")
-    if not warmed.failures:
-        console.show(f"ready in {watch}" if seconds else "ready: all was compiled before")
-    return 1 if warmed.failures else 0
+    rows = [(task, f"{spent:.1f}") for task, spent in seconds.items()]
+    rows.append(("all", f"{sum(seconds.values()):.1f}"))
+    console.show_table("", ("compiled", "seconds of processor"), rows)
+    console.show("")
+    if not failures:
+        console.show(f"ready in {watch}")
+    return 1 if failures else 0

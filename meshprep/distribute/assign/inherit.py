@@ -8,7 +8,6 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import Float64s, Int32s, Int64s, SetMap, offsets_of, read_only
 
-from ...kernels import kernel
 from ..ranks import ALONE, Ranks, exchanged
 from ..slices.homes import Homes, blocks, by_rows
 from ..subject import SplitSubject
@@ -105,12 +104,8 @@ class _Heirs:
 
     def of_rows(self, m: SetMap, owner: Int32s) -> Int32s:
         """The owners of a map's from-set by those of its to-set."""
-
-        def most(found: Int32s, rows: Int32s) -> Int32s:
-            return most_in_rows(read_only(rows), read_only(found))
-
         out = np.empty(m.size, np.int32)
-        return by_rows(self._homes(m.to_set), m.table, owner, most, out)
+        return by_rows(self._homes(m.to_set), m.table, owner, most_in_rows, out)
 
     def of_points(self, m: SetMap, owner: Int32s) -> Int32s:
         """The owners of a map's to-set by those of its from-set."""
@@ -162,17 +157,8 @@ def _elected(votes: Int64s, parts: int, own: range) -> Int32s:
     return out
 
 
-@kernel
-def most_in_rows(table: Int32s, owner: Int32s) -> Int32s:
+def most_in_rows(owner: Int32s, table: Int32s) -> Int32s:
     """The most frequent owner of each row's points, the first of equals."""
-    n, arity = table.shape
-    out = np.empty(n, np.int32)
-    for i in range(n):
-        most = 0
-        for j in range(arity):
-            mine, count = owner[table[i, j]], 0
-            for k in range(arity):
-                count += owner[table[i, k]] == mine
-            if count > most:
-                most, out[i] = count, mine
-    return out
+    found = owner[table]
+    votes = [np.count_nonzero(found == column[:, None], axis=1) for column in found.T]
+    return found[np.arange(len(found)), np.argmax(votes, axis=0)]

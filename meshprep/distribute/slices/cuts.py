@@ -2,23 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.types.maps import Float64s, Int32s, offsets_of
 
 from ...kernels import Bools, Int64s, UInt64s, kernel
-from ...kernels.arrays import stable_argsort
-from ...partition.metis import has_metis
+from ...kernels.arrays import sort_by, stable_argsort
 from ...reorder.curve import curve_keys
-from ..assign.inherit import finite_centroids, run_ends
-from ..assign.metis import UFACTOR
+from ..assign.inherit import finite_centroids, run_ends, runs
 from ..borders import refined
-from ..ranks import Ranks, agreed, of_root
+from ..ranks import Ranks, agreed
 from ..subject import SplitSubject
-from .homes import Homes, blocks
+from .homes import Homes
 
 Numbers = Int64s
 
@@ -42,8 +38,11 @@ def leading_owners(subject: SplitSubject, weights: Float64s, cut: str, ranks: Ra
 
 def _cut_into_parts(subject: SplitSubject, weights: Float64s, cut: str, ranks: Ranks) -> Int32s:
     """The cut for at least two parts and fewer than elements."""
-    if cut == "refined" and subject.leading_map is not None and subject.leading_runs.size:
-        return refined(subject, cut_of_clusters(subject, weights, ranks), weights, ranks)
+    if cut == "refined" and subject.from_parts:
+        # runs of the file's parts
+        own = Homes(subject.sizes[subject.leading_set], ranks).own
+        found = runs(subject.sizes[subject.leading_set], weights, own)
+        return refined(subject, found, weights, ranks)
     where = agreed(ranks, lambda: finite_centroids(subject, cut))
     found = CUTS[cut](where, weights, ranks)
     return refined(subject, found, weights, ranks) if cut == "refined" else found
@@ -53,7 +52,7 @@ def _along_curve(where: Float64s, shares: Float64s, ranks: Ranks) -> Int32s:
     """Runs along Hilbert's curve, in 64 rounds of counted keys; equal keys keep their order."""
     low, high = _boxes(where, np.zeros(len(where), np.int64), 1, ranks)
     box = low[0], high[0]
-    keys = agreed(ranks, lambda: curve_keys(where, box, "curve", turning=True))
+    keys = agreed(ranks, lambda: curve_keys(where, box))
     order = stable_argsort(keys[:, None]) if keys.size else np.empty(0, np.int32)
     ends = run_ends(sum(ranks.allgather(keys.size)), shares)
     begin = np.zeros(ends.size, np.int64)
@@ -90,7 +89,7 @@ def _in_upper_half(where: Float64s, region: Numbers, lower: Sequence[float], ran
         axis = np.argmax(high - low, axis=1)
         keys = _ascending(where[np.arange(len(where)), axis[region]])
     ends = offsets_of(count)
-    grouped = _grouped(keys, region, ends[:-1].copy())
+    grouped = keys[sort_by(region.astype(np.int32), count.size)[1]]
     for begin, end in pairwise(ends):
         grouped[begin:end].sort()
     wanted = np.array([round(share * int(n)) for share, n in zip(lower, size, strict=True)])
@@ -102,16 +101,6 @@ def _in_upper_half(where: Float64s, region: Numbers, lower: Sequence[float], ran
     # so many of the keys that are equal to the first beyond are in the lower share
     equal = cuts - _insertion_place(grouped, (ends[:-1], ends[1:]), first, behind=False)
     return _not_below(keys, region, first, equal)
-
-
-@kernel
-def _grouped(keys: UInt64s, region: Int64s, at: Int64s) -> UInt64s:
-    """Keys region after region; ``at`` is where each begins."""
-    out = np.empty(keys.size, np.uint64)
-    for i in range(keys.size):
-        out[at[region[i]]] = keys[i]
-        at[region[i]] += 1
-    return out
 
 
 @kernel
@@ -194,100 +183,3 @@ CUTS: dict[str, Callable[[Float64s, Float64s, Ranks], Int32s]] = {
     "rcb": _bisected,
     "refined": _bisected,
 }
-
-
-# The most elements of a cluster, and how many clusters a part should have at least.
-LARGEST, ENOUGH = 256, 64
-
-
-class Clusters(NamedTuple):
-    """Runs of elements, ``ends[i]`` to below ``ends[i + 1]``, each cut evenly from ``first[i]``."""
-
-    ends: Numbers
-    first: Numbers
-
-    @property
-    def total(self) -> int:
-        return int(self.first[-1])
-
-    def of(self, elements: NDArray[np.integer]) -> Numbers:
-        """The cluster of each element."""
-        run = np.searchsorted(self.ends, elements, side="right") - 1
-        length, pieces = np.diff(self.ends)[run], np.diff(self.first)[run]
-        return self.first[run] + (elements - self.ends[run]) * pieces // length
-
-    def sizes(self) -> Numbers:
-        """Elements of each cluster."""
-        run = np.repeat(np.arange(self.ends.size - 1), np.diff(self.first))
-        length, pieces = np.diff(self.ends)[run], np.diff(self.first)[run]
-        at = np.arange(self.total) - self.first[run]
-        return -((at + 1) * length // -pieces) + (at * length // -pieces)
-
-
-def cut_of_clusters(subject: SplitSubject, weights: Float64s, ranks: Ranks) -> Int32s:
-    """The part of every element at home here; clusters stay whole.
-
-    O(n / ranks), and on rank 0 the graph of all clusters.
-    """
-    n = subject.sizes[subject.leading_set]
-    # runs of the leading set are not left
-    ends = np.unique(subject.leading_runs)
-    size = max(1, min(LARGEST, int(ends[-1]) // (ENOUGH * weights.size)))
-    clusters = Clusters(ends, offsets_of(-(-np.diff(ends) // size)))
-    every = ranks.allgather(_neighbours(subject, clusters, ranks))
-    part = of_root(ranks, lambda: _part_of_cluster(clusters, every, weights))
-    own = Homes(n, ranks).own
-    elements = np.arange(own.start, own.stop)
-    if not part.size:
-        return np.searchsorted(run_ends(n, weights), elements, side="right").astype(np.int32)
-    return part[clusters.of(elements)]
-
-
-def _neighbours(subject: SplitSubject, clusters: Clusters, ranks: Ranks) -> tuple[Numbers, Numbers]:
-    """Pairs of clusters as ``low * count + high``, and how often rows at home here have both."""
-    leading = subject.leading_map
-    assert leading is not None
-    keys, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for rows in blocks(ranks, leading.size):
-        of = clusters.of(leading.table[rows].astype(np.int64))
-        for a in range(leading.arity):
-            for b in range(a):
-                low, high = np.minimum(of[:, a], of[:, b]), np.maximum(of[:, a], of[:, b])
-                found = (low * clusters.total + high)[low < high]
-                key, count = np.unique(found, return_counts=True)
-                keys.append(key)
-                counts.append(count)
-    return _summed(np.concatenate(keys), np.concatenate(counts))
-
-
-def _summed(keys: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
-    key, place = np.unique(keys, return_inverse=True)
-    total = np.zeros(key.size, np.int64)
-    np.add.at(total, place.reshape(-1), counts)
-    return key, total
-
-
-def _part_of_cluster(
-    clusters: Clusters, pairs: list[tuple[Numbers, Numbers]], weights: Float64s
-) -> Int32s:
-    """METIS on the graph of clusters; empty where none has a neighbour, or METIS is missing."""
-    key, count = _summed(*(np.concatenate(column) for column in zip(*pairs, strict=True)))
-    if not (key.size and has_metis()):
-        return np.empty(0, np.int32)
-    import pymetis
-
-    low, high = np.divmod(key, clusters.total)
-    source, target = np.concatenate([low, high]), np.concatenate([high, low])
-    order = np.lexsort((target, source))
-    offset = np.searchsorted(source[order], np.arange(clusters.total + 1))
-    even = bool((weights == weights[0]).all())
-    _, part = pymetis.part_graph(
-        weights.size,
-        pymetis.CSRAdjacency(offset, target[order]),
-        vweights=clusters.sizes(),
-        eweights=np.concatenate([count, count])[order],
-        tpwgts=None if even else weights.tolist(),
-        recursive=False,
-        options=pymetis.Options(ufactor=UFACTOR, seed=0),
-    )
-    return np.asarray(part, dtype=np.int32)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.types.maps import distinct, read_only
+from meshprep_runtime.types.maps import distinct, offsets_of, read_only
 
 from ...kernels import Int32s, kernel
-from ...kernels.arrays import first_not_below, scan_offsets
+from ...kernels.arrays import first_not_below
 from ..ranks import Ranks, exchanged
 
 
@@ -31,7 +31,9 @@ class Places:
     def among(cls, points: NDArray[np.integer]) -> "Places":
         span = int(points[-1]) - int(points[0]) if points.size else 0
         shift = max(0, (span // max(1, points.size)).bit_length())
-        return cls(points, _buckets(read_only(points), span, shift), shift)
+        bucket = (points.astype(np.int64) - points[:1]) >> shift
+        count = np.bincount(bucket, minlength=(span >> shift) + 1)
+        return cls(points, offsets_of(count).astype(np.int32), shift)
 
     def of(self, numbers: NDArray[np.integer]) -> Int32s:
         """For each number how many of the points are below it."""
@@ -42,17 +44,11 @@ class Places:
     def known(self, numbers: NDArray[np.integer]) -> Int32s:
         """The place of each number; -1 for those that are none of the points."""
         found = self.of(numbers)
-        _leave_known(read_only(self.points), read_only(numbers.reshape(-1)), found.reshape(-1))
+        if self.points.size:
+            found[self.points[np.minimum(found, self.points.size - 1)] != numbers] = -1
+        else:
+            found[:] = -1
         return found
-
-
-@kernel
-def _buckets(points: NDArray[np.integer], span: int, shift: int) -> Int32s:
-    first = np.zeros((span >> shift) + 2, np.int32)
-    for p in points:
-        first[((np.int64(p) - points[0]) >> shift) + 1] += 1
-    scan_offsets(first)
-    return first
 
 
 @kernel
@@ -67,14 +63,6 @@ def _places(
             continue
         out[i] = first_not_below(points, first[bucket], first[bucket + 1], numbers[i])
     return out
-
-
-@kernel
-def _leave_known(points: NDArray[np.integer], numbers: NDArray[np.integer], place: Int32s) -> None:
-    for i in range(place.size):
-        at = place[i]
-        if at == points.size or points[at] != numbers[i]:
-            place[i] = -1
 
 
 # Rows that are looked at together: bounds what a step needs beside its result.

@@ -1,6 +1,5 @@
 """Sections, nodes and elements of Gmsh files, in text or binary, a piece at a time."""
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -8,15 +7,11 @@ import numpy as np
 
 from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, kernel
 from ..text.tokens import ASCII, BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, Mode, put_float, put_int
-from ..text.writer import SMALL_PIECE, NumberWriter
-from .types import LONG_BLOCK
+from ..text.writer import PIECE, NumberWriter
 
 
 class GmshWriter(NumberWriter):
     """A Gmsh file being written: sections, blocks of nodes and of elements."""
-
-    # Whether nodes are numbered 1, 2, 3, ...
-    plain_nodes = False
 
     def begin(self, section: str) -> None:
         """Begin a section."""
@@ -26,46 +21,8 @@ class GmshWriter(NumberWriter):
         """End a section; numbers in binary need a line of their own."""
         self.text(f"\n$End{section}\n" if self.mode != ASCII else f"$End{section}\n")
 
-    def _label_rows(
-        self, kind: str, label: Int64s, tags: Int64s, nodes: Int32s, node_label: Int64s
-    ) -> None:
-        """Write label, tags (one row for all, or one each) and nodes of elements."""
-        behind = 1 + tags.shape[1]
-        width = behind + nodes.shape[1]
-        step = max(1, SMALL_PIECE // (width * np.dtype(kind).itemsize))
-        out = np.empty((min(step, len(label)), width), dtype=kind)
-        for i in range(0, len(label), step):
-            some = slice(i, i + step)
-            piece = out[: len(label) - i]
-            piece[:, 0] = label[some]
-            piece[:, 1:behind] = tags[some] if len(tags) > 1 else tags
-            if self.plain_nodes:
-                np.add(nodes[some], 1, out=piece[:, behind:])
-            else:
-                piece[:, behind:] = node_label[nodes[some]]
-            if self.mode == ASCII:
-                self.rows(piece)
-            else:
-                self.file.write(piece.data)
-
-    def _as_wholes(self, heads: Int64s, n: int) -> bool:
-        """Whether blocks are written one at a time from arrays, which is fast where they are long.
-
-        Arrays are as the file wants them where this machine has its byte order.
-        """
-        return (
-            self.mode != ASCII and sys.byteorder == "little" and len(heads) <= 1 + n // LONG_BLOCK
-        )
-
     def nodes4(self, heads: Int64s, start: Int64s, label: Int64s, points: Float64s) -> None:
         """Write blocks of nodes: heads (m, 3) and where each starts (m + 1), see `_nodes4`."""
-        if self._as_wholes(heads, len(label)):
-            for head, a, b in zip(heads, start, start[1:], strict=False):
-                self.ints(head)
-                self.ints([b - a], size=True)
-                self.file.write(label[a:b].data)
-                self.file.write(points[a:b].data)
-            return
         row = max(INT_ROOM, DOUBLE_ROOM * 3) + 5 * INT_ROOM
         self._in_pieces(_nodes4, 2 * start, row, heads, start, label, points)
 
@@ -73,12 +30,6 @@ class GmshWriter(NumberWriter):
         self, heads: Int64s, start: Int64s, label: Int64s, nodes: Int32s, node_label: Int64s
     ) -> None:
         """Write blocks of elements: heads (m, 3) and where each starts (m + 1)."""
-        if self._as_wholes(heads, len(label)):
-            for head, a, b in zip(heads, start, start[1:], strict=False):
-                self.ints(head)
-                self.ints([b - a], size=True)
-                self._label_rows("<i8", label[a:b], _NO_TAGS, nodes[a:b], node_label)
-            return
         row = INT_ROOM * (nodes.shape[1] + 5)
         self._in_pieces(_elements4, start, row, heads, start, label, nodes, node_label)
 
@@ -88,21 +39,21 @@ class GmshWriter(NumberWriter):
         step, out = self.room(n, row)
         for i in range(0, n, step):
             items = (i, min(i + step, n), int(np.searchsorted(ends, i, side="right")) - 1)
-            self.put(out, put(out, self.mode, items, *arrays))
+            self.file.write(out[: put(out, self.mode, items, *arrays)].data)
 
     def elements2(
         self, number: int, label: Int64s, tags: Int64s, nodes: Int32s, node_label: Int64s
     ) -> None:
-        """Write elements of MSH 2.2 that have the same tags (1, t) or as many of them (n, t)."""
+        """Write elements of MSH 2.2 that have as many tags (n, t)."""
         if self.mode != ASCII:
             self.ints((number, len(label), tags.shape[1]))
-        else:
-            head = np.broadcast_to([number, tags.shape[1]], (len(tags), 2))
-            tags = np.hstack([head, tags])
-        self._label_rows("<i4" if self.mode != ASCII else "<i8", label, tags, nodes, node_label)
-
-
-_NO_TAGS = np.empty((1, 0), dtype=np.int64)
+        step = max(1, PIECE // (8 * (3 + tags.shape[1] + nodes.shape[1])))
+        for i in range(0, len(label), step):
+            some = slice(i, i + step)
+            rows = [label[some], tags[some], node_label[nodes[some]]]
+            if self.mode == ASCII:
+                rows.insert(1, np.broadcast_to([number, tags.shape[1]], (len(rows[0]), 2)))
+            self.rows(np.column_stack(rows))
 
 
 @helper

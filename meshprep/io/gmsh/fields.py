@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,12 @@ from ...mesh import Dat, Tag
 from ...mesh.assemble import GroupTable
 from .emit import GmshWriter
 from .layout import (
-    COPY,
     INTEGERS,
     NAME,
     REALS,
     RESERVED,
     SECTION,
     STRINGS,
-    TEXT_LIMIT,
     FileLayout,
 )
 from .numbering import Lookup, make_lookup
@@ -32,6 +29,7 @@ from .raw import RawField
 
 # How the string tag begins that says which dtype and shape values had.
 MARK = "meshprep "
+_MARK = re.compile(MARK + r"(dat|tag) (\d{1,4}) ([<|](?:[iu][1248]|f[248]|b1)) ((?:\d{1,9},)*,?)")
 # The string tag of a section whose values are the groups of its elements.
 GROUPS = "groups"
 _TOGETHER = "write mesh and values together"
@@ -56,25 +54,23 @@ class FileCells:
 
 @dataclass(frozen=True, eq=False)
 class ElementLookup:
-    """The cell of the element of each number, counted through all types.
-
-    Those of a type begin at ``start``, which has the number of all behind them.
-    """
+    """The cell of the element of each number, counted through all types."""
 
     lookup: Lookup
-    start: Int64s
+    ranges: dict[str, tuple[int, int]]  # of the cells, by set
     cell: Int32s
 
     @classmethod
-    def of(cls, cells: list[FileCells]) -> "ElementLookup":
+    def of(cls, cells: list[FileCells], names: Mapping[str, str]) -> "ElementLookup":
         """Look at all cells; raises MeshprepError where a number stands for two of them."""
-        labels = [c.element_label for c in cells]
-        label = np.concatenate([*labels, np.empty(0, np.int64)])
-        start = np.concatenate([[0], np.cumsum([x.size for x in labels])]).astype(np.int64)
-        cell = np.arange(label.size, dtype=np.int32)
-        for c, s in zip(cells, start, strict=False):
+        label = np.concatenate([*(c.element_label for c in cells), np.empty(0, np.int64)])
+        cell, start, ranges = np.arange(label.size, dtype=np.int32), 0, {}
+        for c in cells:
+            stop = start + c.element_label.size
             if c.cell is not None:
-                cell[s : s + c.cell.size] = s + c.cell
+                cell[start:stop] = start + c.cell
+            ranges[names[c.name]] = start, stop
+            start = stop
         lookup, twice = make_lookup(label)
         if twice >= 0:
             bad = cell[lookup.find(label)] != cell
@@ -83,11 +79,7 @@ class ElementLookup:
                     f"$Elements: element number {label[np.argmax(bad)]} occurs twice, so that "
                     "values of elements are ambiguous: renumber one"
                 )
-        return cls(lookup, start, cell)
-
-    def find(self, label: Int64s, section: str) -> Int32s:
-        """The cells of the elements with these numbers."""
-        return self.cell[self.lookup.find_all(label, section, "element", _TOGETHER)]
+        return cls(lookup, ranges, cell)
 
 
 @dataclass(frozen=True)
@@ -102,27 +94,19 @@ class SectionMark:
 
 
 def _mark(f: RawField) -> SectionMark:
-    """Read ``meshprep KIND OWN DTYPE SHAPE`` among the string tags."""
+    """Read ``meshprep KIND OWN DTYPE SHAPE,`` among the string tags."""
     at = next((i for i, s in enumerate(f.strings) if s.startswith(MARK)), None)
     c = f.integers[1]
     if at is None:
         return SectionMark("", len(f.strings), None, () if c == 1 else (c,), ())
-    words = f.strings[at].split()
-    try:
-        if not re.fullmatch(r"[<|][biuf][1248]", words[3]):
-            raise ValueError(words[3])
-        kind, own, dtype = words[1], int(words[2]), np.dtype(words[3])
-        shape = tuple(int(w) for w in words[4].split(",") if w)
-        fits = 0 <= own <= at and kind in ("dat", "tag")
-        fits = fits and min(shape, default=0) >= 0 and np.prod(shape, dtype=float) <= c
-    except (IndexError, ValueError, TypeError):
-        fits = False
-    if not fits:
+    found = _MARK.fullmatch(f.strings[at])
+    shape = tuple(int(w) for w in found[4].split(",") if w) if found else (c + 1,)
+    if not found or int(found[2]) > at or np.prod(shape, dtype=float) > c:
         raise MeshprepError(
             f"${f.section} '{f.strings[0]}': its note '{f.strings[at][:40]}' is damaged: "
             "delete that string"
         )
-    return SectionMark(kind, own, dtype, shape, f.strings[at + 1 :])
+    return SectionMark(found[1], int(found[2]), np.dtype(found[3]), shape, f.strings[at + 1 :])
 
 
 def field_values(
@@ -138,54 +122,44 @@ def field_values(
     """
     dats: list[Dat] = []
     tags: list[Tag] = []
-    where = ElementLookup.of(cells) if any(f.section != "NodeData" for f in fields) else None
-    seen: dict[Any, int] = {}
+    sizes = {"nodes": nodes.size} | {names[c.name]: len(c.nodes) for c in cells}
+    where = ElementLookup.of(cells, names) if any(f.section != "NodeData" for f in fields) else None
     for f in fields:
         mark = _mark(f)
-        for dat in _pieces(f, mark, nodes, cells, names, where):
+        for dat in _pieces(f, mark, nodes, sizes, where):
             if mark.kind == "tag":
-                tags.append(_tag(dat, mark, _size(dat.set, nodes, cells, names)))
+                tags.append(_tag(dat, mark, sizes[dat.set]))
             else:
-                dats.append(_named(dat, seen, taken))
+                dats.append(_named(dat, taken))
     return dats, tags
-
-
-def _size(name: str, nodes: Lookup, cells: list[FileCells], names: Mapping[str, str]) -> int:
-    if name == "nodes":
-        return nodes.size
-    return next(len(c.nodes) for c in cells if names[c.name] == name)
 
 
 def _pieces(
     f: RawField,
     mark: SectionMark,
     nodes: Lookup,
-    cells: list[FileCells],
-    names: Mapping[str, str],
+    sizes: Mapping[str, int],
     where: ElementLookup | None,
 ) -> Iterator[Dat]:
     """The section cut by sets."""
     name = f.strings[0] if f.strings and mark.own else ""
-    attrs = {
-        SECTION: f.section,
-        STRINGS: f.strings[1 : mark.own],
-        REALS: f.reals,
-        INTEGERS: (f.integers[0], *f.integers[3:]),
-    }
+    integers = (f.integers[0], *f.integers[3:])
+    attrs = {SECTION: f.section, STRINGS: f.strings[1 : mark.own], REALS: f.reals}
+    attrs |= {INTEGERS: integers}
+    title, ranges = f"${f.section} '{name}'", {"nodes": (0, nodes.size)}
     if f.section == "NodeData":
-        at = nodes.find_all(f.label, f"$NodeData '{name}'", "node", _TOGETHER)
-        yield _dat(name, "nodes", nodes.size, at, _shaped(f.values, mark, name), attrs)
-        return
-    assert where is not None
-    cell = where.find(f.label, f"${f.section} '{name}'")
-    for c, (begin, end) in zip(cells, pairwise(where.start.tolist()), strict=True):
-        mine = np.flatnonzero((cell >= begin) & (cell < end))
+        at = nodes.find_all(f.label, title, "node", _TOGETHER)
+    else:
+        assert where is not None
+        at = where.cell[where.lookup.find_all(f.label, title, "element", _TOGETHER)]
+        ranges = where.ranges
+    for set_name, (begin, end) in ranges.items():
+        mine = np.flatnonzero((at >= begin) & (at < end))
         # values of no element belong to the last type
-        if not mine.size and (cell.size or c is not cells[-1]):
-            continue
-        row = cell[mine] - np.int32(begin)
-        values = _shaped(f.values[mine], mark, name)
-        yield _dat(name, names[c.name], len(c.nodes), row, values, attrs)
+        if mine.size or (not at.size and set_name == [*ranges][-1]):
+            values = _shaped(f.values[mine], mark, name)
+            row = at[mine] - np.int32(begin)
+            yield _dat(name, set_name, sizes[set_name], row, values, attrs)
 
 
 def _shaped(values: Float64s, mark: SectionMark, name: str) -> NDArray:
@@ -197,10 +171,7 @@ def _shaped(values: Float64s, mark: SectionMark, name: str) -> NDArray:
     with np.errstate(over="ignore", invalid="ignore"):
         cast = out.astype(mark.dtype)
     if mark.dtype.kind != "f" and not np.array_equal(cast, out):
-        low, high = (0, 1) if mark.dtype.kind == "b" else (-(2.0**63), 2.0**64)
-        whole = ((out >= low) & (out <= high) & (out == np.rint(out))).all()
-        what = f"do not fit {mark.dtype}" if whole else "are no whole numbers"
-        raise MeshprepError(f"values '{name}' {what}: delete the note on them")
+        raise MeshprepError(f"values '{name}' do not fit {mark.dtype}: delete the note on them")
     return cast
 
 
@@ -224,50 +195,31 @@ def _dat(
     return Dat(name, set_name, values, index, attrs)
 
 
-def _named(dat: Dat, seen: dict[Any, int], taken: AbstractSet[str]) -> Dat:
-    """The dat with a name that means nothing else, and attributes that no other one has."""
-    attrs = dict(dat.attrs)
-    name = dat.name
-    if name in RESERVED or (dat.set == "nodes" and name in taken) or not name:
-        attrs[NAME] = name
-        name = f"gmsh:{name or 'unnamed'}"
-    key = (dat.set, name, *((k, attrs[k]) for k in sorted(attrs)))
-    copy = seen.get(key, 0)
-    seen[key] = copy + 1
-    if copy:
-        attrs[COPY] = copy
-    return replace(dat, name=name, attrs=attrs)
+def _named(dat: Dat, taken: AbstractSet[str]) -> Dat:
+    """The dat with a name that means nothing else."""
+    if dat.name not in ("", *RESERVED) and (dat.set != "nodes" or dat.name not in taken):
+        return dat
+    attrs = {**dat.attrs, NAME: dat.name}
+    return replace(dat, name=f"gmsh:{dat.name or 'unnamed'}", attrs=attrs)
 
 
 def _tag(dat: Dat, mark: SectionMark, n: int) -> Tag:
-    """The tag whose groups or rows the values are; string tags hold lists of groups and names."""
-    lists: dict[int, list[int]] = {}
-    names: dict[int, str] = {}
+    """The tag whose groups the values are; string tags hold their names."""
     try:
-        for line in (text for text in mark.lines if text != GROUPS):
-            kind, number, *rest = line.split(" ", 2)
-            if kind == "row":
-                lists.setdefault(int(number), []).extend(int(w) for w in " ".join(rest).split())
-            elif kind == "name":
-                names[int(number)] = rest[0] if rest else ""
-            else:
-                raise ValueError(kind)
-        if GROUPS in mark.lines and dat.index is None and dat.values.shape == (n,):
-            return Tag.from_ids(dat.name, dat.set, dat.values, names)
-        held = max(lists, default=-1) + 1
-        whole = dat.index is None and dat.values.shape == (n,) and held == len(lists)
-        if not whole or (n and not 0 <= dat.values.min() <= dat.values.max() < held):
+        first, *lines = mark.lines
+        names = {}
+        for line in lines:
+            _, number, name = line.split(" ", 2)
+            names[int(number)] = name
+        if first != GROUPS or dat.index is not None or dat.values.shape != (n,):
             raise ValueError
-        table = GroupTable.of([tuple(lists[i]) for i in range(held)], dat.values.astype(np.int32))
-        return Tag(dat.name, dat.set, table.values, table.group_offset, table.group_id, names)
-    except (ValueError, KeyError, OverflowError):
+        return Tag.from_ids(dat.name, dat.set, dat.values, names)
+    except ValueError:
         raise MeshprepError(
             f"the groups '{dat.name}' on '{dat.set}' are damaged: delete this section"
         ) from None
 
 
-# The largest whole number that doubles hold as all below.
-EXACT = 2**53
 # Gmsh knows scalars, vectors and tensors; what lies between is filled up with zeros.
 COMPONENTS = (1, 3, 9)
 
@@ -276,13 +228,7 @@ def write_fields(sink: GmshWriter, layout: FileLayout, labels: Mapping[str, Int6
     """Write all values, one section for those of one name and header; then the tags."""
     sections: dict[Any, list[Dat]] = {}
     for d in layout.dats:
-        key = (_header(d), d.values.dtype.str, d.values.shape[1:])
-        group = sections.setdefault(key, [])
-        # A second dat of one name on a set is a section of its own.
-        if any(x.set == d.set for x in group):
-            sections[(*key, len(sections))] = [d]
-        else:
-            group.append(d)
+        sections.setdefault((_header(d), d.values.dtype.str, d.values.shape[1:]), []).append(d)
     for group in sections.values():
         _write_dats(sink, group, labels)
     for tag in layout.tags:
@@ -337,33 +283,10 @@ def _write_header(
 
 
 def _write_tag(sink: GmshWriter, tag: Tag, label: Int64s) -> None:
-    """A tag as values: its groups, or where elements are in several, rows that strings explain."""
-    values, lines = _tag_values(tag)
-    lines += [f"name {number} {name}" for number, name in tag.names.items()]
-    strings = (tag.name, "", f"{MARK}tag 1 {values.dtype.newbyteorder('<').str} ,", *lines)
+    """A tag as values, the groups themselves, with their names as strings."""
+    lines = [f"name {number} {name}" for number, name in tag.names.items()]
+    strings = (tag.name, "", f"{MARK}tag 1 <i8 ,", GROUPS, *lines)
     section = "NodeData" if tag.set == "nodes" else "ElementData"
-    _write_header(sink, section, strings, (0.0,), (0, 1, values.size))
-    sink.rows(label.reshape(-1, 1), values.reshape(-1, 1))
+    _write_header(sink, section, strings, (0.0,), (0, 1, label.size))
+    sink.rows(label.reshape(-1, 1), tag.first_ids().reshape(-1, 1))
     sink.end(section)
-
-
-def _tag_values(tag: Tag) -> tuple[NDArray[np.integer], list[str]]:
-    """What stands in the section of a tag, and the lines that say what it means."""
-    alone = np.diff(tag.group_offset).max(initial=0) <= 1
-    if alone and tag.group_id.all() and (np.abs(tag.group_id) <= EXACT).all():
-        return tag.first_ids(), [GROUPS]
-    lines = []
-    for row in range(tag.group_offset.size - 1):
-        lines += _row_lines(row, tag.groups(row))
-    return tag.values, lines
-
-
-def _row_lines(row: int, groups: Sequence[int]) -> list[str]:
-    """Lines that say which groups a row stands for; several where they get long."""
-    lines, line = [], f"row {row}"
-    for i in groups:
-        if len(line) > TEXT_LIMIT - 24:
-            lines.append(line)
-            line = f"row {row}"
-        line += f" {i}"
-    return [*lines, line]

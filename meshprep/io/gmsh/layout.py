@@ -9,24 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.maps import distinct
 
 from ...mesh import Dat, ElementSet, IndexList, Mesh, Tag
 from ...mesh.cells import node_count, shape_of
 from .types import NUMBER_OF
 
 VERSIONS = ("2.2", "4.1")
-# Sections that hold no number of a node or element: carried as they are.
-KEPT_SECTIONS = ("Comments", "InterpolationScheme", "Parametrizations")
-# Those of them that are text in every mode and the same in every version.
-PORTABLE_SECTIONS = ("Comments", "InterpolationScheme")
+# Sections that hold no number of a node or element, text in every mode: carried as they are.
+KEPT_SECTIONS = ("Comments", "InterpolationScheme")
 ENTITY_DIM, ENTITY_TAG = "gmsh:entity_dim", "gmsh:entity_tag"
 PERIODIC = "gmsh:periodic"
 # Names that mean something else on a mesh: values of such a name carry it in this attribute.
 RESERVED = ("label", "coordinates")
-NAME, SECTION, STRINGS, REALS, INTEGERS, COPY = (
-    f"gmsh:{what}" for what in ("name", "section", "strings", "reals", "integers", "copy")
+NAME, SECTION, STRINGS, REALS, INTEGERS = (
+    f"gmsh:{what}" for what in ("name", "section", "strings", "reals", "integers")
 )
-ATTRIBUTES = (NAME, SECTION, STRINGS, REALS, INTEGERS, COPY)
+ATTRIBUTES = (NAME, SECTION, STRINGS, REALS, INTEGERS)
 
 
 def source(mesh: Mesh) -> Mapping[str, Any]:
@@ -80,18 +79,27 @@ def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None
 
     Version and mode are those of the file that the mesh came from where they are left out.
     """
-    return list(find_layout(mesh, *target(mesh, version, binary)).lost)
+    return list(find_layout(mesh, target(mesh, version, binary)[0]).lost)
 
 
-def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
+def find_layout(mesh: Mesh, version: str) -> FileLayout:
     """Decide where everything goes. O(size)."""
     cells = tuple(s for s in mesh.cell_sets if _is_written(mesh, s))
-    _refuse_highest(mesh, cells)
-    lost = [f"cells of type '{s.cell_type}'" for s in mesh.cell_sets if s not in cells and s.size]
+    lost, dims = [], [shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size]
+    for s in (s for s in mesh.cell_sets if s.size and s not in cells):
+        if shape_of(str(s.cell_type)).dim == max(dims):
+            raise MeshprepError(
+                f"the format has no cells of type '{s.cell_type}': use another format"
+            )
+        lost.append(f"cells of type '{s.cell_type}'")
     held = {s.name for s in cells}
     entity = _native(mesh, held, "entity", lambda t: not (t.names or _several(t).size))
     entity = {name: t for name, t in entity.items() if _fits_int(t.group_id)}
-    partition = _native(mesh, held, "partition", lambda t: _is_partition(t, version))
+    # In MSH 4.1 they are values.
+    fits = version == "2.2"
+    partition = _native(
+        mesh, held, "partition", lambda t: fits and _fits_int(t.group_id) and not t.names
+    )
     name = _physical_name(mesh, held)
     physical = _same_names(_native(mesh, held, name, _is_physical), cells)
     placed = [*entity.values(), *partition.values(), *physical.values()]
@@ -104,7 +112,8 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     dats = tuple(d for d in dats if not any(d is x for x in labels.values()))
     kept_tags = tuple(t for t in tags if not any(_tag_problems(t, held)))
     kept_dats = tuple(d for d in dats if not any(_dat_problems(d, held)))
-    node_label, cell_label, problems = _labels(mesh, labels, version, kept_tags, kept_dats)
+    valued = {t.set for t in kept_tags} | {d.set for d in kept_dats}
+    node_label, cell_label, problems = _labels(mesh, cells, labels, version, valued)
     lost += problems
     lost += [p for t in tags for p in _tag_problems(t, held)]
     for d in dats:
@@ -115,21 +124,11 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     unused = [n for table in source(mesh).get("names", {}).values() for n in table.values()]
     lost += [f"names of groups without cells that {UNFIT}"] if not all(map(is_text, unused)) else []
     lost += [f"index list '{i.name}'" for i in mesh.lists if not is_periodic(i)]
-    lost += _section_losses(mesh, version, binary)
+    lost += _section_losses(mesh, version)
     return FileLayout(
         *(cells, physical, entity, partition, name, kept_tags, kept_dats),
         *(node_label, cell_label, node_entity, tuple(dict.fromkeys(lost))),
     )
-
-
-def _refuse_highest(mesh: Mesh, written: Sequence[ElementSet]) -> None:
-    """Raise MeshprepError where cells of the highest dimension would be missing."""
-    dims = {s.name: shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size}
-    for s in mesh.cell_sets:
-        if s not in written and dims.get(s.name) == max(dims.values()):
-            raise MeshprepError(
-                f"the format has no cells of type '{s.cell_type}': use another format"
-            )
 
 
 def is_text(text: str) -> bool:
@@ -164,13 +163,6 @@ def _is_physical(t: Tag) -> bool:
     return named and _fits_int(t.group_id) and _differ(t)
 
 
-def _is_partition(t: Tag, version: str) -> bool:
-    """In MSH 4.1 partitions are positive; in 2.2 a cell is a ghost in negative ones."""
-    if not _fits_int(t.group_id) or t.names:
-        return False
-    return version == "2.2" or (bool((t.group_id > 0).all()) and _differ(t))
-
-
 def _differ(t: Tag) -> bool:
     """Whether no element is in a group twice."""
     return all(len(set(g)) == len(g) for g in map(t.groups, _several(t)))
@@ -202,6 +194,8 @@ def _tag_problems(t: Tag, held: set[str]) -> Iterator[str]:
             yield f"groups '{t.name}' on '{t.set}'"
     elif not all(is_text(text) for text in (t.name, *t.names.values())):
         yield f"groups '{t.name}' on '{t.set}' (names that {UNFIT})"
+    elif _several(t).size or not t.group_id.all() or (np.abs(t.group_id) > EXACT_LIMIT).any():
+        yield f"groups '{t.name}' on '{t.set}' (several of an element, 0, or beyond 2^53)"
 
 
 def _dat_problems(d: Dat, held: set[str]) -> Iterator[str]:
@@ -235,24 +229,35 @@ def _node_entity(mesh: Mesh) -> NodeEntity | None:
 
 
 def _labels(
-    mesh: Mesh, labels: dict[str, Dat], version: str, tags: tuple[Tag, ...], dats: tuple[Dat, ...]
+    mesh: Mesh,
+    cells: Sequence[ElementSet],
+    labels: dict[str, Dat],
+    version: str,
+    valued: set[str],
 ) -> tuple[NDArray[np.int64] | None, dict[str, NDArray[np.int64]], list[str]]:
-    """Numbers of nodes and cells that can be written as they are; what is lost of the others."""
+    """Numbers of nodes and cells that can be written as they are; what is lost of the others.
+
+    ``valued`` are the sets with values. The one set of cells without numbers has 1, 2, 3, ...
+    """
+    limit = INT_LIMIT if version == "2.2" or valued else NUMBER_LIMIT
     lost = []
     node, cell = None, {name: d for name, d in labels.items() if name != "nodes"}
-    used = {t.set for t in tags} | {d.set for d in dats}
-    limit = INT_LIMIT if version == "2.2" or used else NUMBER_LIMIT
     if "nodes" in labels:
-        if _are_numbers(labels["nodes"], limit) and _unique([labels["nodes"]]):
-            node = labels["nodes"].values.astype(np.int64)
+        values = labels["nodes"].values
+        if _are_numbers(labels["nodes"], limit) and distinct(values).size == values.size:
+            node = values.astype(np.int64)
         else:
             lost.append("node numbers (some occur twice or are out of range)")
-    # Numbers that occur twice harm only where sections refer to them.
-    refer = used - {"nodes"} or any(t.name == "partition" for t in mesh.tags)
-    good = all(_are_numbers(d, limit) for d in cell.values())
-    if good and (not refer or _unique(list(cell.values()))):
-        return node, {name: d.values.astype(np.int64) for name, d in cell.items()}, lost
-    return node, {}, [*lost, "cell numbers (some occur twice or are out of range)"]
+    found = {name: d.values.astype(np.int64) for name, d in cell.items() if _are_numbers(d, limit)}
+    missing = [s for s in cells if s.name not in cell]
+    for s in missing[:1] if cell else ():
+        found[s.name] = np.arange(1, s.size + 1)
+    # Numbers that occur twice harm only where sections refer to them, or some are made up.
+    refer = valued - {"nodes"} or missing or any(t.name == "partition" for t in mesh.tags)
+    both = np.concatenate([*found.values(), np.empty(0, np.int64)])
+    if cell and (len(found) < len(cells) or (refer and distinct(both).size < both.size)):
+        return node, {}, [*lost, "cell numbers (some are missing, occur twice or out of range)"]
+    return node, found, lost
 
 
 def _are_numbers(d: Dat, limit: int) -> bool:
@@ -262,14 +267,6 @@ def _are_numbers(d: Dat, limit: int) -> bool:
     return not v.size or (int(v.min()) >= 0 and int(v.max()) <= limit)
 
 
-def _unique(labels: list[Dat]) -> bool:
-    values = np.concatenate([d.values.astype(np.int64) for d in labels] or [np.empty(0, np.int64)])
-    if values.size and int(values.max()) < 4 * values.size + 1024:
-        return bool(np.bincount(values).max() == 1)
-    values.sort()
-    return not (values[1:] == values[:-1]).any()
-
-
 def is_periodic(i: IndexList) -> bool:
     """Whether this list is a periodic link that a Gmsh file can say."""
     known = {"dim", "slave", "master"} <= set(i.attrs)
@@ -277,21 +274,13 @@ def is_periodic(i: IndexList) -> bool:
     return i.name == PERIODIC and known and pairs
 
 
-def _section_losses(mesh: Mesh, version: str, binary: bool) -> list[str]:
+def _section_losses(mesh: Mesh, version: str) -> list[str]:
     info = source(mesh)
     names = (name for name, _ in info.get("sections", ()))
-    lost = [f"section ${n}" for n in names if not keeps_section(mesh, n, version, binary)]
-    if version == "2.2" and (info.get("entities") or info.get("partitioned")):
+    lost = [f"section ${name}" for name in names if name not in KEPT_SECTIONS]
+    if version == "2.2" and info.get("entities"):
         lost.append("boxes, boundaries and own groups of entities (MSH 2.2)")
     return lost
-
-
-def keeps_section(mesh: Mesh, name: str, version: str, binary: bool) -> bool:
-    """Whether a section is written back as it was read."""
-    info = source(mesh)
-    mode = "little" if binary else "ascii"
-    same = (info.get("version"), info.get("mode")) == (version, mode)
-    return name in PORTABLE_SECTIONS or (name in KEPT_SECTIONS and same)
 
 
 @dataclass(frozen=True, eq=False)

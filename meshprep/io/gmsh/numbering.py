@@ -11,34 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import Int32s, Int64s, chunks
+from meshprep_runtime.types.maps import Int32s, Int64s
 
-from ...kernels.parallel import each, pieces
 from ...mesh.assemble import GroupTable
 from ..validate import first_equal
 from .raw import RawCells
-
-# Rows whose positions are found together, in the cache.
-AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
     """Positions of numbers."""
 
-    low: int  # the number that ``table[0]`` stands for
-    # (m,): position of every number from ``low`` on, -1 where it is not used; empty where the
-    # numbers are spread too widely, or where they are consecutive.
+    low: int  # the number that ``table[0]`` stands for, which is not used
+    # Position of every number from ``low`` on, -1 where it is not used, as at both ends.
     table: Int32s
     # (n,) arrays: sorted numbers and their positions, where there is no table; else empty.
     keys: Int64s
     order: Int32s
     size: int  # how many numbers there are
-
-    @property
-    def plain(self) -> bool:
-        """Whether the numbers are 1, 2, 3, ... in order."""
-        return self.low == 1 and not self.table.size and not self.keys.size
+    plain: bool  # whether the numbers are 1, 2, 3, ... in order
 
     def find(self, numbers: NDArray[np.integer]) -> Int32s:
         """Positions, in the shape of ``numbers``; -1 for those that do not exist.
@@ -48,9 +39,7 @@ class Lookup:
         if self.keys.size:
             at = np.minimum(np.searchsorted(self.keys, numbers), self.size - 1)
             return np.where(self.keys[at] == numbers, self.order[at], np.int32(-1))
-        out = np.empty(numbers.shape, np.int32)
-        each(self._fill, [(numbers, *piece, out) for piece in pieces(len(numbers))])
-        return out
+        return self.table.take(numbers - self.low, mode="clip")
 
     def find_all(self, numbers: NDArray[np.integer], where: str, what: str, advice: str) -> Int32s:
         """As :meth:`find`; raises MeshprepError where one is missing in the section ``what``."""
@@ -60,53 +49,33 @@ class Lookup:
             raise MeshprepError(f"{where}: {what} {missing} is not in ${what.title()}s: {advice}")
         return at
 
-    def _fill(self, numbers: NDArray[np.integer], begin: int, end: int, out: Int32s) -> None:
-        for start in range(begin, end, AT_ONCE):
-            rows = slice(start, min(start + AT_ONCE, end))
-            out[rows] = self._places(numbers[rows])
-
-    def _places(self, numbers: NDArray[np.integer]) -> Int32s:
-        here = np.subtract(numbers, self.low, dtype=np.int64)
-        span = self.table.size or self.size
-        outside = None
-        if here.size and not 0 <= here.min() <= here.max() < span:
-            outside = (here < 0) | (here >= span)
-            here[outside] = 0
-        out = self.table[here] if self.table.size else here.astype(np.int32)
-        if outside is not None:
-            out[outside] = -1
-        return out
-
 
 def make_lookup(numbers: Int64s) -> tuple[Lookup, int]:
     """The lookup for these numbers, and the position of one that occurs before (-1: none).
 
     O(n) where they lie within a range of a few n, else O(n log n).
     """
-    n = numbers.size
-    none32, none64 = np.empty(0, np.int32), np.empty(0, np.int64)
+    n, plain = numbers.size, is_range(numbers, 1)
+    none32, none64 = np.full(1, -1, np.int32), np.empty(0, np.int64)
     low, high = (int(numbers.min()), int(numbers.max())) if n else (1, 0)
-    if high - low == n - 1 and is_range(numbers, low):
-        return Lookup(low, none32, none64, none32, n), -1
     if high - low < 4 * n + 1024:
-        table = np.full(high - low + 1, -1, dtype=np.int32)
+        low -= 1
+        table = np.full(high - low + 2, -1, dtype=np.int32)
         # From the last to the first, which stays.
         table[numbers[::-1] - low] = np.arange(n)[::-1]
         again = np.flatnonzero(table[numbers - low] != np.arange(n))
-        return Lookup(low, table, none64, none32, n), int(again[-1]) if again.size else -1
+        twice = int(again[-1]) if again.size else -1
+        return Lookup(low, table, none64, none32, n, plain), twice
     order = np.argsort(numbers, kind="stable").astype(np.int32)
     keys = numbers[order]
     equal = np.flatnonzero(keys[1:] == keys[:-1])
     twice = int(order[equal[0] + 1]) if equal.size else -1
-    return Lookup(low, none32, keys, order, n), twice
+    return Lookup(low, none32, keys, order, n, plain), twice
 
 
 def is_range(numbers: Int64s, low: int) -> bool:
     """Whether these are low, low + 1, ... in order."""
-    return all(
-        np.array_equal(numbers[some], np.arange(low + some.start, low + some.stop))
-        for some in chunks(numbers.size)
-    )
+    return np.array_equal(numbers, np.arange(low, low + numbers.size))
 
 
 def unused(taken: Sequence[Int64s], n: int, limit: int) -> Int64s:
@@ -116,11 +85,6 @@ def unused(taken: Sequence[Int64s], n: int, limit: int) -> Int64s:
         return np.arange(highest + 1, highest + n + 1, dtype=np.int64)
     size = sum(t.size for t in taken)
     return np.setdiff1d(np.arange(1, n + size + 1), np.concatenate(taken))[:n]
-
-
-def constant(value: int, n: int) -> Int64s:
-    """``n`` times the same number, which cannot be written to and takes no memory."""
-    return np.broadcast_to(np.int64(value), n)
 
 
 class Distinct(NamedTuple):
@@ -157,10 +121,6 @@ def distinct_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> Distinct:
     """Distinct rows of (a, b): ``values`` has the shape (m, 2)."""
     one, other = distinct(a), distinct(b)
     width = max(other.values.size, 1)
-    if width == 1:
-        only = other.values[:1] if other.values.size else np.zeros(1, np.int64)
-        rows = np.stack([one.values, np.repeat(only, one.values.size)], axis=1)
-        return Distinct(rows, one.place, one.first)
     both = distinct(one.place * np.int64(width) + other.place)
     keys = both.values
     rows = np.stack([one.values[keys // width], other.values[keys % width]], axis=1)
@@ -170,25 +130,15 @@ def distinct_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> Distinct:
 def distinct_lists(
     start: Int64s, count: Int64s, flat: Int64s
 ) -> tuple[list[tuple[int, ...]], Int32s]:
-    """Distinct lists among ``flat[start[i]:start[i] + count[i]]``, and the place of each.
-
-    Costs :func:`distinct` of every column of the lists.
-    """
+    """Distinct lists among ``flat[start[i]:start[i] + count[i]]``, and the place of each."""
     if not count.any():
-        return [()] if count.size else [], np.zeros(count.size, dtype=np.int32)
-    place = count.astype(np.int64)
-    rows, column = np.flatnonzero(count), 0
-    fresh = int(count.max()) + 1
-    while rows.size:
-        part = distinct_pairs(place[rows], flat[start[rows] + column]).place
-        # Numbers not used so far, so that lists of different lengths stay apart.
-        place[rows] = part + np.int64(fresh)
-        fresh += int(part.max()) + 1
-        column += 1
-        rows = rows[count[rows] > column]
-    _, out, first = distinct(place)
-    lists = [tuple(flat[start[i] : start[i] + count[i]].tolist()) for i in first]
-    return lists, out
+        return [()] if count.size else [], np.zeros(count.size, np.int32)
+    column = np.arange(count.max())
+    at = np.minimum(start[:, None] + column, flat.size - 1)
+    table = np.where(column < count[:, None], flat[at], 0)
+    found = distinct(first_equal(np.column_stack([count, table])))
+    lists = [tuple(flat[start[i] : start[i] + count[i]].tolist()) for i in found.values]
+    return lists, found.place
 
 
 def one_each(unique: Int64s, place: Int32s) -> GroupTable:
@@ -198,58 +148,34 @@ def one_each(unique: Int64s, place: Int32s) -> GroupTable:
     return GroupTable(place, offset, unique[held])
 
 
-def merge_copies(
-    cells: RawCells, part: Int32s, *, apart: bool = False
-) -> tuple[Int64s | None, GroupTable]:
+def merge_copies(cells: RawCells, part: Int32s) -> tuple[Int64s | None, GroupTable]:
     """Which cell each element belongs to, and the physical groups of the cells.
 
     Elements of the same nodes, entity and partitions (``part``: a number for each list of these)
     are one cell where their groups differ; a true duplicate (the same group as well, or none) stays
-    a cell of its own, and so do all with ``apart``. Cells are numbered by their first element; the
-    numbers are None where every element is a cell of its own. The groups have one row a cell.
-    Expected O(n).
+    a cell of its own. Cells are numbered by their first element; the numbers are None where every
+    element is a cell of its own. The groups have one row a cell. Expected O(n log n).
     """
-    unique, place, _ = distinct(cells.physical)
+    assert cells.physical is not None
+    physical, n = cells.physical, cells.physical.size
+    unique, place, _ = distinct(physical)
     assignment = distinct_pairs(cells.entity, part)
-    if apart or len(distinct_pairs(assignment.place, place).values) == len(assignment.values):
+    if len(distinct_pairs(assignment.place, place).values) == len(assignment.values):
         # Every entity has one group, so that no element can be a copy of another.
         return None, one_each(unique, place)
-    first = first_equal(np.column_stack([assignment.place, cells.nodes]))
-    again = np.flatnonzero(first != np.arange(first.size))
-    if not again.size:
+    equal = 2 * first_equal(np.column_stack([assignment.place, cells.nodes])) + (physical == 0)
+    # The k-th of equal elements with one group belongs to the k-th cell of these nodes.
+    same = distinct_pairs(equal, physical).place
+    order = np.argsort(same, kind="stable")
+    count = np.bincount(same)
+    rank = np.empty(n, np.int64)
+    rank[order] = np.arange(n) - np.repeat(np.cumsum(count) - count, count)
+    found = distinct_pairs(equal, rank)
+    cell = np.argsort(np.argsort(found.first))[found.place]
+    if len(found.values) == n:
         return None, one_each(unique, place)
-    return _attach(cells.physical, first, again)
-
-
-def _attach(physical: Int64s, first: Int64s, again: Int64s) -> tuple[Int64s, GroupTable]:
-    """Give the k-th copy with a group to the k-th cell of its equals. O(copies) dict steps."""
-    cells: dict[int, list[tuple[int, list[int]]]] = {}
-    count: dict[tuple[int, int], int] = {}
-    owner = np.arange(first.size)
-    for row, leader, group in zip(
-        again.tolist(), first[again].tolist(), physical[again].tolist(), strict=True
-    ):
-        if leader not in cells:
-            start = int(physical[leader])
-            cells[leader] = [(leader, [start])] if start else []
-            count[leader, start] = 1
-        if group == 0:
-            continue
-        # The cells that have this group are always the first ones.
-        k = count.get((leader, group), 0)
-        count[leader, group] = k + 1
-        if k == len(cells[leader]):
-            cells[leader].append((row, [group]))
-        else:
-            owner[row] = cells[leader][k][0]
-            cells[leader][k][1].append(group)
-    kept = owner == np.arange(first.size)
-    cell = (np.cumsum(kept) - 1)[owner]
-    unique, place, _ = distinct(physical[kept])
-    lists: dict[tuple[int, ...], int] = {}
-    rows = [lists.setdefault((int(i),) if i else (), len(lists)) for i in unique]
-    place = np.asarray(rows, dtype=np.int32)[place]
-    for members in cells.values():
-        for row, held in members:
-            place[cell[row]] = lists.setdefault(tuple(held), len(lists))
-    return cell, GroupTable.of(lists, place)
+    rows = np.argsort(cell, kind="stable")
+    rows = rows[physical[rows] != 0]
+    count = np.bincount(cell[rows], minlength=len(found.values))
+    lists, values = distinct_lists(np.cumsum(count) - count, count, physical[rows])
+    return cell, GroupTable.of(lists, values)

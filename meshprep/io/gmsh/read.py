@@ -1,47 +1,71 @@
 """Reading a Gmsh file: its sections one after the other, then the mesh."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...kernels.parallel import each, pieces
 from ...mesh import Mesh
-from . import read2, read4, sections
+from . import sections
 from .build import build
 from .layout import KEPT_SECTIONS
 from .numbering import Lookup, make_lookup
 from .raw import RawField, RawMesh, RawNodes
-from .scan import GmshCursor, read_format
-from .sections import quoted
+from .sections import GmshCursor, quoted, read_format
+from .tables import read_elements, read_nodes
 
-Reader = Callable[[GmshCursor], Any]
-# By version: section, the attribute of RawMesh that holds it, and its reader.
-_BOTH: dict[str, tuple[str, Reader]] = {
+# By section: the attribute of RawMesh that holds it, and its reader.
+SectionReaders = dict[str, tuple[str, Callable[[GmshCursor], Any]]]
+Readers = Mapping[str, SectionReaders]  # by version
+
+
+def read_field(cursor: GmshCursor) -> RawField:
+    """The body of a section of values. O(bytes)."""
+    section = cursor.section
+    strings = _strings(cursor)
+    reals = cursor.count_line("real tags")
+    with cursor.as_text():
+        numbers = cursor.doubles(reals, "a real tag").tolist()
+        integers = cursor.ints(cursor.count("integer tags"), what="an integer tag").tolist()
+        cursor.end_line()
+    if len(integers) < 3:
+        raise cursor.error(
+            f"has {len(integers)} integer tags, but step, components and entries are needed"
+        )
+    components, entries = integers[1:3]
+    if components < 1 or entries < 0:
+        raise cursor.error(f"declares {entries} entries of {components} components: repair it")
+    cursor.need(components, 1, 1, "components")
+    label, values = cursor.rows(entries, 1, components, what="entries")
+    return RawField(section, strings, tuple(numbers), tuple(integers), label[:, 0], values)
+
+
+def _strings(cursor: GmshCursor) -> tuple[str, ...]:
+    n = cursor.count_line("string tags")
+    cursor.need(n, 1, 1, "string tags")
+    return tuple(quoted(cursor)[0] for _ in range(n))
+
+
+_BOTH: SectionReaders = {
     "PhysicalNames": ("names", sections.read_names),
+    "Nodes": ("nodes", read_nodes),
+    "Elements": ("elements", read_elements),
+    "Periodic": ("periodic", sections.read_periodic),
     sections.NOTES_SECTION: ("notes", sections.read_notes),
+    "NodeData": ("fields", read_field),
+    "ElementData": ("fields", read_field),
 }
-_READERS = {
-    "2.2": {
-        **_BOTH,
-        "Nodes": ("nodes", read2.read_nodes),
-        "Elements": ("elements", read2.read_elements),
-        "Periodic": ("periodic", read2.read_periodic),
-    },
+READERS: Readers = {
+    "2.2": _BOTH,
     "4.1": {
         **_BOTH,
         "Entities": ("entities", sections.read_entities),
         "PartitionedEntities": ("partitioned", sections.read_partitioned),
-        "Nodes": ("nodes", read4.read_nodes),
-        "Elements": ("elements", read4.read_elements),
-        "Periodic": ("periodic", sections.read_periodic),
     },
 }
-_FIELDS = ("NodeData", "ElementData")
 _REFUSED = {
     **dict.fromkeys(("NOD", "ELM"), "MSH 1.0 is not supported: save the file as MSH 4.1 or 2.2"),
     "ParametricNodes": "parametric nodes of MSH 2 are not supported: save the file as MSH 4.1",
@@ -54,52 +78,30 @@ def read_file(path: Path) -> Mesh:
     ``path`` is a regular file; :mod:`meshprep.io.gmsh` says what the mesh holds. Raises
     MeshprepError with the line (of text) or the byte (of a binary file) where it is damaged.
     """
-    path = Path(path)
-    try:
-        data = _content(path)
-    except OSError as error:
-        raise MeshprepError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-    cursor = GmshCursor(path, data)
-    raw = read_sections(cursor)
-    return build(raw, cursor)
+    cursor = GmshCursor(path, np.fromfile(path, np.uint8))
+    return build(read_sections(cursor), cursor)
 
 
-def _content(path: Path) -> NDArray[np.uint8]:
-    """The bytes of a file: a core alone copies them more slowly than memory takes them."""
-    data = np.empty(path.stat().st_size, np.uint8)
-
-    def fill(begin: int, end: int) -> int:
-        with path.open("rb") as file:
-            file.seek(begin)
-            return file.readinto(data[begin:end].data)
-
-    if sum(each(fill, pieces(data.size))) < data.size:
-        raise MeshprepError(f"{path}: became shorter while it was read: read it again")
-    return data
-
-
-def read_sections(
-    cursor: GmshCursor, needed: Sequence[str] = ("MeshFormat", "Nodes", "Elements")
-) -> RawMesh:
+def read_sections(cursor: GmshCursor, versions: Readers = READERS) -> RawMesh:
     """All sections of a file; raises MeshprepError where one that is needed is missing."""
     raw = RawMesh()
     seen: set[str] = set()
     while (name := _next(cursor)) is not None:
-        readers = _READERS.get(cursor.version, {})
-        if name in seen and (name in readers or name == "MeshFormat"):
+        readers = versions.get(cursor.version, {})
+        attribute, reader = readers.get(name, ("", None))
+        if name in seen and (attribute not in ("", "fields") or name == "MeshFormat"):
             raise cursor.error("the section is there twice: remove one")
         seen.add(name)
         if name in _REFUSED:
             raise cursor.error(_REFUSED[name])
         if name == "MeshFormat":
             read_format(cursor)
-        elif name in readers:
-            attribute, reader = readers[name]
-            setattr(raw, attribute, reader(cursor))
-            if name == "Nodes":
-                cursor.nodes = _lookup(raw.nodes, cursor)
-        elif name in _FIELDS and cursor.version:
+        elif attribute == "fields":
             raw.fields.append(read_field(cursor))
+        elif reader is not None:
+            setattr(raw, attribute, reader(cursor))
+            if isinstance(raw.nodes, RawNodes) and name == "Nodes":
+                cursor.nodes = _lookup(raw.nodes, cursor)
         elif name == "GhostElements":
             cursor.unread.append(sections.GHOSTS)
             cursor.skip_section()
@@ -109,9 +111,9 @@ def read_sections(
             cursor.skip_section()
         else:
             body = cursor.skip_section()
-            raw.sections.append((name, body if name in KEPT_SECTIONS else b""))
+            raw.sections.append((name, body.tobytes() if name in KEPT_SECTIONS else b""))
         cursor.end_section()
-    for name in needed:
+    for name in ("MeshFormat", "Nodes", "Elements"):
         if name not in seen:
             what = "this is no Gmsh mesh" if name == "MeshFormat" else "the mesh is not there"
             raise MeshprepError(f"{cursor.path}: section ${name} is missing: {what}")
@@ -128,15 +130,13 @@ def _next(cursor: GmshCursor) -> str | None:
         raise MeshprepError(
             f"{cursor.path}: does not begin with $MeshFormat: this is no Gmsh mesh"
         ) from None
-    known = name in _FIELDS or any(name in readers for readers in _READERS.values())
-    if name is not None and not cursor.version and known:
+    if not cursor.version and any(name in readers for readers in READERS.values()):
         raise cursor.error("the section stands before $MeshFormat: this is no Gmsh mesh")
     return name
 
 
-def _lookup(nodes: RawNodes | None, cursor: GmshCursor) -> Lookup:
+def _lookup(nodes: RawNodes, cursor: GmshCursor) -> Lookup:
     """Positions of the nodes; raises MeshprepError where numbers or coordinates are none."""
-    assert nodes is not None
     where = f"{cursor.path}: $Nodes: node number"
     lookup, twice = make_lookup(nodes.label)
     if twice >= 0:
@@ -151,37 +151,3 @@ def _lookup(nodes: RawNodes | None, cursor: GmshCursor) -> Lookup:
             f"{where} {nodes.label[row]} has the coordinates {place}: they must be finite numbers"
         )
     return lookup
-
-
-def read_field(cursor: GmshCursor) -> RawField:
-    """The body of a section of values. O(bytes)."""
-    section = cursor.section
-    strings = _strings(cursor)
-    n = _few(cursor, "real tags")
-    reals = tuple(cursor.text_double("a real tag") for _ in range(n))
-    n = _few(cursor, "integer tags")
-    integers = tuple(cursor.text_int("an integer tag") for _ in range(n))
-    cursor.end_line()
-    if len(integers) < 3:
-        raise cursor.error(
-            f"has {len(integers)} integer tags, but step, components and entries are needed"
-        )
-    components, entries = integers[1:3]
-    if components < 1 or entries < 0:
-        raise cursor.error(f"declares {entries} entries of {components} components: repair it")
-    cursor.need(components, 1, 1, "components")
-    label, values = cursor.rows(entries, 1, components, what="entries")
-    return RawField(section, strings, reals, integers, label[:, 0], values)
-
-
-def _few(cursor: GmshCursor, what: str) -> int:
-    n = cursor.text_int(f"the number of {what}")
-    if n < 0 or 2 * n > cursor.left + 1:
-        raise cursor.error(f"declares {n} {what}, which the file does not hold: repair it")
-    return n
-
-
-def _strings(cursor: GmshCursor) -> tuple[str, ...]:
-    n = _few(cursor, "string tags")
-    cursor.end_line()
-    return tuple(quoted(cursor)[0] for _ in range(n))

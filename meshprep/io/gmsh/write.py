@@ -1,6 +1,7 @@
 """Writing a Gmsh file: every section in the order that Gmsh expects, in MSH 2.2 and 4.1."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,21 +14,28 @@ from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
 from ..text.tokens import ASCII, LITTLE
 from .emit import GmshWriter
-from .entities import EntityAssignment, FileContent, keep_entities, row_lists, split_entities
+from .entities import (
+    EntityAssignment,
+    FileContent,
+    keep_entities,
+    split_entities,
+    three_coordinates,
+)
 from .fields import write_fields
 from .layout import (
     INT_LIMIT,
+    KEPT_SECTIONS,
     CellBlock,
     FileLayout,
     find_layout,
+    is_periodic,
     is_text,
-    keeps_section,
     source,
     target,
 )
-from .numbering import constant, is_range, merge_copies, unused
-from .raw import Entity, RawCells
-from .sections import NOTES_SECTION, NOTES_VERSION, periodic_links
+from .numbering import is_range, unused
+from .raw import Entity
+from .sections import NOTES_SECTION, NOTES_VERSION
 from .types import NUMBER_OF, TO_FILE
 
 
@@ -44,82 +52,52 @@ def write_file(
     points = mesh.coordinates
     if points is None:
         raise MeshprepError(f"{path}: the mesh has no coordinates: a Gmsh file needs them")
-    layout = find_layout(mesh, version, binary)
+    layout = find_layout(mesh, version)
     if not layout.cells:
         raise MeshprepError(
             f"{path}: the mesh has no cells that a Gmsh file can hold: use another format"
         )
-    assignment = split_entities(mesh, layout) if version == "4.1" else keep_entities(layout)
+    assignment = split_entities(mesh, layout) if version == "4.1" else keep_entities(mesh, layout)
     node_label = layout.node_label
     if node_label is None:
         node_label = np.arange(1, len(points) + 1, dtype=np.int64)
-    cells, numbers = _cells(mesh, layout, assignment)
+    cells = _cells(mesh, layout, assignment)
     content = FileContent(mesh, layout, assignment, cells, node_label)
-    try:
-        with Path(path).open("wb") as file:
-            sink = GmshWriter(file, LITTLE if binary else ASCII)
-            sink.plain_nodes = layout.node_label is None
-            sink.begin("MeshFormat")
-            sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
-            if sink.mode != ASCII:
-                sink.ints([1])
-            sink.end("MeshFormat")
-            _write_names(sink, mesh, layout)
-            write = write4 if version == "4.1" else write2
-            notes = write(sink, content)
-            if notes := [*notes, *_notes(layout, assignment, version), *numbers]:
-                lines = "\n".join([NOTES_VERSION, *notes])
-                sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
-            for name, body in source(mesh).get("sections", ()):
-                if keeps_section(mesh, name, version, binary):
-                    sink.begin(name)
-                    sink.file.write(body)
-                    sink.text(f"$End{name}\n")
-            labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}
-            write_fields(sink, layout, labels)
-    except OSError as error:
-        raise MeshprepError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
+    with path.open("wb") as file:
+        sink = GmshWriter(file, LITTLE if binary else ASCII)
+        sink.begin("MeshFormat")
+        sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
+        if sink.mode != ASCII:
+            sink.ints([1])
+        sink.end("MeshFormat")
+        _write_names(sink, mesh, layout)
+        write = write4 if version == "4.1" else write2
+        write(sink, content)
+        if notes := _notes(content, version):
+            lines = "\n".join([NOTES_VERSION, *notes])
+            sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
+        for name, body in source(mesh).get("sections", ()):
+            if name in KEPT_SECTIONS:
+                sink.begin(name)
+                sink.file.write(body)
+                sink.text(f"$End{name}\n")
+        labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}
+        write_fields(sink, layout, labels)
 
 
-def _cells(
-    mesh: Mesh, layout: FileLayout, assignment: EntityAssignment
-) -> tuple[list[CellBlock], list[str]]:
-    """The sets in order, and what the reader must be told about their numbers."""
-    labels, notes = _cell_labels(layout)
-    start, plain = 1, bool(layout.cell_label)
-    for s in layout.cells:
-        plain = plain and bool(is_range(labels[s.name], start))
-        start += s.size
-    cells = []
+def _cells(mesh: Mesh, layout: FileLayout, assignment: EntityAssignment) -> list[CellBlock]:
+    """The sets in order, with their numbers: as they are, else 1, 2, ... through the file."""
+    cells, start = [], 1
     for s in layout.cells:
         kind = str(s.cell_type)
         table = mesh.cell_map(s.name).table
         if kind in TO_FILE:
             table = read_only(table[:, TO_FILE[kind]])
-        dim = shape_of(kind).dim
-        cells.append(
-            CellBlock(s, NUMBER_OF[kind], dim, table, labels[s.name], assignment.number[s.name])
-        )
-    return cells, [*notes, "numbered"] if plain else notes
-
-
-def _cell_labels(layout: FileLayout) -> tuple[dict[str, Int64s], list[str]]:
-    """Numbers of all cells: as they are, else 1, 2, ... through the file.
-
-    Where only some sets have numbers, those of the others follow the highest of them, or fill
-    the gaps where that is too high.
-    """
-    given = layout.cell_label
-    missing = [s for s in layout.cells if s.name not in given]
-    out = dict(given)
-    lowest = min((int(v.min()) for v in given.values() if v.size), default=1)
-    if given and len(missing) == 1 and missing[0].size < lowest:
-        # As they were numbered in the file, which needs no note.
-        return {**out, missing[0].name: np.arange(1, missing[0].size + 1)}, []
-    free = unused(list(given.values()), sum(s.size for s in missing), INT_LIMIT)
-    for s in missing:
-        out[s.name], free = free[: s.size], free[s.size :]
-    return out, [f"unnumbered {s.cell_type}" for s in missing] if given else []
+        label = layout.cell_label.get(s.name, np.arange(start, start + s.size))
+        start += s.size
+        number = assignment.number[s.name]
+        cells.append(CellBlock(s, NUMBER_OF[kind], shape_of(kind).dim, table, label, number))
+    return cells
 
 
 def _write_names(sink: GmshWriter, mesh: Mesh, layout: FileLayout) -> None:
@@ -133,53 +111,50 @@ def _write_names(sink: GmshWriter, mesh: Mesh, layout: FileLayout) -> None:
         sink.text(f"$PhysicalNames\n{len(lines)}\n{''.join(lines)}$EndPhysicalNames\n")
 
 
-def _notes(layout: FileLayout, assignment: EntityAssignment, version: str) -> list[str]:
+def _notes(content: FileContent, version: str) -> list[str]:
     """What tells the reader that something was made up for Gmsh."""
-    out = [f"entity {dim} {new} {old}" for dim, new, old in assignment.notes]
+    layout = content.layout
+    out = [f"entity {dim} {new} {old}" for dim, new, old in content.assignment.notes]
     if version == "4.1" and layout.node_entity is None:
         out.append("nodes")
     if layout.physical_name != "physical":
         out.append(f'physical "{layout.physical_name}"')
+    if layout.cell_label and is_range(np.concatenate([c.label for c in content.cells]), 1):
+        out.append("numbered")
     return out
 
 
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def write2(sink: GmshWriter, content: FileContent) -> list[str]:
-    """Write nodes, elements and periodic links; returns what the reader must be told."""
+def write2(sink: GmshWriter, content: FileContent) -> None:
+    """Write nodes, elements and periodic links."""
     sink.begin("Nodes")
     sink.text(f"{content.node_label.size}\n")
-    sink.rows(content.node_label.reshape(-1, 1), content.points)
+    sink.rows(content.node_label.reshape(-1, 1), three_coordinates(content.mesh))
     sink.end("Nodes")
-    notes = _write_elements(sink, content)
+    _write_elements(sink, content)
     _write_periodic(sink, content.mesh, content.node_label, "2.2")
-    return notes
 
 
-def _write_elements(sink: GmshWriter, content: FileContent) -> list[str]:
+def _write_elements(sink: GmshWriter, content: FileContent) -> None:
     """Every cell once in order, then the copies of those in several groups. O(n)."""
     layout, cells, node_label = content.layout, content.cells, content.node_label
     physical = [layout.physical.get(c.set.name) for c in cells]
-    first = [
-        constant(0, c.label.size) if tag is None else tag.first_ids()
-        for c, tag in zip(cells, physical, strict=True)
-    ]
     copies = [_copies(tag) for tag in physical]
     n_copies = sum(rows.size for rows, _ in copies)
-    total = sum(c.label.size for c in cells) + n_copies
     fresh = unused([c.label for c in cells], n_copies, INT_LIMIT)
-    apart = _must_stay_apart(content, first, copies)
     sink.begin("Elements")
-    sink.text(f"{total}\n")
-    for c, group in zip(cells, first, strict=True):
+    sink.text(f"{sum(c.label.size for c in cells) + n_copies}\n")
+    for c, tag in zip(cells, physical, strict=True):
+        n = c.label.size
+        group = np.zeros(n, np.int64) if tag is None else tag.first_ids()
         part = layout.partition.get(c.set.name)
-        _write_runs(sink, c, part, None, c.label, group, node_label)
+        _write_runs(sink, c, part, np.arange(n), c.label, group, node_label)
     for c, (rows, group) in zip(cells, copies, strict=True):
-        label, fresh = fresh[: rows.size].copy(), fresh[rows.size :]
+        label, fresh = fresh[: rows.size], fresh[rows.size :]
         _write_runs(sink, c, layout.partition.get(c.set.name), rows, label, group, node_label)
     sink.end("Elements")
-    return ["apart"] if apart else []
 
 
 def _copies(tag: Tag | None) -> tuple[Int64s, Int64s]:
@@ -195,88 +170,55 @@ def _copies(tag: Tag | None) -> tuple[Int64s, Int64s]:
     return np.concatenate([*found, _NONE]), np.concatenate([*groups, _NONE])
 
 
-def _must_stay_apart(
-    content: FileContent, first: Sequence[Int64s], copies: Sequence[tuple[Int64s, Int64s]]
-) -> bool:
-    """Whether equal cells would be taken for copies of one cell when the file is read."""
-    wrong = False
-    for c, group, (rows, more) in zip(content.cells, first, copies, strict=True):
-        if not rows.size and not content.assignment.alike[c.set.name]:
-            continue
-        n = c.label.size
-        part = row_lists(content.layout.partition.get(c.set.name), n)[1]
-        every = np.concatenate([np.arange(n), rows])
-        raw = RawCells(
-            c.number, c.nodes[every], every, np.empty((0, 2), np.int64),
-            c.entity[every], np.concatenate([group, more]), _NONE, _NONE,
-        )  # fmt: skip
-        cell = merge_copies(raw, part[every])[0]
-        wrong |= rows.size > 0 if cell is None else not np.array_equal(cell, every)
-    if wrong and any(rows.size for rows, _ in copies):
-        raise MeshprepError(
-            "equal cells in several groups cannot be told apart in MSH 2.2: write version 4.1"
-        )
-    return wrong
-
-
 def _write_runs(
     sink: GmshWriter,
     c: CellBlock,
     part: Tag | None,
-    rows: Int64s | None,
+    rows: Int64s,
     label: Int64s,
     group: Int64s,
     node_label: Int64s,
 ) -> None:
-    """Write these cells (None: all), a run of equal numbers of tags at a time."""
-    if not label.size:
-        return
-    entity = c.entity if rows is None else c.entity[rows]
-    nodes = c.nodes if rows is None else read_only(c.nodes[rows])
-    if part is None:
-        same = not (group.strides[0] or entity.strides[0])
-        tags = np.stack([group[:1], entity[:1]] if same else [group, entity], axis=1)
-        sink.elements2(c.number, label, tags, nodes, node_label)
-        return
-    values = part.values if rows is None else part.values[rows]
-    count = np.diff(part.group_offset)[values]
-    edges = np.flatnonzero(np.diff(count)) + 1
-    for lo, hi in zip([0, *edges.tolist()], [*edges.tolist(), label.size], strict=True):
-        k = int(count[lo])
-        tags = np.empty((hi - lo, 3 + k if k else 2), dtype=np.int64)
-        tags[:, 0], tags[:, 1] = group[lo:hi], entity[lo:hi]
-        if k:
-            tags[:, 2] = k
-            tags[:, 3:] = part.group_id[part.group_offset[values[lo:hi]][:, None] + np.arange(k)]
-        sink.elements2(c.number, label[lo:hi], tags, nodes[lo:hi], node_label)
+    """Write these cells, a run of equal numbers of tags at a time."""
+    count = begin = np.zeros(rows.size, np.int64)
+    if part is not None:
+        begin = part.group_offset[part.values[rows]]
+        count = np.diff(part.group_offset)[part.values[rows]]
+    start = _runs(count)
+    for some in (slice(*ends) for ends in pairwise(start.tolist())):
+        tags = [group[some], c.entity[rows[some]]]
+        if part is not None and (k := int(count[some.start])):
+            tags += [count[some], *(part.group_id[begin[some] + i] for i in range(k))]
+        nodes = c.nodes[rows[some]]
+        sink.elements2(c.number, label[some], np.stack(tags, axis=1), nodes, node_label)
 
 
 def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s, version: str) -> None:
     """Periodic links; in MSH 2.2 they are text in every mode."""
-    found = periodic_links(mesh, node_label)
+    found = [i for i in mesh.lists if is_periodic(i)]
     if not found:
         return
     out = GmshWriter(sink.file, ASCII) if version == "2.2" else sink
     out.begin("Periodic")
     out.ints([len(found)], size=True)
     for link in found:
-        out.ints((link.dim, link.slave, link.master))
+        out.ints(int(link.attrs[name]) for name in ("dim", "slave", "master"))
+        affine = tuple(map(float, link.attrs.get("affine", ())))
         if version == "4.1":
-            out.ints([len(link.affine)], size=True)
-            out.doubles(link.affine)
-        elif link.affine:
-            out.text(f"Affine {' '.join(map(repr, link.affine))}\n")
-        out.ints([len(link.pairs)], size=True)
-        out.rows(link.pairs, size=True)
+            out.ints([len(affine)], size=True)
+            out.doubles(affine)
+        elif affine:
+            out.text(f"Affine {' '.join(map(repr, affine))}\n")
+        out.ints([len(link.index)], size=True)
+        out.rows(node_label[link.index], size=True)
     out.end("Periodic")
 
 
-def write4(sink: GmshWriter, content: FileContent) -> list[str]:
-    """Write entities, nodes, elements and periodic links; returns no notes."""
+def write4(sink: GmshWriter, content: FileContent) -> None:
+    """Write entities, nodes, elements and periodic links."""
     sink.begin("Entities")
     _write_table(sink, content.assignment.entities)
     sink.end("Entities")
-    _write_partitioned(sink, content.mesh, content.assignment)
     _write_nodes(sink, content)
     # A block for each run of cells of one entity; nothing is sorted. O(n).
     cells = content.cells
@@ -292,7 +234,6 @@ def write4(sink: GmshWriter, content: FileContent) -> list[str]:
         sink.elements4(heads, start, c.label, c.nodes, content.node_label)
     sink.end("Elements")
     _write_periodic(sink, content.mesh, content.node_label, "4.1")
-    return []
 
 
 def _write_table(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -> None:
@@ -301,9 +242,6 @@ def _write_table(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -
     for group in by_dim:
         for e in group:
             sink.ints([e.tag])
-            if e.parent is not None:
-                sink.ints(e.parent)
-                _write_list(sink, e.partitions)
             sink.doubles(e.box)
             _write_list(sink, e.physical)
             if e.dim:
@@ -315,21 +253,9 @@ def _write_list(sink: GmshWriter, numbers: Sequence[int]) -> None:
     sink.ints(numbers)
 
 
-def _write_partitioned(sink: GmshWriter, mesh: Mesh, assignment: EntityAssignment) -> None:
-    info = source(mesh).get("partitioned")
-    if not assignment.parts and info is None:
-        return
-    highest = max((p for e in assignment.parts.values() for p in e.partitions), default=0)
-    sink.begin("PartitionedEntities")
-    sink.ints([max(highest, info["count"] if info else 0)], size=True)
-    sink.ints([0], size=True)  # ghost entities
-    _write_table(sink, assignment.parts)
-    sink.end("PartitionedEntities")
-
-
 def _write_nodes(sink: GmshWriter, content: FileContent) -> None:
     """A block for each run of nodes of one entity; nothing is sorted. O(n)."""
-    label, points = content.node_label, read_only(content.points)
+    label, points = content.node_label, read_only(three_coordinates(content.mesh))
     heads, start = _node_blocks(content.layout, content.cells, len(points))
     sink.begin("Nodes")
     bounds = (int(label.min()), int(label.max())) if label.size else (0, 0)
@@ -358,7 +284,6 @@ def _runs(*columns: NDArray[np.integer]) -> Int64s:
     n = columns[0].size
     ends = np.zeros(max(n - 1, 0), dtype=bool)
     for column in columns:
-        if column.strides[0]:
-            ends |= column[1:] != column[:-1]
+        ends |= column[1:] != column[:-1]
     change = np.flatnonzero(ends) + 1
     return np.concatenate([np.zeros(min(n, 1), np.int64), change, [n]])

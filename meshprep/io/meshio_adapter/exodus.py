@@ -143,8 +143,8 @@ _SHAPES = {
 def _type(name: str, nodes: int, block: int) -> str:
     kind, digits = re.fullmatch(r"(.*?)(\d*)", name).groups()  # type: ignore[union-attr]
     for cell_type in CELL_TYPES:
-        wanted = _SHAPES.get(kind), nodes, int(digits or nodes)
-        if (shape_of(cell_type).name, node_count(cell_type), nodes) == wanted:
+        same = shape_of(cell_type).name == _SHAPES.get(kind) and int(digits or nodes) == nodes
+        if same and node_count(cell_type) == nodes:
             return cell_type
     raise MeshprepError(
         f"the elements of block {block} are of type {name} with {nodes} nodes, which is not "

@@ -1,9 +1,9 @@
 """A mesh that stays in its file, and rows of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -17,31 +17,9 @@ from ...mesh.model import hash_of_rows
 ROWS = 1 << 17
 
 
-class StoredRows(Protocol):
-    """Rows in a file; can be sent to other processes."""
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-
-    @property
-    def size(self) -> int:
-        """How many."""
-
-    @property
-    def width(self) -> int:
-        """Columns."""
-
-    def read(self, begin: int, end: int) -> NDArray[Any]:
-        """Some consecutive rows, (end - begin, width)."""
-
-    def at(self, which: NDArray[np.integer]) -> NDArray[Any]:
-        """A few rows by their numbers."""
-
-
 @dataclass(frozen=True)
 class Hdf5Rows:
-    """Rows of a dataset."""
+    """Rows of a dataset; can be sent to other processes."""
 
     path: Path
     dataset: str
@@ -50,25 +28,67 @@ class Hdf5Rows:
     base: int = 0  # is taken off every value
 
     def read(self, begin: int, end: int) -> NDArray[Any]:
-        with h5py.File(self.path, "r") as file:
-            return self._plain(file[self.dataset][begin:end])
+        """Some consecutive rows, (end - begin, width)."""
+        return self[begin:end]
 
-    def at(self, which: NDArray[np.integer]) -> NDArray[Any]:
+    def __getitem__(self, wanted: Any) -> NDArray[Any]:
+        """Rows as of an array, by a slice or by their numbers, of any shape."""
         with h5py.File(self.path, "r") as file:
             item = file[self.dataset]
-            return self._plain(np.array([item[int(one)] for one in which], item.dtype))
-
-    def _plain(self, found: NDArray[Any]) -> NDArray[Any]:
-        found = found.reshape(-1, self.width)
+            if isinstance(wanted, slice):
+                found = item[wanted].reshape(-1, self.width)
+            else:
+                which, place = np.unique(wanted, return_inverse=True)
+                rows = np.array([item[int(one)] for one in which], item.dtype)
+                found = rows.reshape(-1, self.width)[place.reshape(np.shape(wanted))]
         if not found.dtype.isnative:
             found = found.astype(found.dtype.newbyteorder("="))
         return found.astype(np.int64) - self.base if self.base else found
 
 
-def in_turn(rows: StoredRows) -> Iterator[NDArray[Any]]:
-    """All rows, some at a time."""
+class Run(NamedTuple):
+    """Rows of numbers of 8 bytes that stand together."""
+
+    address: int
+    rows: int
+    width: int
+    first: int  # the column at which those of interest begin
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """Rows in several runs of a file."""
+
+    path: Path
+    runs: Sequence[Run]
+    width: int
+    dtype: str
+    base: int = 0  # is taken off every value
+
+    @property
+    def size(self) -> int:
+        return sum(run.rows for run in self.runs)
+
+    def read(self, begin: int, end: int) -> NDArray[Any]:
+        found, start = [np.empty((0, self.width), self.dtype)], 0
+        for address, rows, width, first in self.runs:
+            low, high = max(begin - start, 0), min(end - start, rows)
+            if low < high:
+                at, count = address + 8 * width * low, (high - low) * width
+                table = np.fromfile(self.path, self.dtype, count, offset=at).reshape(-1, width)
+                found.append(table[:, first:])
+            start += rows
+        whole = np.concatenate(found)
+        return whole - self.base if self.base else whole
+
+
+StoredRows = Hdf5Rows | RunRows
+
+
+def in_turn(rows: StoredRows) -> Iterator[tuple[int, NDArray[Any]]]:
+    """All rows, some at a time, each time with the number of the first."""
     for begin in range(0, rows.size, ROWS):
-        yield rows.read(begin, min(begin + ROWS, rows.size))
+        yield begin, rows.read(begin, min(begin + ROWS, rows.size))
 
 
 @dataclass(frozen=True)
@@ -80,30 +100,34 @@ class StoredMap:
     to_set: str
     rows: StoredRows
 
+    @property
+    def size(self) -> int:
+        return self.rows.size
+
+    @property
+    def arity(self) -> int:
+        return self.rows.width
+
+    @property
+    def table(self) -> StoredRows:
+        return self.rows
+
 
 @dataclass(frozen=True)
 class StoredTag:
-    """Groups of a set in a file: a number of each element in one column."""
+    """Groups of a set, the same for all elements of a run."""
 
     name: str
     set: str
-    rows: StoredRows
-    column: int = 0
-    # The groups that each number stands for; without them numbers are groups.
-    lists: tuple[tuple[int, ...], ...] | None = None
-    renamed: Mapping[int, int] = field(default_factory=dict)  # groups by the number in the file
-    names: Mapping[int, str] = field(default_factory=dict)
+    ends: NDArray[np.int64]  # of the runs
+    table: GroupTable  # of the runs
+    names: Mapping[int, str]
 
     def read(self, begin: int, end: int) -> Tag:
         """The groups of some consecutive elements."""
-        values = self.rows.read(begin, end)[:, self.column]
-        if self.lists is None:
-            known, place = np.unique(values, return_inverse=True)
-            ids = np.array([self.renamed.get(one, one) for one in known.tolist()], np.int64)
-            return Tag.from_ids(self.name, self.set, ids[place.reshape(-1)], self.names)
-        made = GroupTable.of(self.lists, values.astype(np.int32))
-        arrays = made.values, made.group_offset, made.group_id
-        return Tag(self.name, self.set, *arrays, self.names)
+        runs = np.searchsorted(self.ends, np.arange(begin, end), side="right")
+        t = self.table
+        return Tag(self.name, self.set, t.values[runs], t.group_offset, t.group_id, self.names)
 
 
 @dataclass(frozen=True)
@@ -133,7 +157,9 @@ class SlicedMesh:
     def hashed(self) -> "SlicedMesh":
         """With the hash of its content, for which all rows are read."""
         rows = {m.name: m.rows for m in self.maps}
-        found = hash_of_rows(self.shape(), self.sizes, lambda name: in_turn(rows[name]))
+        found = hash_of_rows(
+            self.shape(), self.sizes, lambda name: (part for _, part in in_turn(rows[name]))
+        )
         return replace(self, content_hash=found)
 
     def map(self, name: str) -> StoredMap | None:

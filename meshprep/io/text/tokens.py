@@ -9,8 +9,8 @@ import numpy as np
 from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
 from .decimal import is_blank, parse_double, put_digits, put_double
 
-# None for the usual mode: numba then leaves out what it does not reach, such as decimal numbers.
-ASCII, LITTLE, BIG = 0, None, 2
+# None for binary, little-endian: numba then leaves out what it does not reach, decimal numbers.
+ASCII, LITTLE = 0, None
 Mode = int | None
 BLANK, BREAK, RETURN = 32, 10, 13
 # Bytes that one number takes at most, its separator included.
@@ -22,21 +22,6 @@ def skip_blank(data: UInt8s, pos: int) -> int:
     """The first position at or behind ``pos`` that is not blank."""
     while pos < data.size and is_blank(data[np.uint64(pos)]):
         pos += 1
-    return pos
-
-
-@helper
-def skip_doubles(data: UInt8s, pos: int, mode: Mode, count: int) -> int:
-    """The position behind ``count`` floating numbers; of text behind as many words."""
-    if mode != ASCII:
-        return pos + 8 * count if 8 * count <= data.size - pos else -1 - data.size
-    for _ in range(count):
-        pos = skip_blank(data, pos)
-        start = pos
-        while pos < data.size and not is_blank(data[np.uint64(pos)]):
-            pos += 1
-        if pos == start:
-            return -1 - start
     return pos
 
 
@@ -58,8 +43,13 @@ def skip_line(data: UInt8s, pos: int) -> tuple[int, int]:
 @helper
 def next_int(data: UInt8s, pos: int, mode: Mode, width: int) -> tuple[int, int]:
     """A whole number: of ``width`` bytes (4, signed, or 8), or of text."""
-    if mode != ASCII:
-        return _binary_int(data, pos, mode, width)
+    if mode is None:
+        stop = pos + width
+        if stop > data.size:
+            return 0, -1 - data.size
+        if width == 4:
+            return int(np.int64(data[pos:stop].view(np.int32)[0])), stop
+        return int(data[pos:stop].view(np.int64)[0]), stop
     pos = skip_blank(data, pos)
     start, n = pos, data.size
     negative = pos < n and data[np.uint64(pos)] == 45
@@ -80,13 +70,15 @@ def take_ints(
     data: UInt8s, pos: int, mode: Mode, width: int, out: Int64s, start: int, n: int
 ) -> int:
     """``n`` whole numbers into ``out`` from ``start`` on; returns the position behind."""
-    if mode != ASCII and n > (data.size - pos) // width:
-        return -1 - data.size
-    if mode != ASCII and width == 8:
-        for i in range(np.uint64(start), np.uint64(start + n)):
-            out[i] = np.int64(take8(data, pos, mode))
-            pos += 8
-        return pos
+    if mode is None:
+        if n > (data.size - pos) // width:
+            return -1 - data.size
+        stop = pos + width * n
+        if width == 4:
+            out[start : start + n] = data[pos:stop].view(np.int32)
+        else:
+            out[start : start + n] = data[pos:stop].view(np.int64)
+        return stop
     for i in range(start, start + n):
         out[i], pos = next_int(data, pos, mode, width)
         if pos < 0:
@@ -95,97 +87,40 @@ def take_ints(
 
 
 @helper
-def take_doubles(
-    data: UInt8s,
-    pos: int,
-    mode: Mode,
-    out: Float64s,
-    start: int,
-    stop: int,
-    hard: Int64s,
-    found: int,
-) -> tuple[int, int]:
-    """Doubles into ``out[start:stop]``; returns the position behind and the entries of hard.
-
-    The numbers that must be converted in another way are added to ``hard`` (index, position).
-    """
-    if mode != ASCII:
-        if stop - start > (data.size - pos) // 8:
-            return -1 - data.size, found
-        for i in range(start, stop):
-            out[i] = np.uint64(take8(data, pos, mode)).view(np.float64)
-            pos += 8
-        return pos, found
+def take_doubles(data: UInt8s, pos: int, mode: Mode, out: Float64s, start: int, stop: int) -> int:
+    """Doubles into ``out[start:stop]``; returns the position behind."""
+    if mode is None:
+        end = pos + 8 * (stop - start)
+        if end > data.size:
+            return -1 - data.size
+        out[start:stop] = data[pos:end].view(np.float64)
+        return end
     for i in range(start, stop):
-        before = pos
-        out[i], pos, unsure = next_double(data, pos, mode)
-        if pos < 0:
-            break
-        if unsure:
-            hard[found, 0], hard[found, 1] = i, before
-            found += 1
-    return pos, found
-
-
-@helper
-def _binary_int(data: UInt8s, pos: int, mode: Mode, width: int) -> tuple[int, int]:
-    if pos + width > data.size:
-        return 0, -1 - data.size
-    if width == 4:
-        return int(np.int64(np.int32(np.uint32(_bytes4(data, pos, mode))))), pos + 4
-    return int(np.int64(take8(data, pos, mode))), pos + 8
-
-
-@helper
-def _bytes4(data: UInt8s, pos: int, mode: Mode) -> np.uint64:
-    # Unsigned positions: numba tests signed ones for being negative, which costs 10 times as much.
-    p = np.uint64(pos)
-    a, b = np.uint64(data[p]), np.uint64(data[p + np.uint64(1)])
-    c, d = np.uint64(data[p + np.uint64(2)]), np.uint64(data[p + np.uint64(3)])
-    if mode is None:
-        return a | b << np.uint64(8) | c << np.uint64(16) | d << np.uint64(24)
-    return d | c << np.uint64(8) | b << np.uint64(16) | a << np.uint64(24)
-
-
-@helper
-def take8(data: UInt8s, pos: int, mode: Mode) -> np.uint64:
-    """Eight bytes as a number; they must be there."""
-    a, b = _bytes4(data, pos, mode), _bytes4(data, pos + 4, mode)
-    if mode is None:
-        return a | b << np.uint64(32)
-    return b | a << np.uint64(32)
-
-
-@helper
-def next_double(data: UInt8s, pos: int, mode: Mode) -> tuple[float, int, bool]:
-    """A double; the third value says that the text must be converted in another way."""
-    if mode != ASCII:
-        if pos + 8 > data.size:
-            return 0.0, -1 - data.size, False
-        return np.uint64(take8(data, pos, mode)).view(np.float64), pos + 8, False
-    pos = skip_blank(data, pos)
-    value, stop, hard = parse_double(data, pos)
-    return value, stop if stop >= 0 else -1 - pos, hard
+        pos = skip_blank(data, pos)
+        out[i], end = parse_double(data, pos)
+        if end < 0:
+            return -1 - pos
+        pos = end
+    return pos
 
 
 @kernel
 def take_rows(
-    data: UInt8s, pos: int, mode: Mode, width: int, ints: Int64s, values: Float64s, hard: Int64s
-) -> tuple[int, int]:
+    data: UInt8s, pos: int, mode: Mode, width: int, ints: Int64s, values: Float64s
+) -> int:
     """Rows of whole numbers followed by doubles into (n, a) ``ints`` and (n, c) ``values``.
 
-    Returns the position behind, and how many entries of ``hard`` (m, 2: index into the flat
-    values, position of the text) were filled. O(bytes).
+    Returns the position behind. O(bytes).
     """
-    found, a, c = 0, ints.shape[1], values.shape[1]
+    a, c = ints.shape[1], values.shape[1]
     flat, numbers = ints.reshape(-1), values.reshape(-1)
     for i in range(len(ints)):
         pos = take_ints(data, pos, mode, width, flat, i * a, a)
         if pos >= 0:
-            pos, found = take_doubles(data, pos, mode, numbers, i * c, i * c + c, hard, found)
+            pos = take_doubles(data, pos, mode, numbers, i * c, i * c + c)
         if pos < 0:
             break
-    return pos, found
+    return pos
 
 
 @helper

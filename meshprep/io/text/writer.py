@@ -29,10 +29,6 @@ class NumberWriter:
             self._buffer = np.empty(step * row_bytes, dtype=np.uint8)
         return step, self._buffer
 
-    def put(self, out: NDArray[np.uint8], size: int) -> None:
-        """Write the beginning of a buffer."""
-        self.file.write(out[:size].data)
-
     def ints(self, values: Iterable[int], *, size: bool = False) -> None:
         """Write a few whole numbers, of 4 bytes or as wide as sizes; a line in text."""
         values = list(values)
@@ -63,7 +59,7 @@ class NumberWriter:
             # Copies, since kernels are compiled anew for arrays that refuse writing.
             some = np.array(ints[i : i + step], dtype=np.int64, order="C")
             doubles = np.array(values[i : i + step], dtype=np.float64, order="C")
-            self.put(out, put_rows(out, some, doubles))
+            self.file.write(out[: put_rows(out, some, doubles)].data)
 
     def _mixed_rows(self, ints: NDArray[np.integer], values: NDArray, kind: str) -> None:
         row = np.dtype([("i", kind, ints.shape[1:]), ("v", "<f8", values.shape[1:])])

@@ -10,7 +10,7 @@ import numpy as np
 from meshprep_runtime.cpu.pool import thread_count
 
 from ...kernels import Int32s, Int64s
-from ..blocks_of import sort_by
+from ...kernels.arrays import sort_by
 from .levels import MAX_WORKERS
 
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.types.maps import distinct, read_only, rows_of_entries
+from meshprep_runtime.types.maps import distinct, offsets_of, read_only, rows_of_entries
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, inlined, kernel
+from ...kernels.arrays import sort_by
 from ...kernels.parallel import each, pieces, take
 from ...mesh.incidence import Csr
-from ..blocks_of import sort_by
 from .bisect.pivots import pivot_coordinates, smoothed
 from .tuning import SearchTuning
 
@@ -69,7 +69,8 @@ def element_level(
     """
     n, arity = table.shape
     if table.min(initial=0) < 0:
-        point_offset, points = _points_of(read_only(table))
+        there = table >= 0
+        point_offset, points = offsets_of(np.count_nonzero(there, axis=1)), table[there]
     else:
         point_offset, points = np.arange(n + 1, dtype=np.int64), table.reshape(-1)
         point_offset *= arity
@@ -218,20 +219,6 @@ def _joined(parts: list[Level]) -> Level:
         else:
             joined.append(np.concatenate(arrays))
     return Level(*joined)
-
-
-@kernel
-def _points_of(table: Int32s) -> tuple[Int64s, Int32s]:
-    """The points of each element as rows, without -1."""
-    n, arity = table.shape
-    offset, points, used = np.zeros(n + 1, np.int64), np.empty(n * arity, np.int32), 0
-    for i in range(n):
-        for j in range(arity):
-            if table[i, j] >= 0:
-                points[used] = table[i, j]
-                used += 1
-        offset[i + 1] = used
-    return offset, points[:used]
 
 
 @kernel

@@ -24,7 +24,7 @@ import numpy as np
 
 from meshprep_runtime.types.maps import read_only
 
-from ...kernels import Float64s, Int32s, Int64s, UInt64s, clock
+from ...kernels import Float64s, Int32s, Int64s, UInt64s
 from ...kernels.arrays import stable_argsort
 from ...kernels.parallel import at_once, take
 from ...mesh.incidence import Csr
@@ -33,7 +33,6 @@ from ..blocks_of import BlockProblem, Blocks, blocks_of
 from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
-from .anneal.annealing import FOREVER
 from .anneal.corners import Corners, corners_of
 from .bisect.geometry import Geometry, block_count
 from .grids.bricks import brick_blocks
@@ -55,9 +54,6 @@ OPTIONS: Mapping[str, Option] = {
         high=1000.0,
         names={name: tuning.effort for name, tuning in PRESETS.items()},
     ),
-    "time_limit": Option(
-        float, FOREVER, "seconds to use, whatever the effort", low=0.0, high=FOREVER
-    ),
     "staged_bytes": Option(
         int, 0, "most bytes of points in a block; 0 for no cap", low=0, high=2**31 - 1
     ),
@@ -70,14 +66,12 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     Blocks are numbered along the bisection tree, so that neighbouring numbers are neighbouring
     blocks; there are at most 1 % over ceil(n/S), or one if that is less, unless ``staged_bytes``
     asks for more. Without coordinates, graph distances stand in for them.
-    ``options`` has every name of :data:`OPTIONS`. With a time limit, the result depends on the
-    machine; otherwise only on the seed. ``notes`` have the weighted loads before and after the
-    moves, the start chosen, how many blocks are fragmented, and what each cap cost.
+    ``options`` has every name of :data:`OPTIONS`. ``notes`` have the weighted loads before and
+    after the moves, the start chosen, and how many blocks are fragmented.
 
     Raises MeshprepError when one element alone stages more than ``staged_bytes``. O(n (log n_blocks
     + sweeps * arity)); the same result for a seed whatever the number of threads.
     """
-    begin = clock()
     if not problem.n or not problem.table.size:
         return blocks_of(np.arange(problem.n) // problem.block_size, problem.n)
     problem, order = along_curve(problem)
@@ -93,31 +87,25 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         lambda: choose_start(geometry, graph, cap) if places_tell else Start(),
         lambda: Search(
             geometry, graph, n_blocks, cap, problem.seed, options["effort"],
-            begin + options["time_limit"], problem.progress, corners=corners,
+            problem.progress, corners=corners,
         ),
     )  # fmt: skip
     lines = _along_lines(search, start, grid.steps) if start.grid else []
     del grid
-    counted = start.grid or (search.small and n_blocks <= search.tuning.few_blocks)
-    best, least, candidates = (search, np.empty(0, np.int32)), np.inf, 0
-    for one, block in _candidates(search, start, lines):
-        # of equal ones the first is kept
-        loads = one.loads(block) if counted else 0
-        search.closing = clock() - one.annealed
-        candidates += 1
-        if loads < least:
-            best, least = (one, block), loads
-    return back(_finished(*best, start, limit, counted=candidates > 1), order)
+    found = list(_candidates(search, start, lines))
+    # of equal ones the first is kept
+    best = min(found, key=lambda one: one[0].loads(one[1])) if found[1:] else found[0]
+    return back(_finished(*best, start, limit, counted=len(found) > 1), order)
 
 
 def _candidates(
     search: Search, start: Start, along_lines: Sequence[Int32s]
 ) -> Iterator[tuple[Search, Int32s]]:
-    """Candidate blocks with their searches: multilevel, along lines of a grid, or plain cuts."""
+    """Candidate blocks with their searches: multilevel, or along lines of a grid."""
     if start.grid:
         phase = search.tuning.along_lines[search.geometry.coordinates.shape[1] > 2]
         for k, lines in enumerate(along_lines):
-            found = _in_share(search, len(along_lines) - k)
+            found = search if k + 1 == len(along_lines) else replace(search)
             yield found, _mended(found, found.improve(lines, phase))
             # a long search at the same temperature can dissolve blocks that follow the lines
             if search.tuning.also_short:
@@ -125,20 +113,6 @@ def _candidates(
                 yield short, _mended(short, short.improve(lines, phase))
     else:
         yield search, _mended(search, search.multilevel(start.rotation))
-        if search.small and search.n_blocks <= search.tuning.few_blocks:
-            cut = search.geometry.cut(start.rotation, search.n_blocks)
-            yield search, _mended(search, cut)
-            search.loads_at_start = search.loads(cut)
-
-
-def _in_share(search: Search, count: int) -> Search:
-    """The search with an equal share of the time; the last one is the search itself."""
-    until, now = search.until, clock()
-    if count == 1 and until >= FOREVER:
-        return search
-    if until < FOREVER:
-        until = now + (until - now) / count - search.closing
-    return replace(search, until=until)
 
 
 def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int32s]:
@@ -321,7 +295,7 @@ def along_curve(problem: BlockProblem) -> tuple[BlockProblem, Int32s | None]:
 
 
 def _keys(where: Float64s, box: tuple[Float64s, Float64s]) -> UInt64s:
-    return curve_keys(where, box, "hilbert", turning=True, digits=DIGITS)
+    return curve_keys(where, box, DIGITS)
 
 
 def back(blocks: Blocks, order: Int32s | None) -> Blocks:

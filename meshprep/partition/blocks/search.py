@@ -6,7 +6,7 @@ import numpy as np
 
 from meshprep_runtime.types.maps import distinct
 
-from ...kernels import Float64s, Int32s, clock
+from ...kernels import Float64s, Int32s
 from ...kernels.parallel import each, give_back, take
 from .anneal.annealing import Annealing, phases
 from .anneal.groups import AnnealingSchedule, anneal_groups
@@ -26,7 +26,7 @@ from .levels import (
     rows_of,
     smoothed_places,
 )
-from .mend.apart import ComponentRow, apart_first, moved_together, of_several, reunited, torn_share
+from .mend.apart import apart_first, components_of, moved_together, of_several, reunited, torn_share
 from .tuning import Phase, SearchTuning
 
 
@@ -44,7 +44,7 @@ class Search(Annealing):
     def multilevel(self, rotation: float) -> Int32s:
         """Blocks that are bisected on the largest clusters and annealed on every level."""
         todo, labels, blocks = self._begin(rotation)
-        component = self._row.component
+        component = self._component
         few = sum(level.weight.size <= self.tuning.start_clusters for level, _ in todo)
         pressure = np.zeros((len(blocks), self.n_blocks))
         start = blocks[0].copy()
@@ -70,7 +70,6 @@ class Search(Annealing):
                 del level
                 best = int(np.argmin(costs))
                 blocks, pressure = [blocks[best]], pressure[best:]
-        self.annealed = clock()
         return blocks[0]
 
     def _begin(
@@ -85,9 +84,9 @@ class Search(Annealing):
             self.geometry, blocks[0] = guessed
             self._prepare()
             levels = in_other_places(levels, labels, self._elements.place)
-            if self._row.component is not None:
+            if self._component is not None:
                 blocks = self._starts(levels, labels, rotation)
-        component = self._row.component
+        component = self._component
         if self.sizes is None:
             blocks = [reunited(levels[-1], block, component) for block in blocks]
             if component is not None:
@@ -108,7 +107,7 @@ class Search(Annealing):
         """Bisections of the largest clusters, each in another frame."""
         few = sum(level.weight.size <= self.tuning.start_clusters for level in levels)
         d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
-        self._row = ComponentRow.of(levels[-1], self._sizes, self.sizes is None)
+        self._component = components_of(levels[-1])
         blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
         self._start_from(refined(blocks[0], labels))
         return blocks
@@ -158,11 +157,11 @@ class Search(Annealing):
         """The blocks of the largest clusters, bisected; components are cut apart first."""
         g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
         table, where, position = g.table[rows], g.coordinates[rows], g.position
-        if self._row.component is not None:
-            axes = apart_first(self._row.component, table, where, position, frame)
+        if self._component is not None:
+            axes = apart_first(self._component, table, where, position, frame)
             where, position, frame = axes
         return bisect(
-            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._row.share
+            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
         )
 
     def _by_distances(
@@ -172,7 +171,7 @@ class Search(Annealing):
         top, g = levels[-1], self.geometry
         if self.lean or not g.known:
             return None
-        if torn_share(top, cut, self.n_blocks, self._row.component) < self.tuning.torn:
+        if torn_share(top, cut, self.n_blocks, self._component) < self.tuning.torn:
             return None
         place = places_of_clusters(top)
         block = bisect_places(place, self.n_blocks, top.weight, self._sizes.share)
@@ -194,7 +193,7 @@ class Search(Annealing):
         if plane or self.sizes or self.lean or few:
             return False
         (level, phase), finer = todo[0], take(block, labels[-1])
-        sweeps = min(t.trial_sweeps, self._budget.sweeps(todo, 0.0))
+        sweeps = min(t.trial_sweeps, self._sweeps_of(phase))
         groups = self._groups(level, finer, 0, self.n_blocks // t.trial_blocks)
         schedule = self._schedule(phase, sweeps, len(todo) == 1)._replace(seed=self.seed)
         weight, metric = self.geometry.weight, self._metric(level, phase, finer)

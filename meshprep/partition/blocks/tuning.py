@@ -142,8 +142,6 @@ class SearchTuning:
     group_blocks: int = 16
     # Times the groupings of meshes of at most `lone_group` elements that are several groups.
     more_groupings: int = 2
-    # Groupings of a level, at least, where there is a time limit.
-    least_groupings: int = 4
     # Sweeps over a lone group between two reports of progress.
     report_sweeps: int = 100
 
@@ -182,8 +180,6 @@ class SearchTuning:
     # Share of the loads by which bricks or bisection must be ahead for the other to be left out:
     # annealing gains so much at most.
     far_ahead: float = 0.015
-    # Blocks up to which plain bisection is a candidate.
-    few_blocks: int = 32
     # Whether blocks along the lines of a grid are also annealed as by default: a long search at the
     # same temperature can dissolve them.
     also_short: bool = False

@@ -105,12 +105,10 @@ def encode_png(pixels: UInt8s, palette: UInt8s) -> bytes:
             f"a picture of {width} x {height} pixels with {len(palette)} colours cannot be "
             "written: give at least one pixel, at most 256 colours, and all that are used"
         )
-    depth = next(d for d in (1, 2, 4, 8) if len(palette) <= 1 << d)
-    rows = _packed(pixels, depth)
     # every row begins with its filter: none, which suits flat colours best
-    lines = np.zeros((height, rows.shape[1] + 1), np.uint8)
-    lines[:, 1:] = rows
-    header = struct.pack(">IIBBBBB", width, height, depth, _INDEXED, 0, 0, 0)
+    lines = np.zeros((height, width + 1), np.uint8)
+    lines[:, 1:] = pixels
+    header = struct.pack(">IIBBBBB", width, height, 8, _INDEXED, 0, 0, 0)
     return b"".join(
         (
             _SIGNATURE,
@@ -121,18 +119,6 @@ def encode_png(pixels: UInt8s, palette: UInt8s) -> bytes:
             _chunk(b"IEND", b""),
         )
     )
-
-
-def _packed(pixels: UInt8s, depth: int) -> UInt8s:
-    """Several pixels a byte, the leftmost in the highest bits."""
-    per_byte = 8 // depth
-    height, width = pixels.shape
-    padded = np.zeros((height, -(-width // per_byte) * per_byte), np.uint8)
-    padded[:, :width] = pixels
-    out = np.zeros((height, padded.shape[1] // per_byte), np.uint8)
-    for i in range(per_byte):
-        out |= padded[:, i::per_byte] << np.uint8(8 - depth * (i + 1))
-    return out
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

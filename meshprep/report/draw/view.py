@@ -17,8 +17,6 @@ TURN, TILT = np.radians(-35.0), np.radians(28.0)
 # A cut beside the middle: structured meshes have faces in it.
 BESIDE = 1.7e-3
 TALLEST = 1.25
-# A plane mesh that is longer than so many times its other side is drawn stretched across.
-LONGEST = 12.0
 MARGIN = 0.01
 
 
@@ -35,8 +33,6 @@ class Picture:
     x: tuple[float, float]
     y: tuple[float, float]
     at: str = ""  # where a cut is, or how much of the mesh a part shows
-    # (float, float): how many times longer than true a thin mesh is drawn to the right and up.
-    stretch: tuple[float, float] = (1.0, 1.0)
 
 
 def draw_views(scene: Scene, width: int = 1000, part: float = 1.0) -> list[Picture]:
@@ -44,8 +40,7 @@ def draw_views(scene: Scene, width: int = 1000, part: float = 1.0) -> list[Pictu
 
     The mesh is drawn ``width`` pixels wide, at most a quarter taller than that; the surface and a
     cut for cells in space. Of a plane mesh a second picture shows the share ``part`` of the nodes
-    in its middle; 1 for none. Plane views of what is more than 12 times as long as wide are
-    stretched. O(cells + pixels).
+    in its middle; 1 for none. O(cells + pixels).
     """
     if scene.xyz.shape[1] == 3:
         seen = [_surface(scene, width)]
@@ -64,28 +59,18 @@ class _Frame:
     """From places in the mesh to pixels."""
 
     low: tuple[float, float]
-    scale: tuple[float, float]
+    scale: float
     width: int
     height: int
 
     def pixels(self, xy: Float64s) -> Float64s:
-        out = np.empty((*xy.shape[:-1], 2))
-        out[..., 0] = (xy[..., 0] - self.low[0]) * self.scale[0]
-        out[..., 1] = self.height - (xy[..., 1] - self.low[1]) * self.scale[1]
-        return out
+        across = (xy[..., 0] - self.low[0]) * self.scale
+        return np.stack([across, self.height - (xy[..., 1] - self.low[1]) * self.scale], axis=-1)
 
-    @property
-    def x(self) -> tuple[float, float]:
-        return self.low[0], self.low[0] + self.width / self.scale[0]
-
-    @property
-    def y(self) -> tuple[float, float]:
-        return self.low[1], self.low[1] + self.height / self.scale[1]
-
-    @property
-    def stretch(self) -> tuple[float, float]:
-        least = min(self.scale)
-        return self.scale[0] / least, self.scale[1] / least
+    def limits(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Those of the picture, in the mesh's units: across, and up."""
+        (x, y), scale = self.low, self.scale
+        return (x, x + self.width / scale), (y, y + self.height / scale)
 
     def blank(self) -> Int32s:
         return np.full((self.height, self.width), OUTSIDE, np.int32)
@@ -114,17 +99,11 @@ def _middle(xy: Float64s, share: float) -> Float64s:
 
 
 def _frame(box: Float64s, width: int) -> _Frame:
-    size = box[1] - box[0]
-    stretch = np.maximum(1.0, np.max(size) / LONGEST / size)
-    drawn = size * stretch
-    if drawn[1] > TALLEST * drawn[0]:
-        drawn = np.array([drawn[1] / TALLEST, drawn[1]])
-        middle = (box[0] + box[1]) / 2
-        box = np.array([middle - drawn / stretch / 2, middle + drawn / stretch / 2])
-    scale = width / drawn[0] * stretch
-    height = max(1, round(drawn[1] * width / drawn[0]))
-    low = float(box[0, 0]), float(box[0, 1])
-    return _Frame(low, (float(scale[0]), float(scale[1])), width, height)
+    size, middle = box[1] - box[0], (box[0] + box[1]) / 2
+    size[0] = max(size[0], size[1] / TALLEST)
+    scale = float(width / size[0])
+    x, y = (middle - size / 2).tolist()
+    return _Frame((x, y), scale, width, max(1, round(float(size[1] * scale))))
 
 
 def _flat(scene: Scene, box: Float64s, width: int, name: str, at: str = "") -> Picture:
@@ -138,7 +117,7 @@ def _flat(scene: Scene, box: Float64s, width: int, name: str, at: str = "") -> P
             continue
         fill_cells(xy, cells.corners, cells.owner, scene.kind, first, out)
     blank = np.zeros(out.shape, np.uint8)
-    return Picture(name, out, blank, ("x", "y"), frame.x, frame.y, at, frame.stretch)
+    return Picture(name, out, blank, ("x", "y"), *frame.limits(), at)
 
 
 def _surface(scene: Scene, width: int) -> Picture:
@@ -150,7 +129,7 @@ def _surface(scene: Scene, width: int) -> Picture:
     fill_nearest(np.ascontiguousarray(placed), owner, out, near)
     steps = _light(seen)
     shade = np.where(near >= 0, steps[near], 0).astype(np.uint8)
-    return Picture("surface", out, shade, (), frame.x, frame.y)
+    return Picture("surface", out, shade, (), *frame.limits())
 
 
 def _eye() -> Float64s:
@@ -186,7 +165,7 @@ def _cut(scene: Scene, width: int) -> Picture:
     axes = (AXES[others[0]], AXES[others[1]])
     blank = np.zeros(out.shape, np.uint8)
     at = f"{AXES[axis]} = {value:.4g}"
-    return Picture("cut", out, blank, axes, frame.x, frame.y, at, frame.stretch)
+    return Picture("cut", out, blank, axes, *frame.limits(), at)
 
 
 Triangles = tuple[Float64s, Int32s]

@@ -1,5 +1,5 @@
 """The report as one HTML file with figures, for people and for print."""
 
-from .page import html_report, sections_of, svg_files
+from .page import html_report
 
-__all__ = ["html_report", "sections_of", "svg_files"]
+__all__ = ["html_report"]

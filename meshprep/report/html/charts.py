@@ -15,22 +15,15 @@ from ..render import pixels as px
 from .svg import BOTTOM, LEFT, RIGHT, TOP, Axis, Frame, Shape, linear_axis, plain_axis, round_step
 
 MOST_BINS = 36
-# Outlines of marks from a place about their middle.
-MARKS = (
-    (-4.0, 0.0, "a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z"),
-    (-3.5, -3.5, "h7v7h-7Z"),
-    (0.0, -5.0, "l5 5l-5 5l-5 -5Z"),
-    (0.0, -4.8, "l4.8 8.4h-9.6Z"),
-    (0.0, 4.8, "l4.8 -8.4h-9.6Z"),
-    (-4.0, -1.4, "h2.6v-2.6h2.8v2.6h2.6v2.8h-2.6v2.6h-2.8v-2.6h-2.6Z"),
-)
+# A mark about a place, and how many colours the style sheet has for them.
+MARK, COLOURS = "M{:.1f} {:.1f}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z", 6
 
 
 @dataclass(frozen=True)
 class Series:
     """Points that belong together, such as those of one partitioner.
 
-    ``style`` is its number, for colour and mark; None for the input order.
+    ``style`` is its number, for the colour; None for the input order.
     """
 
     name: str
@@ -39,21 +32,14 @@ class Series:
 
     @property
     def kind(self) -> str:
-        """Its class in the style sheet: the colour, another one where marks begin again."""
-        if self.style is None:
-            return "before"
-        return f"s{(self.style + self.style // len(MARKS)) % len(MARKS)}"
-
-    def mark(self, x: float, y: float) -> str:
-        """The outline of its mark about a place."""
-        left, up, outline = MARKS[(self.style or 0) % len(MARKS)]
-        return f"M{x + left:.1f} {y + up:.1f}{outline}"
+        """Its class in the style sheet."""
+        return "before" if self.style is None else f"s{self.style % COLOURS}"
 
     def key(self) -> tuple[Markup, str]:
         """Its entry of a legend."""
         mark = Markup(
             '<svg class="key" viewBox="0 0 14 14"><path class="mark {}" d="{}"/></svg>'
-        ).format(self.kind, self.mark(7, 7))
+        ).format(self.kind, MARK.format(3, 7))
         return mark, self.name
 
 
@@ -91,18 +77,18 @@ def class_sizes(before: Sequence[int], after: Sequence[int], alt: str) -> Markup
     return _steps(counts, x, 1.0, 0.0, alt)
 
 
-def curves(lines: Sequence[Series], marks: Sequence[Series], x: Axis, y: Axis, alt: str) -> Markup:
+def curves(series: Sequence[Series], frame: Frame, alt: str) -> Markup:
     """Lines through points, and marks on points."""
-    frame = Frame(x, y)
     shapes = []
-    for one in lines:
+    for one in series:
         if len(one.points) > 1:
             path = "L".join("{} {}".format(*map(px, frame.at(*point))) for point in one.points)
             shapes.append(Shape(f"line {one.kind}", f"M{path}"))
-    for one in marks:
+    for one in series:
         for point in one.points:
             title = f"{one.name}: {point[0]:.4g}, {point[1]:.4g}"
-            shapes.append(Shape(f"mark {one.kind}", one.mark(*frame.at(*point)), title))
+            x, y = frame.at(*point)
+            shapes.append(Shape(f"mark {one.kind}", MARK.format(x - 4, y), title))
     return frame.svg(alt, shapes)
 
 

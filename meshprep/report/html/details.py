@@ -1,7 +1,9 @@
 """One loop of one plan: five figures beside the mesh before and after, and, folded, the rest."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import LoopPlan, Plan
@@ -22,7 +24,7 @@ from .svg import place_axis
 
 # Blocks that the picture of a part of a plane mesh is to show, and how many are too many at once.
 PART_BLOCKS, CROWDED = 60, 240
-PIXELS, SPY_PIXELS = 1000, (360, 270)
+PIXELS, SPY_PIXELS = 1000, (270, 360)
 # Name in the metrics, words for the title, and for the axis.
 HISTOGRAMS = (
     ("reuse", "reuse factor", "reuse factor of a block"),
@@ -172,9 +174,6 @@ def _mesh_figure(
     alt, png = f"{title}. {caption}", painted.png()
     if view.axes:
         x, y = place_axis(view.axes[0], *view.x), place_axis(view.axes[1], *view.y, ticks=5)
-        if view.stretch[1] > 1:
-            # the picture is too low for many ticks
-            y = replace(y, ticks=y.ticks[:: max(1, len(y.ticks) // 2)])
         body = charts.picture(png, (width, height), x, y, alt)
     else:
         body = charts.bare_picture(png, (width, height), alt)
@@ -191,12 +190,7 @@ def _about(shown: ShownVariant, view: Picture) -> str:
         "part": f"a square about the middle, {view.at}; ",
         "cut": f"cut at {view.at}; ",
     }.get(view.name, "")
-    thin = "".join(
-        f"{axis} is stretched {times:,.0f} times; "
-        for axis, times in zip(view.axes, view.stretch, strict=False)
-        if times > 1
-    )
-    return f"{kind}{thin}{seen:,} of {n:,} {over} are seen"
+    return f"{kind}{seen:,} of {n:,} {over} are seen"
 
 
 def _maps(shown: ShownVariant) -> Iterator[Figure]:
@@ -205,13 +199,14 @@ def _maps(shown: ShownVariant) -> Iterator[Figure]:
     if name is None:
         return
     m, order = shown.loop.maps[name], shown.plan.ordering
-    n_points = shown.plan.sizes[m.to_set]
-    moved = order[m.from_set].new_to_old, order[m.to_set].new_to_old
-    before = spy(m.table, n_points, *SPY_PIXELS, *moved)
-    reach = f"Which of {n_points:,} {m.to_set} each of {m.size:,} {m.from_set} reaches"
-    yield _map_figure(shown, m, before, "map-before", f"Map {name} in the input order", reach)
+    shape, most = (shown.plan.sizes[m.to_set], m.size), SPY_PIXELS
+    column = np.repeat(np.arange(m.size, dtype=np.int32), m.arity)
+    before = order[m.to_set].new_to_old[m.table].ravel(), order[m.from_set].new_to_old[column]
+    reach = f"Which of {shape[0]:,} {m.to_set} each of {m.size:,} {m.from_set} reaches"
+    title = f"Map {name} in the input order"
+    yield _map_figure(shown, m, spy(*before, shape, most), "map-before", title, reach)
     variant = shown.loop.variant(shown.column.variant)
-    after = spy(variant.by_place(m.table), n_points, *SPY_PIXELS)
+    after = spy(variant.by_place(m.table).ravel(), column, shape, most)
     where = "plan" if variant.elements is None else "order of the blocks"
     title = f"Map {name} in the {where}"
     yield _map_figure(shown, m, after, "map-after", title, counted_in(after))

@@ -1,32 +1,22 @@
 """The whole report as one page: verdict, pictures, figures; no address outside itself."""
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from importlib.resources import files
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-from markupsafe import escape
-
-from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.chains.tiles import ChainPlan
 from meshprep_runtime.plan.matrices import MatrixPlan
 
-from ..chains import chain_tables, layers, owner
 from ..columns import Column, before_after, comparable
 from ..compare import UNLIKE, Comparison
-from ..draw import Picture, draw_views, place, spy_matrix
-from ..draw.paint import by_number
+from ..draw import spy
 from ..matrices import input_nonzeros, matrix_tables, nonzeros
-from ..meshes import NamedMesh, mesh_of
+from ..meshes import NamedMesh
 from ..render import render
 from . import charts, details
 from .charts import Series, counted_in, dots_body
 from .details import ShownVariant
-from .parts import Figure, Section, count, distinct, slug
-from .svg import linear_axis, power_axis
+from .parts import Figure, Section, distinct, slug
+from .svg import Frame, linear_axis, power_axis
 
 # Loops of plans that get pictures.
 MOST_PICTURED = 3
@@ -37,15 +27,9 @@ def sections_of(comparison: Comparison, meshes: Sequence[NamedMesh] = ()) -> lis
     groups, alone = list(comparison.by_loop()), len(comparison.plans) == 1
     found = [] if alone else [s for g in groups for s in _compared(comparison, g)]
     for number, shown in enumerate(_shown_variants(comparison)):
-        table = before_after(shown.column, comparison.rows)
+        table = before_after(shown.column)
         found += details.sections(shown, meshes, table, pictures=number < MOST_PICTURED)
-    return distinct(
-        [
-            *found,
-            *matrix_sections(comparison.names, comparison.plans),
-            *chain_sections(comparison.names, comparison.plans, meshes),
-        ]
-    )
+    return distinct([*found, *matrix_sections(comparison.names, comparison.plans)])
 
 
 def html_report(
@@ -53,16 +37,15 @@ def html_report(
     meshes: Sequence[NamedMesh] = (),
     *,
     title: str = "",
-    sections: Sequence[Section] | None = None,
 ) -> str:
     """The report as HTML that needs no other file and no network.
 
     ``meshes`` are those of the plans, as read or renumbered; a plan holds no coordinates. Where the
     mesh of a plan is not among them, the page says so in place of its pictures. Without ``title``
-    the page names the plans. ``sections`` are what :func:`sections_of` has made of the same.
-    O(elements + pixels) for each of the first three loops that have arrays; others get no pictures.
+    the page names the plans. O(elements + pixels) for each of the first three loops that have
+    arrays; others get no pictures.
     """
-    found = sections_of(comparison, meshes) if sections is None else sections
+    found = sections_of(comparison, meshes)
     parts = comparison.brief()[:-1]
     one_loop = len(comparison.plans) == 1 and len(comparison.plans[0].loops) < 2
     made = sorted({str(p.about.get("created", ""))[:10] for p in comparison.plans} - {""})
@@ -134,8 +117,10 @@ def _matrix_figures(name: str, number: int, plan: Plan, matrix: MatrixPlan) -> I
         ("after", "in the plan", nonzeros(matrix)),
     )
     n_rows, n_columns = matrix.shape
+    longest = max(matrix.shape)
+    most = MATRIX_PIXELS * n_rows // longest, MATRIX_PIXELS * n_columns // longest
     for side, words, (rows, columns) in sides:
-        dots = spy_matrix(rows, columns, matrix.shape, MATRIX_PIXELS)
+        dots = spy(rows, columns, matrix.shape, most)
         title = f"Matrix {matrix.name}{where} {words}"
         n = f"{matrix.columns.size:,} nonzeros; near the diagonal is good"
         caption = n if side == "before" else counted_in(dots)
@@ -143,116 +128,6 @@ def _matrix_figures(name: str, number: int, plan: Plan, matrix: MatrixPlan) -> I
         body = dots_body(dots, ("columns", n_columns), ("rows", n_rows), alt)
         at = slug(f"plan{number}", "matrix", matrix.name, side)
         yield Figure(at, title, caption, body)
-
-
-PIXELS = 700
-# Tiles that a picture shows, about.
-SHOWN_TILES = 9
-
-
-def chain_sections(
-    names: Sequence[str], plans: Sequence[Plan], meshes: Sequence[NamedMesh]
-) -> list[Section]:
-    """A section with a table of all chains and a picture of each; none without chains."""
-    tables = chain_tables(names, plans)
-    if not tables:
-        return []
-    figures = [
-        _chain_figure(plan, chain, number, meshes)
-        for number, plan in enumerate(plans, start=1)
-        for chain in plan.chains.values()
-    ]
-    intro = (
-        "All loops of a chain run on one tile after the other, while it is in cache. Redundancy is "
-        "what tiles run by what loops alone would run; bytes are predicted."
-    )
-    return [Section("chains", "Chains", intro, figures, tables, folded=True)]
-
-
-def _chain_figure(plan: Plan, chain: ChainPlan, number: int, meshes: Sequence[NamedMesh]) -> Figure:
-    over = chain.tiles.loops[-1].over
-    title = f"A tile of chain {chain.name}"
-    name = slug(f"plan{number}", "chain", chain.name)
-    caption = (
-        f"The {over} of one tile and, around them, those that it runs besides, or copies: "
-        "the farther out, the fewer of its loops run them. Lines are the borders of tiles."
-    )
-    try:
-        scene = place(mesh_of(plan, meshes).mesh, over, plan.maps)
-    except MeshprepError as error:
-        missing = f"No picture of the mesh: {error}."
-        return Figure(name, title, caption, missing=missing)
-    view = draw_views(scene, PIXELS, min(1.0, SHOWN_TILES / chain.tiles.n_tiles))[-1]
-    new, n = plan.ordering[over].old_to_new, plan.sizes[over]
-    tile = owner(chain, n)[new]
-    layer, n_layers = layers(chain, _middle(view, tile), n)
-    painted = by_number(view, layer[new], n_layers, tile)
-    height, width = view.element.shape
-    alt = f"{title}: {count(n_layers - 1, 'layer')}"
-    body = charts.bare_picture(painted.png(), (width, height), alt)
-    return Figure(name, title, caption, body)
-
-
-def _middle(view: Picture, tile: np.ndarray) -> int:
-    """The tile at the middle of a picture, as near as there is one."""
-    y, x = np.nonzero(view.element >= 0)
-    if not y.size:
-        return 0
-    height, width = view.element.shape
-    nearest = np.argmin((y - height / 2) ** 2 + (x - width / 2) ** 2)
-    return max(int(tile[view.element[y[nearest], x[nearest]]]), 0)
-
-
-# Rows of the legend below a figure: their height, and their room on either side of the mark.
-ROW, INDENT, GAP = 18.0, 56.0, 20.0
-SIZE = re.compile(r'<svg viewBox="0 0 ([\d.]+) ([\d.]+)"')
-
-
-def svg_files(sections: Iterable[Section]) -> dict[str, str]:
-    """Drawn figures by name of file, but surfaces in space, which are pixels alone."""
-    drawn = (f for s in sections for f in s.figures if f.body and SIZE.match(f.body))
-    return {f"{f.id}.svg": _standalone(f) for f in drawn}
-
-
-def _standalone(figure: Figure) -> str:
-    """A figure with its title, style and legend, which the page has around it."""
-    found = SIZE.match(figure.body or "")
-    assert found is not None
-    width, height = map(float, found.groups())
-    legend = "\n".join(
-        _row(str(mark), name, height + ROW * i) for i, (mark, name) in enumerate(figure.legend)
-    )
-    whole = height + ROW * len(figure.legend) + (ROW / 2 if legend else 0)
-    start = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{whole:g}" '
-        f'viewBox="0 0 {width:g} {whole:g}"'
-    )
-    head, end, rest = str(figure.body).partition(">")
-    head = start + head[found.end() :]
-    more = f"<title>{escape(figure.title)}</title><style>{_style()}</style>"
-    return f"{head}{end}{more}{rest.rstrip().removesuffix('</svg>')}{legend}</svg>\n"
-
-
-def _row(mark: str, name: str, y: float) -> str:
-    """A line of the legend."""
-    if "swatch" in mark:
-        kind = "before" if "before" in mark else "after"
-        drawn = f'<rect class="bars {kind}" x="1" y="1" width="12" height="12"/>'
-    else:
-        drawn = re.sub(r"</?svg[^>]*>", "", mark)
-    text = f'<text x="{GAP:g}" y="11">{escape(name)}</text>'
-    return f'<g transform="translate({INDENT:g} {y:g})">{drawn}{text}</g>'
-
-
-@cache
-def _style() -> str:
-    """The rules of the page for SVG; programs for drawings know no variables, so values stand."""
-    text = (files("meshprep.report") / "templates" / "style.css").read_text(encoding="utf-8")
-    light = dict(re.findall(r"(--[\w-]+): (#\w+);", text[: text.index("@media")]))
-    rules = "\n".join(re.findall(r"^svg .*$", text, re.MULTILINE)).replace(
-        "font-family: inherit", "font-family: Helvetica, Arial, sans-serif"
-    )
-    return re.sub(r"var\((--[\w-]+)\)", lambda found: light[found[1]], rules)
 
 
 INPUT = "input order"
@@ -276,7 +151,7 @@ def _reuse(loop: str, columns: Sequence[Column]) -> Figure:
     x, y = power_axis("block size (elements)", sizes), linear_axis("reuse factor", reuse, least=0.5)
     title, last = "Reuse against block size", [(s.name, *s.points[-1]) for s in series]
     alt = f"{title}: {', '.join(f'{name} {y:.2f} at {x:.4g}' for name, x, y in last)}"
-    body, legend = charts.curves(series, series, x, y, alt), [one.key() for one in series]
+    body, legend = charts.curves(series, Frame(x, y), alt), [one.key() for one in series]
     text = "Accesses over loads of the whole loop: larger blocks share more points"
     return Figure(slug("loop", loop, "reuse"), title, text, body, legend)
 

@@ -61,27 +61,15 @@ def plain_axis(label: str, low: float, high: float, *, ticks: int = 4, unit: flo
 
 
 def place_axis(name: str, low: float, high: float, *, ticks: int = 4) -> Axis:
-    """An axis of coordinates; long numbers are told from the first tick on, and in large units."""
+    """An axis of coordinates; long numbers are told from the first tick on."""
     own = plain_axis(f"{name} (units of the mesh)", low, high, ticks=ticks)
-    span = high - low
-    if _readable(own) or not span > 0:
+    texts = [text for _, text in own.ticks]
+    if len(set(texts)) == len(texts) and all(len(t.lstrip("-")) <= LONGEST_TICK for t in texts):
         return own
-    unit = 1.0 if 1e-2 <= span < 1e3 else 10.0 ** (3 * math.floor(math.log10(span) / 3))
-    start = 0.0
-    shifted = plain_axis("", low, high, ticks=ticks, unit=unit)
-    if not _readable(shifted):
-        start = own.ticks[0][0]
-        shifted = plain_axis("", low - start, high - start, ticks=ticks, unit=unit)
-    of = "units" if unit == 1 else f"{unit:,.0f} units" if 1 < unit < 1e7 else f"{unit:g} units"
-    origin = f" {'-' if start > 0 else '+'} {abs(start):,.15g}" if start else ""
-    moved = [(place + start, text) for place, text in shifted.ticks]
-    return Axis(f"{name}{origin} ({of} of the mesh)", low, high, moved)
-
-
-def _readable(axis: Axis) -> bool:
-    """Whether ticks are short enough, and no two alike."""
-    texts = [text for _, text in axis.ticks]
-    return len(set(texts)) == len(texts) and all(len(t.lstrip("-")) <= LONGEST_TICK for t in texts)
+    start = own.ticks[0][0]
+    moved = [(place, f"{place - start:.4g}") for place, _ in own.ticks]
+    label = f"{name} {'-' if start > 0 else '+'} {abs(start):,.15g} (units of the mesh)"
+    return Axis(label if start else own.label, low, high, moved)
 
 
 def power_axis(label: str, values: Sequence[float]) -> Axis:

@@ -1,9 +1,10 @@
 """From the text of a loop and a kernel to machine code, taken from disk where it is known."""
 
+import functools
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 
 from ..kernel import cache
 from ..kernel.analysis import INNER, fresh, reach, stable
-from . import vectors
-from .source import COUNTERS
+from .source import vectors
+from .source.text import BOXES, COUNTERS, TEAM
+
+INT64 = ir.IntType(64)
 
 
 @intrinsic
@@ -24,7 +27,7 @@ def fetch_add(typing: Any, counters: Any, at: Any) -> Any:
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = _place(context, builder, signature, args)
-        return builder.atomic_rmw("add", place, ir.Constant(ir.IntType(64), 1), "acq_rel")
+        return builder.atomic_rmw("add", place, INT64(1), "acq_rel")
 
     return types.int64(counters, types.intp), make
 
@@ -37,6 +40,18 @@ def look(typing: Any, counters: Any, at: Any) -> Any:
         return builder.load_atomic(_place(context, builder, signature, args), "acquire", 8)
 
     return types.int64(counters, types.intp), make
+
+
+@intrinsic
+def swap(typing: Any, counters: Any, at: Any, old: Any, new: Any) -> Any:
+    """Set a counter if it has the old value; returns whether it had."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, signature, args)
+        found = builder.cmpxchg(place, args[2], args[3], "acq_rel", "acquire")
+        return builder.extract_value(found, 1)
+
+    return types.boolean(counters, types.intp, types.int64, types.int64), make
 
 
 @intrinsic
@@ -71,9 +86,50 @@ def raises(typing: Any, function: Any, *given: Any) -> Any:
     return types.boolean(function, types.StarArgTuple(given)), make
 
 
+@intrinsic
+def array_at(typing: Any, words: Any, at: Any, kind: Any) -> Any:
+    """The array of a type whose address and shape stand at a place of some words."""
+    array = kind.instance_type
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        start = builder.gep(args[0], [args[1]], inbounds=True)
+        places = (builder.gep(start, [INT64(k)], inbounds=True) for k in range(1 + array.ndim))
+        address, *shape = map(builder.load, places)
+        size = INT64(context.get_abi_sizeof(context.get_data_type(array.dtype)))
+        strides, count = [size], INT64(1)
+        for length in reversed(shape[1:]):
+            strides.insert(0, builder.mul(strides[0], length))
+        for length in shape:
+            count = builder.mul(count, length)
+        made = cgutils.create_struct_proxy(array)(context, builder)
+        made.data = builder.inttoptr(address, made.data.type)
+        made.nitems, made.itemsize = count, size
+        made.shape = cgutils.pack_array(builder, shape)
+        made.strides = cgutils.pack_array(builder, strides)
+        return made._getvalue()
+
+    return array(words, types.intp, kind), make
+
+
+@intrinsic
+def invoke(
+    typing: Any, function: Any, who: Any, first: Any, last: Any, counters: Any, words: Any
+) -> Any:
+    """Call what :func:`build_native` made, by addresses."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = INT64.as_pointer()
+        kind = ir.FunctionType(INT64, [*[INT64] * 3, pointer, pointer])
+        memory = [builder.inttoptr(address, pointer) for address in args[4:]]
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), [*args[1:4], *memory])
+
+    return types.int64(*[types.int64] * 6), make
+
+
 def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    kind = next(t for t in signature.args if isinstance(t, types.Array))
-    data = cgutils.create_struct_proxy(kind)(context, builder, args[0]).data
+    kind, data = signature.args[0], args[0]
+    if isinstance(kind, types.Array):
+        data = cgutils.create_struct_proxy(kind)(context, builder, data).data
     return builder.gep(data, [args[1]], inbounds=True)
 
 
@@ -89,12 +145,18 @@ class Inlined:
 
 @dataclass(frozen=True)
 class Request:
-    """What to compile, and how."""
+    """What to compile, and how.
+
+    ``text`` defines functions. Its ``run`` is called from Python; or ``body`` is that of one which
+    is called by its address, on the arrays ``names``.
+    """
 
     text: str
     kernels: tuple[Inlined, ...]
     fastmath: bool = False  # of what calls ``elements``
     boundscheck: bool = False
+    body: str = ""
+    names: tuple[str, ...] = ()
 
     def reached(self) -> Hashable:
         """What :func:`reach` gives for the kernels."""
@@ -103,37 +165,101 @@ class Request:
     def options(self) -> tuple[Hashable, ...]:
         """All but the kernels."""
         words = tuple((one.fastmath, one.single, one.suffix) for one in self.kernels)
-        return (self.text, words, self.fastmath, self.boundscheck)
+        return (self.text, words, self.fastmath, self.boundscheck, self.body, self.names)
 
     def key(self) -> Hashable:
         """Equal for requests that give the same machine code."""
         return (self.reached(), self.options())
 
 
+@dataclass(frozen=True, eq=False)
+class Native:
+    """Machine code ``run(who, first, last, counters, words)``, see :mod:`.source.text`."""
+
+    address: int
+    code: Any  # keeps it
+
+
 def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., Any]:
-    """The compiled ``run(who, *arrays)`` for arrays of these types; it checks nothing."""
-    signature = (numba.int64, *(numba.typeof(a) for a in arrays))
+    """The compiled ``run(number, *arrays)`` for arrays of these types; it checks nothing."""
+    made: Callable[..., Any] = _build(request, tuple(map(numba.typeof, arrays)))
+    return made
+
+
+def build_native(request: Request, arrays: Sequence[NDArray[Any]]) -> Native:
+    """The same for ``request.body``, called by its address."""
+    code = _build(request, tuple(map(numba.typeof, arrays)))
+    return Native(code.address, code)
+
+
+def words_of(arrays: Iterable[NDArray[Any]], known: Sequence[int] = ()) -> list[int]:
+    """Addresses and shapes, as :func:`array_at` finds them; ``known``: of the first arrays."""
+    words, given, at = [*known], iter(arrays), 0
+    while at < len(known):
+        at += 1 + next(given).ndim
+    for a in given:
+        words += (a.ctypes.data, *a.shape)
+    return words
+
+
+class Launchers(NamedTuple):
+    """The functions of ``TEAM``."""
+
+    call: Callable[..., int]
+    launch: Callable[..., int]
+    listen: Callable[..., None]
+
+
+@functools.cache
+def launchers() -> Launchers:
+    """Compiled once a process, or taken from disk."""
+    kept = cache.module(cache.name_of((TEAM,)), TEAM)
+    scope: dict[str, Any] = {} if kept is None else vars(kept)
+    scope |= names_in_texts()
+    file = "<meshprep team>" if kept is None else str(kept.__file__)
+    exec(compile(TEAM, file, "exec"), scope)
+    number, words = numba.int64, numba.int64[::1]
+    signatures = {
+        "call": (*[number] * 3, words),
+        "launch": (*[number] * 3, *[words] * 3, number, number, numba.boolean),
+        "listen": (words, number, number),
+    }
+    options = {"nogil": True, "error_model": "numpy"}
+    return Launchers(*(cache.compiled(scope[n], s, kept, options) for n, s in signatures.items()))
+
+
+def _build(request: Request, arrays: tuple[Any, ...]) -> Any:
     known = stable(request.reached())
     kept = None
     if known is not None and not request.boundscheck:
-        name = cache.name_of((known, request.options(), cache.describe_types(signature)))
-        kept = cache.module(name, request.text)
+        name = cache.name_of((known, request.options(), cache.describe_types(arrays)))
+        kept = cache.module(name, _text(request, arrays))
     try:
-        return _compile(request, kept, signature)
+        return _compile(request, kept, arrays)
     except Exception as error:
         if kept is None or isinstance(error, numba.errors.NumbaError):
             raise
         # What lies on disk is of no use: the folder went away, is full, or a file was cut off.
         cache.forget(kept)
-        return _compile(request, None, signature)
+        return _compile(request, None, arrays)
 
 
-def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callable[..., Any]:
+def _text(request: Request, arrays: tuple[Any, ...]) -> str:
+    if not request.body:
+        return request.text
+    lines, at = ["def run(who, first, last, counters, words):"], 0
+    for i, (name, array) in enumerate(zip(request.names, arrays, strict=True)):
+        lines.append(f"    {name} = array_at(words, {at}, T{i})")
+        at += 1 + array.ndim
+    return "\n".join([request.text, "", "", *lines, request.body])
+
+
+def _compile(request: Request, kept: Any, arrays: tuple[Any, ...]) -> Any:
     # Division by zero gives inf or nan, as in NumPy: threads cannot raise.
     common: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
     common["fastmath"] = request.fastmath
     scope: dict[str, Any] = {} if kept is None else vars(kept)
-    scope |= names_in_texts()
+    scope |= names_in_texts() | {f"T{i}": array for i, array in enumerate(arrays)}
     module = __name__ if kept is None else kept.__name__
     for one in request.kernels:
 
@@ -144,15 +270,19 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
 
         scope[f"kernel{one.suffix}"] = fresh(one.kernel, compile_one, one.single, module)
     file = "<meshprep loop>" if kept is None else kept.__file__
-    exec(compile(request.text, file, "exec"), scope)
+    exec(compile(_text(request, arrays), file, "exec"), scope)
     for one in request.kernels:
         # the second step of a strategy has no elements
         if (name := f"elements{one.suffix}") in scope:
             options = common | INNER | {"fastmath": one.fastmath}
             scope[name] = numba.jit(**options)(scope[name])
     # Straight into the machine code: what the arrays are has been checked on binding.
-    entry: Callable[..., Any] = cache.compiled(scope["run"], signature, kept, common)
-    return entry
+    if request.body:
+        words = types.CPointer(types.int64)
+        signature = types.int64(*[types.int64] * 3, words, words)
+        del common["no_cfunc_wrapper"]
+        return cache.compiled_native(scope["run"], signature, kept, common)
+    return cache.compiled(scope["run"], (numba.int64, *arrays), kept, common)
 
 
 def names_in_texts() -> dict[str, Any]:
@@ -168,6 +298,7 @@ def names_in_texts() -> dict[str, Any]:
         "add_row",
         "copy_row",
     ]
-    shared = {"fetch_add": fetch_add, "look": look, "rest": rest, "raises": raises}
-    found = {"np": np, "U": np.uint64} | COUNTERS | shared
+    found: dict[str, Any] = {"np": np, "U": np.uint64} | COUNTERS | BOXES
+    found |= {"fetch_add": fetch_add, "look": look, "swap": swap, "rest": rest, "raises": raises}
+    found |= {"array_at": array_at, "invoke": invoke}
     return found | {name: getattr(vectors, name) for name in helpers}

@@ -15,11 +15,11 @@ from ..kernel.bind import Slot
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
-from .elements import ElementCode
-from .forms import forms
-from .pool import NO_COUNTERS, Step, Team, turn
-from .schedule import ORDERED, SCHEDULES, Schedule, Turns, elements, in_pieces
-from .source import POINTS, SUMMED, alone, point_sums, reduced, shared
+from .pool import BoundCode, Team, turn
+from .source.element import ElementCode
+from .source.forms import forms
+from .source.text import POINTS, SUMMED, alone, once, point_sums, reduced, shared
+from .strategies import NO_WAITS, ORDERED, SCHEDULES, Schedule, Turns, elements, in_pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,9 @@ class PointSums:
     names: tuple[str, ...]  # the names of the temporary arrays in the text of the first step
     # Those arrays, one an argument and index, ``dim`` values an element; views of one.
     parts: tuple[NDArray[Any], ...]
-    # Turns of points, an order that nobody looks at, ``point_offset``, ``place`` and the temporary
-    # array: point ``p`` adds up the rows ``place[point_offset[p] : point_offset[p + 1]]``.
+    turns: Turns  # of points
+    # An order that nobody looks at, ``point_offset``, ``place`` and the temporary array: point
+    # ``p`` adds up the rows ``place[point_offset[p] : point_offset[p + 1]]``.
     arrays: tuple[NDArray[Any], ...]
     text: str
 
@@ -65,14 +66,14 @@ def _sums(plan: LoopPlan, at: int, slot: Slot, rows: Sequence[Row]) -> PointSums
     found = np.zeros(points.size * slot.dim, slot.dtype)
     names = tuple(f"t{at}_{i}" for i in range(len(rows)))
     parts = tuple(np.split(found, len(rows)))
-    points_in_turn = in_pieces(n_points, POINTS).whole
-    text = f"{point_sums(slot, n_points)}\n\n{shared(SUMMED)}"
-    arrays = (*points_in_turn, NO_ORDER, offset, place, found)
-    return PointSums(at, names, parts, arrays, text)
+    arrays = (NO_ORDER, offset, place, found)
+    turns = in_pieces(n_points, POINTS).whole
+    return PointSums(at, names, parts, turns, arrays, point_sums(slot, n_points))
 
 
 MAX_KEPT = 256
 NO_ORDER = np.zeros(0, np.int32)
+NO_TURNS = np.zeros((0, 5), np.int64)
 # Calls that try forms, at least, and pieces that each form runs before one is chosen; the first
 # pieces of a form are not counted.
 TRIAL_CALLS, TRIAL_PIECES, UNCOUNTED = 4, 8, 2
@@ -94,6 +95,10 @@ class CpuOptions:
 
 # A strategy and the blocks it takes; variants are told apart by identity.
 StrategyAndVariant = tuple[str, Variant | None]
+
+
+# Native code, and what runs one turn of it from Python.
+Code = tuple[Any, Callable[..., None]]
 
 
 class Executor:
@@ -159,55 +164,67 @@ class Executor:
         fetches = schedule.fetches and sum(a.nbytes for a in arrays) >= FETCHED_BYTES
         # fused operations may be rounded otherwise in each form
         wanted = forms(self.kernel, rows, way[0] != ORDERED or self.options.fastmath)
-        given: list[NDArray[Any]] = [*schedule.whole, *fixed, *arrays]
         globals_ = reduced(self.slots) if schedule.parallel else []
-        given += (parts := _parts(globals_, schedule.n_turns))
-        calls = {
-            f: self._compiled(self._text(schedule, rows, names, f, fetches), given)
-            for f in ([form] if form in wanted else wanted)
-        }
-        then = [(self._compiled(s.text, (*s.arrays, arrays[s.slot])), s) for s in sums]
-        # Threads cannot hand on the place of an exception, so bounds are checked on one.
+        parts = [np.empty((schedule.n_turns, slot.dim), slot.dtype) for _, slot in globals_]
+        body = shared(names, self.slots) if schedule.parallel else alone(names)
+        calls: dict[str, Code] = {}
+        for one in [form] if form in wanted else wanted:
+            code = ElementCode(
+                rows,
+                tuple(names),
+                schedule.order is not None,
+                schedule.maps_permuted,
+                form=one,
+                fetches=fetches,
+            )
+            every = [*names, *(f"part_s{i}" for i, _ in globals_)]
+            last = once(names, self.slots if schedule.parallel else ())
+            text = Text(code.text(), every, body, last)
+            calls[one] = self._compiled(text, [*fixed, *arrays, *parts])
+        then = []
+        for s in sums:
+            text = Text(s.text, SUMMED, shared(SUMMED), once(SUMMED, ()))
+            then.append((self._compiled(text, [*s.arrays, arrays[s.slot]]), s))
         team = Team(1 if self.options.boundscheck or not schedule.parallel else None)
         whole = bool(globals_ or any(a.conflicts for a in self.loop.args))
         return CompiledLoop(schedule, calls, fixed, parts, then, team, whole)
 
-    def _text(
-        self,
-        schedule: Schedule,
-        rows: tuple[Row, ...],
-        names: Sequence[str],
-        form: str,
-        fetches: bool,
-    ) -> str:
-        permuted = schedule.order is not None
-        code = ElementCode(
-            rows, tuple(names), permuted, schedule.maps_permuted, form=form, fetches=fetches
-        )
-        run = shared(names, self.slots) if schedule.parallel else alone(names)
-        return f"{code.text()}\n\n{run}"
-
-    def _compiled(self, text: str, arrays: Sequence[NDArray[Any]]) -> Any:
-        """The ``run`` of a text, for counters and these arrays."""
-        from .build import Inlined, Request, build
+    def _compiled(self, text: "Text", arrays: Sequence[NDArray[Any]]) -> Code:
+        """The code of a text for arrays of these types: the order, and those it names."""
+        from .build import Inlined, Request, build, build_native
 
         single = takes_single(slot.dtype for slot in self.slots)
         fast = self.options.fastmath
-        kernel = Inlined(self.kernel, fast, single)
-        request = Request(text, (kernel,), fast, self.options.boundscheck)
-        arrays = [NO_COUNTERS, *arrays]
+        own = ((Inlined(self.kernel, fast, single),), fast, self.options.boundscheck)
+        names = ("turns", "waits", "order", *text.names)
+        request = Request(text.functions, *own, text.body, names)
+        arrays = [NO_TURNS, NO_WAITS, *arrays]
         key = (request.key(), tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in arrays))
+
+        def run_once(turn: int, *given: NDArray[Any]) -> None:
+            again = Request(f"{text.functions}\n\n{text.once}", *own)
+            build(again, given)(turn, *given)
+
         with _keeping:
-            if key in _kept:
-                return _kept[key]
-            try:
-                call = build(request, arrays)
-            except Exception as error:  # numba's own and, for some bytecode, others.
-                raise compile_error(self.kernel, self.loop, self.slots, error) from error
-            if len(_kept) >= MAX_KEPT:
-                del _kept[next(iter(_kept))]
-            _kept[key] = call
-        return call
+            if key not in _kept:
+                try:
+                    native = build_native(request, arrays)
+                except Exception as error:  # numba's own and, for some bytecode, others.
+                    raise compile_error(self.kernel, self.loop, self.slots, error) from error
+                if len(_kept) >= MAX_KEPT:
+                    del _kept[next(iter(_kept))]
+                _kept[key] = native
+            return _kept[key], run_once
+
+
+@dataclass(frozen=True)
+class Text:
+    """Functions, the body of ``run`` that calls them, and its arrays after ``order``."""
+
+    functions: str
+    names: Sequence[str]
+    body: str
+    once: str  # ``run`` of one turn, for Python
 
 
 class CompiledLoop:
@@ -220,10 +237,10 @@ class CompiledLoop:
     def __init__(
         self,
         schedule: Schedule,
-        calls: Mapping[str, Callable[..., int]],
+        calls: Mapping[str, Code],
         fixed: Sequence[NDArray[Any]],
         parts: Sequence[NDArray[Any]],
-        then: Sequence[tuple[Callable[..., int], PointSums]],
+        then: Sequence[tuple[Code, PointSums]],
         team: Team,
         in_turns: bool,
     ) -> None:
@@ -237,6 +254,8 @@ class CompiledLoop:
         n = int(schedule.turns[:, 1].max(initial=0))
         one_turn = schedule.waits.size == 0 and not in_turns
         self._alone = elements(0, n) if one_turn else schedule.whole
+        # By table of turns, where what stays the same lies: to ask takes a microsecond an array.
+        self._known: dict[int, list[int]] = {}
 
     def run(self, given: Sequence[NDArray[Any]], turns: Turns | None = None) -> None:
         """Run all turns, or some."""
@@ -245,33 +264,53 @@ class CompiledLoop:
             with turn():
                 self._try(given, some)
             return
-        steps = self._steps(some, given)
-        alone = steps if turns is not None else self._steps(self._alone, given)
-        self._team.run(int(some[0][1] - some[0][0]), steps, alone)
+        alone = self._alone if turns is None else turns
+        self._launch(some, alone, given)()
 
     def bound(self, given: Sequence[NDArray[Any]]) -> Callable[[], None]:
         """A call with these arrays."""
         if not self.form:
             return partial(self.run, given)
-        n = self._schedule.n_turns
-        steps, alone = self._steps(self._schedule.whole, given), self._steps(self._alone, given)
-        return partial(self._team.run, n, steps, alone)
+        return self._launch(self._schedule.whole, self._alone, given)
 
-    def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[Step]:
-        arguments = (*turns, *self._fixed, *given, *self._parts)
-        steps: list[Step] = [(self._calls[self.form], arguments)]
-        return [*steps, *((add, (*s.arrays, given[s.slot])) for add, s in self._then)]
+    def _launch(
+        self, turns: Turns, alone: Turns, given: Sequence[NDArray[Any]]
+    ) -> Callable[[], None]:
+        steps, n = self._steps(turns, given), int(turns[0][1] - turns[0][0])
+        on_one = steps if alone is turns else self._steps(alone, given)
+        return partial(self._team.run, n, steps, [step.on_one_thread() for step in on_one])
+
+    def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[BoundCode]:
+        code, run_once = self._calls[self.form]
+        arrays = (*self._fixed, *given, *self._parts)
+        steps = [BoundCode(code, turns, arrays, run_once, self._words(turns))]
+        for (add, add_once), s in self._then:
+            steps.append(BoundCode(add, s.turns, (*s.arrays, given[s.slot]), add_once))
+        return steps
+
+    def _words(self, turns: Turns) -> Sequence[int]:
+        from .build import words_of
+
+        _, table, waits = turns
+        if table is not self._schedule.turns and table is not self._alone[1]:
+            return ()
+        if id(table) not in self._known:
+            self._known[id(table)] = words_of([table, waits, *self._fixed])
+        return self._known[id(table)]
 
     def _try(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
         """Run some turns, the forms in turn."""
         (first, last), table, waits = turns
         parts = [np.empty_like(part) for part in self._parts]
-        calls, every = self._calls, list(self._took)
+        every = list(self._took)
+        arrays = (*self._fixed, *given, *parts)
         for i in range(first, last):
             form = self.form or every[(i + self._tried) % len(every)]
+            code, run_once = self._calls[form]
             span = np.array([i, i + 1], np.int64)
+            step = BoundCode(code, (span, table, waits), arrays, run_once).on_one_thread()
             start = time.perf_counter()
-            calls[form](-1, NO_COUNTERS, span, table, waits, *self._fixed, *given, *parts)
+            step.run_or_raise()
             took = time.perf_counter() - start
             self._took[form].append(took / max(int(table[i, 1] - table[i, 0]), 1))
         self._tried += 1
@@ -295,8 +334,3 @@ class HostCall:
         if instead:
             arrays = [instead.get(i, array) for i, array in enumerate(arrays)]
         self.executor.compiled(self.way, arrays).run(arrays, turns)
-
-
-def _parts(reductions: Sequence[tuple[int, Slot]], n_turns: int) -> list[NDArray[Any]]:
-    """Room for a row a turn for each global that is reduced."""
-    return [np.empty((n_turns, slot.dim), slot.dtype) for _, slot in reductions]

@@ -1,29 +1,38 @@
 """Threads that sleep until there is work, and how many of them a loop takes.
 
 Work is offered: the calling thread begins at once, and takes back what nobody has begun when it is
-done. So nobody waits for a thread that the system lets run late, as it does on a busy machine, and
-nobody spins for work. One thread or several give the same bits, so that each call may take what was
-faster in the calls before.
+done. So nobody waits for a thread that the system lets run late, as it does on a busy machine.
+After a loop a thread listens for the next one, a tenth of a millisecond, in compiled code that
+needs no interpreter and lets other threads have the core; then it sleeps. One thread or several
+give the same bits, so that each call may take what was faster in the calls before.
 """
 
+import atexit
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property, partial
 from math import ceil, inf
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernel.compiler import import_numba
-from .source import COUNTERS
+from .source.text import BOXES, COUNTERS
+from .strategies import Turns
+
+if TYPE_CHECKING:
+    from .build import Native
 
 R = TypeVar("R")
+BOX = BOXES["BOX"]
+# Looks of a helper at its box before it sleeps: some hundred microseconds.
+LISTEN = 400
+MOST_HELPERS = 255
 
 
 def thread_count() -> int:
@@ -99,18 +108,8 @@ def _quota_of(group: Path) -> float:
         return inf
 
 
-def on_threads(work: Callable[..., R], *items: Iterable[Any]) -> list[R]:
-    """What ``map`` gives, several items at a time."""
-    given = list(zip(*items, strict=True))
-    many = min(thread_count(), len(given))
-    if many < 2:
-        return [work(*one) for one in given]
-    with ThreadPoolExecutor(many) as pool:
-        return list(pool.map(lambda one: work(*one), given))
-
-
-# Seconds of work for which a thread is woken, which takes some ten microseconds.
-WORTH = 20e-6
+# Seconds of work that a thread is given at least: to begin takes one that listens a microsecond.
+WORTH = 5e-6
 # Calls that are remembered of either way, and those that are tried first. What was slower is tried
 # again after so many timed calls, then after twice as many, and in the end every so many.
 RECENT, FIRST, SOON, AGAIN = 9, 4, 8, 64
@@ -122,9 +121,73 @@ SETTLED = 2 * FIRST
 GAIN = 0.95
 
 Work = Callable[[int], Any]
-# A function and its arguments.
-Step = tuple[Callable[..., int], Sequence[Any]]
-NO_COUNTERS = np.zeros(0, np.int64)
+
+
+class BoundCode:
+    """Turns ``first`` to ``last - 1`` of compiled code on some arrays, see :mod:`.source.text`.
+
+    ``arrays`` are the order and the others that the code takes. ``run_once`` runs a turn on all of
+    them from Python, where its exception arrives. ``known`` are the words of the first of them.
+    """
+
+    def __init__(
+        self,
+        code: "Native",
+        turns: Turns,
+        arrays: Sequence[NDArray[Any]],
+        run_once: Callable[..., Any] | None = None,
+        known: Sequence[int] = (),
+    ) -> None:
+        from .build import launchers, words_of
+
+        (first, last), table, waits = turns
+        self.first, self.last = int(first), int(last)
+        self._arrays: list[NDArray[Any]] = [table, waits, *arrays]
+        self._run_once = run_once
+        self._words = np.array(words_of(self._arrays, known), np.int64)
+        self._code, self._native = code, launchers()
+        self.counters = np.zeros(0, np.int64)
+
+    def on_one_thread(self) -> "OneThread":
+        """The step as a call for the thread that makes it."""
+        word = (self._code.address, self.first, self.last, self._words)
+        return OneThread(partial(self._native.call, *word), self)
+
+    @cached_property
+    def launch(self) -> Callable[..., int]:
+        """The call with helpers, less these."""
+        self.counters = np.zeros(COUNTERS["TURNS"] + len(self._arrays[0]), np.int64)
+        words = (self._code.address, self.first, self.last, self.counters, self._words)
+        return partial(self._native.launch, *words)
+
+    def renew(self) -> Any:
+        """Take other counters; gives what a helper may still look at."""
+        return self.__dict__.pop("launch"), self._arrays, self._code
+
+    def fail(self, turn: int) -> None:
+        """Raise what a turn raised."""
+        if self._run_once is not None:
+            # the turn has changed arrays already
+            self._run_once(turn, *(a.copy() for a in self._arrays))
+        raise RuntimeError("the kernel raised an exception, and did not when it ran again")
+
+
+class OneThread(NamedTuple):
+    """A step on one thread."""
+
+    run: Callable[[], int]
+    step: BoundCode
+
+    def run_or_raise(self) -> None:
+        """Run it; raises what the kernel raises."""
+        if (failed := self.run()) >= 0:
+            self.step.fail(failed)
+
+
+def _listen(boxes: NDArray[np.int64], who: int) -> None:
+    from .build import launchers
+
+    launchers().listen(boxes, who, LISTEN)
 
 
 class _Helper:
@@ -170,6 +233,9 @@ class _Pool:
         self._offering = threading.Lock()
         self.turn = threading.Lock()
         self._helpers: list[_Helper] = []
+        # Where helpers listen; and what helpers that came late may still look at.
+        self._boxes = np.zeros(MOST_HELPERS * BOX, np.int64)
+        self._held: list[Any] = []
 
     def some(self, count: int) -> list[_Helper]:
         """So many helpers; fewer where the system gives no more threads."""
@@ -181,6 +247,37 @@ class _Pool:
                 pass
             return self._helpers[:count]
 
+    def launch(self, step: BoundCode, threads: int) -> int:
+        """Run a step here and on helpers that listen or awake in time; the turn that failed, or -1.
+
+        Listening helpers begin within a microsecond, and go on listening for a while after.
+        """
+        many = min(threads - 1, MOST_HELPERS)
+        if len(self._helpers) < many:
+            many = len(self.some(many))
+        call, helpers = step.launch, (many, len(self._helpers))
+        done = call(self._boxes, *helpers, False)
+        if done == BOXES["ASLEEP"]:
+            self.offer(self._helpers[:many], partial(_listen, self._boxes))
+            done = call(self._boxes, *helpers, True)
+        if done == BOXES["FINE"]:
+            self._held.clear()
+            return -1
+        counters = step.counters
+        if counters[COUNTERS["LATE"]]:
+            self._held.append(step.renew())
+        elif not counters[COUNTERS["LEFT"]]:
+            self._held.clear()
+        return int(counters[COUNTERS["WHERE"]]) if counters[COUNTERS["FAILED"]] else -1
+
+    def close(self) -> None:
+        """Stop what listens, since the memory of compiled code goes away."""
+        places = np.arange(0, self._boxes.size, BOX)
+        self._boxes[places + BOXES["STOP"]] = 1
+        end = time.perf_counter() + 1
+        while self._boxes[places + BOXES["LISTENS"]].any() and time.perf_counter() < end:
+            time.sleep(1e-4)
+
     def offer(self, helpers: Sequence[_Helper], work: Work) -> None:
         """Wake helpers; work that was offered before and not begun is dropped."""
         with self._offering:
@@ -191,6 +288,7 @@ class _Pool:
 
 
 _pool = _Pool()
+atexit.register(lambda: _pool.close())
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.forget)
 
@@ -229,7 +327,7 @@ def share(
 class Team:
     """The threads that call after call of one loop is given: one, or as many as there are.
 
-    Calls are timed, and medians compared. A thread is given at least 20 microseconds of work, so
+    Calls are timed, and medians compared. A thread is given at least 5 microseconds of work, so
     that small loops run on one.
     """
 
@@ -244,34 +342,37 @@ class Team:
         # Seconds a range, by one thread and by several.
         self._took: tuple[deque[float], deque[float]] = deque(maxlen=RECENT), deque(maxlen=RECENT)
 
-    def run(self, n_turns: int, steps: Sequence[Step], alone: Sequence[Step]) -> None:
+    def run(self, n_turns: int, steps: Sequence[BoundCode], alone: Sequence[OneThread]) -> None:
         """Run steps one after the other, each on one thread or on several.
 
-        A step is ``function(who, counters, span, turns, waits, ...)`` and its arguments from
-        ``span`` on, see :mod:`.source`; ``alone`` are the same for one thread. Calls from several
-        threads take turns, as they may have arrays in common.
+        ``alone`` are the same for one thread. Calls from several threads take turns, as they may
+        have arrays in common.
         """
         with _pool.turn:
-            if n_turns <= self._small or self._most == 1 or self._untimed:
-                self._untimed -= self._untimed > 0
-                self._run(self._several and n_turns > self._small, n_turns, steps, alone)
-                return
-            several = self._takes_several()
-            start = time.perf_counter()
-            several = self._run(several, n_turns, steps, alone)
-            self._note(several, time.perf_counter() - start, n_turns)
+            if n_turns <= self._small or self._most == 1:
+                for run, step in alone:
+                    if (failed := run()) >= 0:
+                        step.fail(failed)
+            elif self._untimed:
+                self._untimed -= 1
+                self._run(self._several, n_turns, steps, alone)
+            else:
+                several = self._takes_several()
+                start = time.perf_counter()
+                several = self._run(several, n_turns, steps, alone)
+                self._note(several, time.perf_counter() - start, n_turns)
 
     def _run(
-        self, several: bool, n_turns: int, steps: Sequence[Step], alone: Sequence[Step]
+        self, several: bool, n_turns: int, steps: Sequence[BoundCode], alone: Sequence[OneThread]
     ) -> bool:
         """Returns whether it ran on several threads."""
         if several and self._run_on_several(n_turns, steps):
             return True
-        for function, arguments in alone:
-            function(-1, NO_COUNTERS, *arguments)
+        for step in alone:
+            step.run_or_raise()
         return False
 
-    def _run_on_several(self, n_turns: int, steps: Sequence[Step]) -> bool:
+    def _run_on_several(self, n_turns: int, steps: Sequence[BoundCode]) -> bool:
         """Returns False, and runs nothing, where there is no more than one thread."""
         one, several = self._took
         worth = int(min(one) * n_turns / WORTH)
@@ -279,17 +380,9 @@ class Team:
         if threads < 2:
             several.append(inf)
             return False
-        for function, arguments in steps:
-            # a late thread may still look at the counters of an earlier call
-            counters = np.zeros(COUNTERS["TURNS"] + len(arguments[1]), np.int64)
-            failed = [-1]
-            work = partial(_take, function, counters, arguments, failed)
-            share(work, threads, waits=False)
-            if failed[0] >= 0:
-                # Once more on this thread, where exceptions arrive.
-                span = np.array([failed[0], failed[0] + 1], np.int64)
-                function(-1, counters, span, *arguments[1:])
-                raise RuntimeError("the kernel raised an exception on one of several threads")
+        for step in steps:
+            if (failed := _pool.launch(step, threads)) >= 0:
+                step.fail(failed)
         return True
 
     def _takes_several(self) -> bool:
@@ -320,18 +413,6 @@ class Team:
             self._again = better and on_several != self._several
         known = len(several) >= FIRST and not self._again
         self._untimed = SELDOM - 1 if known and seconds < SHORT else 0
-
-
-def _take(
-    function: Callable[..., int],
-    counters: NDArray[np.int64],
-    arguments: Sequence[Any],
-    failed: list[int],
-    who: int,
-) -> None:
-    turn = function(who, counters, *arguments)
-    if who == 0:
-        failed[0] = turn
 
 
 def _median(values: deque[float]) -> float:

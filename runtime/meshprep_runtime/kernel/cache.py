@@ -149,6 +149,19 @@ def compiled(
     return made.overloads[signature].entry_point
 
 
+def compiled_native(
+    function: Any, signature: Any, kept: ModuleType | None, options: dict[str, Any]
+) -> Any:
+    """The same for a function that is called by its address (numba's ``cfunc``)."""
+    import numba
+
+    with beside_its_source():
+        made: Any = numba.cfunc(signature, cache=kept is not None, **options)(function)
+    if kept is not None and not made.cache_hits:
+        seal(Path(str(kept.__file__)).parent)
+    return made
+
+
 class Lock:
     """Keeps other processes out of a folder until the context ends, where locks are known."""
 
@@ -260,7 +273,10 @@ def compiled_for(cpu: str) -> str:
 def _own_code() -> tuple[str, ...]:
     """The code of this runtime that ends up inside a loop."""
     here = Path(__file__).parent
-    own = [(here / f"{n}.py").read_bytes() for n in ("../cpu/build", "analysis", "../cpu/vectors")]
+    own = [
+        (here / f"{n}.py").read_bytes()
+        for n in ("../cpu/build", "analysis", "../cpu/source/vectors")
+    ]
     return tuple(hashlib.sha256(content).hexdigest() for content in own)
 
 

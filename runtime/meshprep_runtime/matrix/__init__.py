@@ -8,38 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
-    from .batch import BatchRows, BatchSums
+    from .batch import BatchSums
     from .cuda_products import to_gpu
-    from .part_products import PartProduct
-    from .parts import PartAssembly, dot_on
+    from .parts import PartAssembly, PartProduct, dot_on
     from .products import Product
-    from .search import ProductTuner
     from .solve import ColouredSsor, Jacobi, cg
-    from .stores import CsrMatrix, Ellpack, LocalMatrices
+    from .stores import CsrMatrix, LocalMatrices
 
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
-    **dict.fromkeys(("BatchRows", "BatchSums"), "batch"),
-    **dict.fromkeys(("PartAssembly", "dot_on"), "parts"),
-    "to_gpu": "cuda_products",
-    **{"PartProduct": "part_products", "Product": "products", "ProductTuner": "search"},
+    **dict.fromkeys(("PartAssembly", "PartProduct", "dot_on"), "parts"),
+    **{"BatchSums": "batch", "Product": "products", "to_gpu": "cuda_products"},
     **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
-    **dict.fromkeys(("CsrMatrix", "Ellpack", "LocalMatrices"), "stores"),
+    **dict.fromkeys(("CsrMatrix", "LocalMatrices"), "stores"),
 }
 
 __all__ = [
     "Assembly",
-    "BatchRows",
     "BatchSums",
     "ColouredSsor",
     "CsrMatrix",
-    "Ellpack",
     "Jacobi",
     "LocalMatrices",
     "PartAssembly",
     "PartProduct",
     "Product",
-    "ProductTuner",
     "cg",
     "dot_on",
     "to_gpu",

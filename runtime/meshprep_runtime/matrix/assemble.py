@@ -14,10 +14,9 @@ from ..kernel.analysis import DeviceFunction
 from ..kernel.bind import AUTO
 from ..loop import ParLoop
 from ..plan import LoopPlan
-from ..plan.matrices import MatrixPlan
 from ..types.loops import Arg
-from ..types.maps import INDEX_LIMIT, as_indices, on_device, read_only, rows_of_entries
-from .stores import CsrMatrix, Ellpack, LocalMatrices, Store
+from ..types.maps import as_indices, on_device, rows_of_entries
+from .stores import CsrMatrix, LocalMatrices, Store
 
 
 class Assembly:
@@ -30,7 +29,7 @@ class Assembly:
         row after row, to which it adds; it starts from zero.
     plan : LoopPlan
         Of a loop that adds to one matrix.
-    store : {"csr", "ellpack", "local"}
+    store : {"csr", "local"}
         ``"local"``: the matrices of the elements are stored as they are, without a race or a sum.
     strategy : str, optional
         How elements that share an entry are kept apart: as of :class:`ParLoop`; None takes
@@ -76,8 +75,8 @@ class Assembly:
         if self._arg.name not in plan.matrices:
             raise MeshprepError(f"loop '{plan.loop.name}': its plan has no matrix to assemble")
         self.matrix = plan.matrices[self._arg.name]
-        stored = _stored_as(plan, self.matrix, store)
-        self._store, self._empty = store, STORES[store](plan, self._arg)
+        stored = replace(plan, matrices={}) if store == "local" else plan
+        self._empty = STORES[store](plan, self._arg)
         make = partial(ParLoop, kernel, stored, boundscheck=boundscheck, fastmath=fastmath)
         # On the host the second step of this one is empty; on a GPU it runs no loop with matrices.
         apart = store == "local" and not isinstance(kernel, DeviceFunction)
@@ -115,17 +114,7 @@ class Assembly:
         """A new matrix of zeros, and its values as the argument of the loop."""
         empty, zeros = self._empty.values, current().zeros if there else np.zeros
         made = replace(self._empty, values=zeros(empty.shape, empty.dtype))
-        flat = made.values if self._store == "local" else made.values.reshape(-1)
-        return made, {self._arg.name: flat}
-
-
-def _ellpack(plan: LoopPlan, arg: Arg) -> Ellpack:
-    """Zeros in rows of one length, padded with column -1."""
-    matrix = plan.matrices[arg.name]
-    columns = np.full((_width(matrix), matrix.shape[0]), -1, np.int32)
-    columns.reshape(-1)[_ellpack_places(matrix)] = matrix.columns
-    values = np.zeros(columns.shape, arg.dtype)
-    return Ellpack(read_only(columns), values, matrix.shape[1])
+        return made, {self._arg.name: made.values}
 
 
 def _local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
@@ -140,36 +129,8 @@ def _local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
 # A matrix of zeros, by the name of its store.
 STORES: dict[str, Callable[[LoopPlan, Arg], Store]] = {
     "csr": lambda plan, arg: plan.matrices[arg.name].csr(arg.dtype),
-    "ellpack": _ellpack,
     "local": _local,
 }
-
-
-def _stored_as(plan: LoopPlan, matrix: MatrixPlan, store: str) -> LoopPlan:
-    """The loop with the places of another store."""
-    if store == "csr":
-        return plan
-    if store == "local":
-        return replace(plan, matrices={})
-    slot, width = np.append(_ellpack_places(matrix), -1), _width(matrix)
-    places = slot[matrix.place[plan.loop.name]]
-    if width * matrix.shape[0] > INDEX_LIMIT:
-        raise MeshprepError(f"matrix '{matrix.name}' is past 2^31-1 values with padding: use 'csr'")
-    place = {plan.loop.name: read_only(places.astype(np.int32))}
-    # the loop needs the number of values alone
-    padded = np.zeros(width * matrix.shape[0], np.int32)
-    return replace(plan, matrices={matrix.name: replace(matrix, columns=padded, place=place)})
-
-
-def _width(matrix: MatrixPlan) -> int:
-    return int(np.diff(matrix.row_ptr).max(initial=0))
-
-
-def _ellpack_places(matrix: MatrixPlan) -> NDArray[np.int64]:
-    """Where each nonzero lies in the flat arrays of an ELLPACK matrix."""
-    row = rows_of_entries(matrix.row_ptr)
-    within = np.arange(matrix.columns.size) - matrix.row_ptr[row]
-    return within * matrix.shape[0] + row
 
 
 def zero_rows_and_columns(

@@ -1,8 +1,6 @@
 """Runs a kernel over the ranges of a schedule with the arrays of a matrix, x and y."""
 
-import threading
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,22 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.pool import NO_COUNTERS, Step, Team
-from ..cpu.schedule import Schedule, Turns, in_phases
-from ..cpu.source import alone, shared
+from ..cpu.pool import BoundCode, Team
+from ..cpu.source.text import alone, shared
+from ..cpu.strategies import Schedule, in_phases
 from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
 from ..plan import Variant
-from ..types.maps import Bools, Int64s, distinct, read_only
-from .kernels import PART, ROWS, TOTAL
+from ..types.maps import distinct, read_only
 from .stores import LocalMatrices
 
 Vector = NDArray[Any]
-# The threads, turns, x and y.
-Call = Callable[[Team, Turns, Vector, Vector], None]
 # Matrices with fewer values are worked on by one thread.
 WORTHWHILE = 1 << 16
-NO_PARTS = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +30,8 @@ class MatrixCode:
     # By name: those of the matrix, in the order in which the kernel takes them.
     arrays: dict[str, NDArray[Any]]
     schedule: Schedule
-    room: int = 0  # values that a thread needs room for, which the kernel takes last, with ``dofs``
-    dofs: int = 0  # of an element
-    _calls: list[Call] = field(default_factory=list)
+    # Of an element, where the kernel takes room for as many values, and this number, last.
+    dofs: int = 0
     _teams: dict[int | None, Team] = field(default_factory=dict)
 
     def __reduce__(self) -> Any:
@@ -47,127 +40,69 @@ class MatrixCode:
             "what multiplies works on the memory of its matrix: copy the matrix, and make it anew"
         )
 
-    def run(
-        self, x: Vector, y: Vector, threads: int | None = None, turns: Turns | None = None
-    ) -> None:
-        """Run on arrays that were checked.
-
-        ``threads`` are the most that run, None for as many as there are; ``turns`` of None stands
-        for the whole schedule.
-        """
-        some = self.schedule.whole if turns is None else turns
+    def run(self, x: Vector, y: Vector, threads: int | None = None) -> None:
+        """Run on arrays that were checked, on so many threads at most; None: all there are."""
         team = self._teams.setdefault(threads, Team(threads))
-        with self._alone:
-            self._call(x, y)(team, some, read_only(x), y)
-
-    @cached_property
-    def _alone(self) -> AbstractContextManager[Any]:
-        """Calls from several threads take turns where they leave parts of long rows here."""
-        return threading.Lock() if self.arrays.get("parts", NO_PARTS).size else nullcontext()
+        code, known = self._compiled
+        turns, arrays = self.schedule.whole, (*self._fixed, read_only(x), y)
+        step = BoundCode(code, turns, arrays, known=known)
+        n_turns = self.schedule.n_turns if self._large else 1
+        team.run(n_turns, [step], [step.on_one_thread()])
 
     @cached_property
     def _large(self) -> bool:
         return self.schedule.parallel and self.arrays["values"].size >= WORTHWHILE
 
-    def _call(self, x: Vector, y: Vector) -> Call:
-        """All but the threads, the turns, x and y is the same in every call."""
-        if not self._calls:
-            fixed: list[Vector] = [np.zeros(0, np.int32), *self.arrays.values()]
-            run = self._compiled([NO_COUNTERS, *self.schedule.whole, *fixed, read_only(x), y])
+    @cached_property
+    def _fixed(self) -> list[Vector]:
+        """What is the same in every call: no order, and the arrays."""
+        return [np.zeros(0, np.int32), *self.arrays.values()]
 
-            def call(team: Team, turns: Turns, x: Vector, y: Vector) -> None:
-                steps: list[Step] = [(run, (*turns, *fixed, x, y))]
-                team.run(int(turns[0][1] - turns[0][0]) if self._large else 1, steps, steps)
-
-            self._calls.append(call)
-        return self._calls[0]
-
-    def _compiled(self, given: Sequence[Vector]) -> Callable[..., int]:
-        from ..cpu.build import Inlined, Request, build
+    @cached_property
+    def _compiled(self) -> tuple[Any, list[int]]:
+        """The code, and where what is the same in every call lies."""
+        from ..cpu.build import Inlined, Request, build_native, words_of
 
         import_numba()
+        y = np.zeros(0, self.arrays["values"].dtype)
+        given: list[Vector] = [*self.schedule.whole[1:], *self._fixed, read_only(y), y]
         types = tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in given)
-        key = (self.kernel, self.room, self._large, types)
+        key = (self.kernel, self.dofs, self._large, types)
         if key not in _kept:
-            _kept[key] = build(Request(self._text(), (Inlined(self.kernel, False, False),)), given)
-        return _kept[key]
+            names = [*self.arrays, "x", "y"]
+            body = shared(names) if self._large else alone(names)
+            kernels = (Inlined(self.kernel, False, False),)
+            every = ("turns", "waits", "order", *names)
+            request = Request(self._text(), kernels, body=body, names=every)
+            _kept[key] = build_native(request, given)
+        return _kept[key], words_of([*self.schedule.whole[1:], *self._fixed])
 
     def _text(self) -> str:
         names = [*self.arrays, "x", "y"]
         lines = [f"def elements(start, stop, order, {', '.join(names)}):"]
         last = ""
-        if self.room:
-            lines.append(f"    room = stack(y, {self.room})")
+        if self.dofs:
+            lines.append(f"    room = stack(y, {self.dofs})")
             last = f", room, {self.dofs}"
         lines.append(f"    kernel((start, stop), {', '.join(names)}{last})")
-        run = shared(names) if self._large else alone(names)
-        return "\n".join([*lines, "", "", run])
+        return "\n".join(lines)
 
 
-_kept: dict[Hashable, Callable[..., int]] = {}
+_kept: dict[Hashable, Any] = {}
 
 
 # Nonzeros and rows that a thread takes at a time.
 PIECE = 1 << 14
-# A row with more nonzeros is cut into parts of as many; no choice, so that bits do not depend on
-# one.
-LONG = 1 << 15
 
 
-def row_pieces(
-    row_ptr: NDArray[np.integer], piece: int = PIECE, only: Bools | None = None
-) -> Int64s:
-    """Pieces of about equally many nonzeros and rows, then parts of long rows, then their sums.
-
-    Gives (n, 4) of kind, begin, end and target: rows ``begin`` to ``end - 1``; nonzeros whose sum
-    is part ``target``; or parts whose sum is row ``target``. ``piece`` is of nonzeros and rows;
-    of the rows in ``only`` pieces end where others begin.
-    """
+def row_schedule(row_ptr: NDArray[np.integer], piece: int = PIECE) -> Schedule:
+    """Ranges of rows with about ``piece`` nonzeros and rows each; a range ends with a whole row."""
     rows = row_ptr.size - 1
     work = row_ptr + np.arange(rows + 1, dtype=np.int64)
     cuts = np.searchsorted(work, np.arange(piece, work[-1], piece))
-    only = np.ones(rows, np.bool_) if only is None else only
-    long = np.flatnonzero(np.diff(row_ptr) > LONG)
-    turns = np.flatnonzero(np.diff(only)) + 1
-    begin = distinct(np.concatenate([[0], cuts, long, long + 1, turns]))
-    begin = begin[begin < rows]
-    ends = np.append(begin, rows)[1:]
-    whole = np.column_stack([begin, ends])[only[begin] & ~np.isin(begin, long)]
-    long = long[only[long]]
-    of_rows = np.column_stack([np.full(len(whole), ROWS), whole, np.zeros(len(whole), np.int64)])
-    return np.concatenate([of_rows, long_rows(row_ptr, long)]).astype(np.int64)
-
-
-def long_rows(row_ptr: NDArray[np.integer], rows: NDArray[np.integer], part: int = LONG) -> Int64s:
-    """Pieces of some rows: parts of up to ``part`` nonzeros, then a sum a row."""
-    parts: list[tuple[int, int, int, int]] = []
-    totals = []
-    for row in rows.tolist():
-        first, last = int(row_ptr[row]), int(row_ptr[row + 1])
-        before = len(parts)
-        for begin in range(first, last, part):
-            parts.append((PART, begin, min(begin + part, last), len(parts)))
-        totals.append((TOTAL, before, len(parts), row))
-    return np.array([*parts, *totals], np.int64).reshape(-1, 4)
-
-
-def schedule(pieces: Int64s, row_ptr: NDArray[np.integer], piece: int = PIECE) -> Schedule:
-    """Pieces in turn, small ones several at a time; sums of parts wait for all parts.
-
-    One thread runs what is not enough for two.
-    """
-    n, sums = len(pieces), int((pieces[:, 0] == TOTAL).sum())
-    kind, begin, end = pieces[: n - sums, :3].T
-    work, whole = end - begin, kind == ROWS
-    work[whole] += row_ptr[end[whole]] - row_ptr[begin[whole]]
-    done = np.cumsum(work)
-    # a range ends with the piece that fills it
-    full = np.searchsorted(done, np.arange(piece, done[-1] if done.size else 0, piece)) + 1
-    ends = distinct(np.append(full, n - sums))
-    offset = np.concatenate([[0], ends, np.arange(n - sums, n) + 1]).astype(np.int64)
-    phases = np.array([0, ends.size, ends.size + sums] if sums else [0, ends.size])
-    turns = in_phases(offset[:-1], offset[1:], phases)
-    return Schedule(turns, parallel=ends.size > 1)
+    offset = distinct(np.concatenate([[0], cuts, [rows]])).astype(np.int64)
+    turns = in_phases(offset[:-1], offset[1:], np.array([0, offset.size - 1]))
+    return Schedule(turns, parallel=len(turns) > 1)
 
 
 def check_blocks(matrix: LocalMatrices, blocks: Variant) -> None:

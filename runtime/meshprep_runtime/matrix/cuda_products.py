@@ -22,25 +22,17 @@ from ..plan import LoopPlan
 from ..types.loops import Access, Arg, Loop
 from ..types.maps import offsets_of
 from . import cuda_text
-from .code import check_blocks, long_rows
+from .code import check_blocks
 from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
-from .kernels import TOTAL
-from .stores import CsrMatrix, Ellpack, LocalMatrices, MatrixStore, Store, check_matrix, check_store
+from .stores import CsrMatrix, LocalMatrices, MatrixStore, Store, check_matrix, check_store
 
-# A row with more nonzeros a thread is summed by blocks of its own, of LONG_ROW nonzeros each. A
-# thread takes 0.1 us for each of its nonzeros on an H100, the two further launches some 3 us.
-MOST_A_THREAD = 1 << 6
-LONG_ROW, PART_THREADS = 1 << 13, 256
 ROW_THREADS = 256
 S = TypeVar("S", bound=MatrixStore)
 
 
 @dataclass(frozen=True)
 class ProductKernel:
-    """One kernel of a product: its text, arrays, numbers and launches.
-
-    ``left`` has the arrays, beside x and y, that the kernels of a product hand on.
-    """
+    """One kernel of a product: its text, arrays, numbers and launches."""
 
     name: str
     body: Lines
@@ -49,16 +41,13 @@ class ProductKernel:
     threads: int
     launches: tuple[Launch, ...]
     bound: int = MOST_BLOCK
-    left: Mapping[str, str] | None = None
-    shared_bytes: int = 0
 
 
 def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaProgram:
     """The CUDA C of ``y = A x`` for compressed rows [R14 4.5]; the values are an argument.
 
     Raises MeshprepError for a matrix whose arrays do not fit. The text depends on ``coop`` and the
-    types alone. Rows with more than 64 nonzeros for each of their threads are summed by blocks of
-    their own, and then once more.
+    types alone.
 
     ``threads`` is None for the fixed rule's.
     """
@@ -67,67 +56,13 @@ def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaPro
     chosen = fixed_rule(rows, matrix.values.size) if threads is None else threads
     kind = C_TYPES[matrix.values.dtype.str[1:]]
     arrays = {"row_ptr": matrix.row_ptr, "columns": matrix.columns}
-    longest = MOST_A_THREAD * chosen.coop
-    first = ProductKernel(
+    kernel = ProductKernel(
         "meshprep_csr",
         cuda_text.csr_rows(kind, chosen.coop),
         arrays,
-        {"rows": rows, "repeat": chosen.repeat, "longest": longest},
+        {"rows": rows, "repeat": chosen.repeat},
         chosen.block_size,
         _one_launch(chosen.blocks(rows)),
-    )
-    return _program(matrix, [first, *_long_rows(matrix, kind, longest)])
-
-
-def _long_rows(matrix: CsrMatrix, kind: str, longest: int) -> list[ProductKernel]:
-    long = np.flatnonzero(np.diff(matrix.row_ptr) > longest)
-    if not long.size:
-        return []
-    found = long_rows(matrix.row_ptr, long, LONG_ROW)
-    sums = found[found[:, 0] == TOTAL]
-    parts = found[found[:, 0] != TOTAL]
-    span = np.ascontiguousarray(parts[:, 1:3])
-    of_parts = ProductKernel(
-        "meshprep_csr_parts",
-        cuda_text.csr_parts(kind, PART_THREADS),
-        {"span": span, "columns": matrix.columns},
-        {},
-        PART_THREADS,
-        _one_launch(len(parts)),
-        left={"t0": "out"},
-        shared_bytes=PART_THREADS // WARP * matrix.values.dtype.itemsize,
-    )
-    of_rows = ProductKernel(
-        "meshprep_csr_sums",
-        cuda_text.csr_sums(kind),
-        {"sums": np.ascontiguousarray(sums[:, 1:])},
-        {"long_rows": len(sums)},
-        WARP,
-        _one_launch(-(-len(sums) // WARP)),
-        left={"t0": "in"},
-    )
-    return [of_parts, of_rows]
-
-
-def ellpack_program(matrix: Ellpack, threads: int = ROW_THREADS) -> CudaProgram:
-    """The CUDA C of ``y = A x`` for rows of one length, a thread a row; values are an argument.
-
-    Raises MeshprepError for a matrix whose arrays do not fit, and threads that no block can have.
-
-    ``threads`` are those of a block.
-    """
-    check_matrix(matrix)
-    if not 1 <= threads <= MOST_BLOCK:
-        raise MeshprepError(f"threads is {threads}, must be 1 to {MOST_BLOCK}")
-    width, rows = matrix.columns.shape
-    kind = C_TYPES[matrix.values.dtype.str[1:]]
-    kernel = ProductKernel(
-        "meshprep_ellpack",
-        cuda_text.ellpack_rows(kind),
-        {"columns": matrix.columns.reshape(-1)},
-        {"rows": rows, "width": width},
-        threads,
-        _one_launch(-(-rows // threads)),
     )
     return _program(matrix, [kernel])
 
@@ -198,11 +133,11 @@ def to_gpu(matrix: S) -> S:
 
     Parameters
     ----------
-    matrix : CsrMatrix, Ellpack or LocalMatrices
+    matrix : CsrMatrix or LocalMatrices
 
     Returns
     -------
-    CsrMatrix, Ellpack or LocalMatrices
+    CsrMatrix or LocalMatrices
         On the same pattern, which stays on the host; the matrix itself where it lies there.
 
     Raises
@@ -248,8 +183,6 @@ def device_product(
         raise MeshprepError(f"threads is {threads}: on a GPU give CsrThreads, or None")
     if isinstance(matrix, CsrMatrix):
         return DeviceProduct(csr_program(matrix, threads), matrix.values)
-    if isinstance(matrix, Ellpack):
-        return DeviceProduct(ellpack_program(matrix), matrix.values)
     if plan is None:
         raise MeshprepError(
             "on a GPU the matrices of elements are added up in blocks: give the plan of their loop"
@@ -280,20 +213,16 @@ def _program(matrix: Store, kernels: Sequence[ProductKernel]) -> CudaProgram:
     if not isinstance(matrix, LocalMatrices):
         slots.append(Slot("values", Access.READ, dtype, (matrix.values.size, 1), "values"))
     loop = Loop("product", "rows", (x, y))
-    parts = max((k.launches[0].blocks for k in kernels if k.left and k.launches), default=0)
     # A device keeps one set of numbers for all kernels.
     sizes = {name: size for kernel in kernels for name, size in kernel.sizes.items()}
-    made = [replace(_of_kernel(k, loop, tuple(slots), parts), sizes=sizes) for k in kernels]
+    made = [replace(_of_kernel(k, loop, tuple(slots)), sizes=sizes) for k in kernels]
     return replace(made[0], then=tuple(made[1:]))
 
 
-def _of_kernel(
-    kernel: ProductKernel, loop: Loop, slots: tuple[Slot, ...], parts: int
-) -> CudaProgram:
+def _of_kernel(kernel: ProductKernel, loop: Loop, slots: tuple[Slot, ...]) -> CudaProgram:
     dtype = slots[0].dtype
     kind = C_TYPES[dtype.str[1:]]
     listed = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in kernel.arrays.items()]
-    listed += [Parameter(n, access, kind) for n, access in (kernel.left or {}).items()]
     written = (s.written for s in slots)
     listed += [Parameter(f"s{i}", "out" if w else "in", kind) for i, w in enumerate(written)]
     listed += [Parameter(name, "size") for name in (*kernel.sizes, "first", "last")]
@@ -307,9 +236,8 @@ def _of_kernel(
         sizes=kernel.sizes,
         slots=slots,
         threads=kernel.threads,
-        shared_bytes=kernel.shared_bytes,
+        shared_bytes=0,
         launches=kernel.launches,
         reduced=(),
         alignment=(dtype.itemsize,) * len(slots),
-        scratch={"t0": (dtype, parts)} if parts else {},
     )

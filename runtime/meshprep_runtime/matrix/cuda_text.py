@@ -43,8 +43,7 @@ def fixed_rule(rows: int, nonzeros: int) -> CsrThreads:
     """The parameters that suit most matrices [R14 4.5.1].
 
     Blocks of 128 threads; ``coop`` is the least power of two above the root of the mean row length,
-    at most 32; ``repeat`` is as large as 1,500 thread blocks allow. O(1): rows of very unlike
-    length are the business of the search (:class:`ProductTuner`).
+    at most 32; ``repeat`` is as large as 1,500 thread blocks allow. O(1).
     """
     coop = 1
     while coop < WARP and coop * coop * max(rows, 1) <= nonzeros:
@@ -67,7 +66,7 @@ def whole(
 def csr_rows(kind: str, coop: int) -> Lines:
     """Row after row of a group of ``coop`` threads [R14 Figure 4.12].
 
-    Threads without a row, or with one that is too long, take part in the sums of their warp.
+    Threads without a row take part in the sums of their warp.
     """
     return [
         f"const int lane = MP_THREAD % {coop};",
@@ -78,7 +77,7 @@ def csr_rows(kind: str, coop: int) -> Lines:
         "    begin = row_ptr[i];",
         "    end = row_ptr[i + 1];",
         "  }",
-        "  const bool own = i < rows && end - begin <= longest;",
+        "  const bool own = i < rows;",
         f"  {kind} sum = 0;",
         "  if (own) {",
         f"    for (Index j = begin + lane; j < end; j += {coop})",
@@ -103,53 +102,6 @@ def _tree(kind: str, coop: int) -> Lines:
             "}",
         ]
     return made
-
-
-def csr_parts(kind: str, threads: int) -> Lines:
-    """A block sums a part of a long row."""
-    return [
-        f"MP_SHARED({kind}, held, 0, {threads // WARP});",
-        f"{kind} sum = 0;",
-        "const Index end = span[2 * MP_BLOCK + 1];",
-        "for (Index j = span[2 * MP_BLOCK] + MP_THREAD; j < end; j += MP_THREADS)",
-        "  sum += s2[j] * s0[columns[j]];",
-        *_tree(kind, WARP),
-        f"if (MP_THREAD % {WARP} == 0) held[MP_THREAD / {WARP}] = sum;",
-        "MP_BARRIER();",
-        "if (MP_THREAD == 0) {",
-        f"  {kind} total = 0;",
-        f"  for (int w = 0; w < {threads // WARP}; ++w) total += held[w];",
-        "  t0[MP_BLOCK] = total;",
-        "}",
-    ]
-
-
-def csr_sums(kind: str) -> Lines:
-    """A thread sums the parts of a long row."""
-    return [
-        "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
-        "if (i < long_rows) {",
-        f"  {kind} total = 0;",
-        "  for (Index p = sums[3 * i]; p < sums[3 * i + 1]; ++p) total += t0[p];",
-        "  s1[sums[3 * i + 2]] = total;",
-        "}",
-    ]
-
-
-def ellpack_rows(kind: str) -> Lines:
-    """A thread a row; neighbours read neighbouring entries."""
-    return [
-        "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
-        "if (i < rows) {",
-        f"  {kind} sum = 0;",
-        "  for (Index k = 0; k < width; ++k) {",
-        "    const int column = columns[k * rows + i];",
-        "    if (column < 0) break;",
-        "    sum += s2[k * rows + i] * s0[column];",
-        "  }",
-        "  s1[i] = sum;",
-        "}",
-    ]
 
 
 def sweep_rows(kind: str, coop: int) -> Lines:

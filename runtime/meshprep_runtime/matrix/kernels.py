@@ -11,51 +11,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..types.maps import Int32s, Int64s
+from ..types.maps import Int32s
 
 U = np.uint64
-# Kinds of pieces: rows; a part of a long row; the sum of the parts of one.
-ROWS, PART, TOTAL = 0, 1, 2
 
 
-def csr_pieces(
+def csr_rows(
     span: tuple[int, int],
-    pieces: Int64s,
-    parts: NDArray[Any],
     row_ptr: NDArray[Any],
     columns: NDArray[np.uint32],
     values: NDArray[Any],
     x: NDArray[Any],
     y: NDArray[Any],
 ) -> None:
-    """``y = A x`` for some pieces, each (kind, begin, end, target). O(nonzeros)."""
-    for p in range(span[0], span[1]):
-        begin, end, target = pieces[p, 1], pieces[p, 2], pieces[p, 3]
-        if pieces[p, 0] == PART:
-            parts[target] = _dot(columns, values, x, U(begin), U(end))
-        elif pieces[p, 0] == TOTAL:
-            y[target] = parts[begin:end].sum()
-        else:
-            j = U(row_ptr[begin])
-            # as _dot, but the rest without loops, which are guessed wrong where rows differ in
-            # length; a helper with conditions counts references to its arrays, eight times as slow
-            for i in range(U(begin), U(end)):
-                stop = U(row_ptr[i + U(1)])
-                a = b = c = d = values.dtype.type(0)
-                while j + U(4) <= stop:
-                    a += values[j] * x[columns[j]]
-                    b += values[j + U(1)] * x[columns[j + U(1)]]
-                    c += values[j + U(2)] * x[columns[j + U(2)]]
-                    d += values[j + U(3)] * x[columns[j + U(3)]]
-                    j += U(4)
-                if j + U(2) <= stop:
-                    a += values[j] * x[columns[j]]
-                    b += values[j + U(1)] * x[columns[j + U(1)]]
-                    j += U(2)
-                if j < stop:
-                    c += values[j] * x[columns[j]]
-                    j += U(1)
-                y[i] = (a + b) + (c + d)
+    """``y = A x`` for some rows. O(nonzeros)."""
+    j = U(row_ptr[span[0]])
+    # as _dot, but the rest without loops, which are guessed wrong where rows differ in length; a
+    # helper with conditions counts references to its arrays, eight times as slow
+    for i in range(U(span[0]), U(span[1])):
+        stop = U(row_ptr[i + U(1)])
+        a = b = c = d = values.dtype.type(0)
+        while j + U(4) <= stop:
+            a += values[j] * x[columns[j]]
+            b += values[j + U(1)] * x[columns[j + U(1)]]
+            c += values[j + U(2)] * x[columns[j + U(2)]]
+            d += values[j + U(3)] * x[columns[j + U(3)]]
+            j += U(4)
+        if j + U(2) <= stop:
+            a += values[j] * x[columns[j]]
+            b += values[j + U(1)] * x[columns[j + U(1)]]
+            j += U(2)
+        if j < stop:
+            c += values[j] * x[columns[j]]
+            j += U(1)
+        y[i] = (a + b) + (c + d)
 
 
 def _dot(
@@ -72,20 +61,6 @@ def _dot(
         a += values[j] * x[columns[j]]
         j += U(1)
     return (a + b) + (c + d)
-
-
-def ellpack_rows(
-    span: tuple[int, int], columns: Int32s, values: NDArray[Any], x: NDArray[Any], y: NDArray[Any]
-) -> None:
-    """``y = A x`` for some rows, entry by entry of all of them. O(rows x longest row)."""
-    first, last = U(span[0]), U(span[1])
-    for i in range(first, last):
-        y[i] = 0
-    for k in range(columns.shape[0]):
-        for i in range(first, last):
-            column = columns[k, i]
-            if column >= 0:
-                y[i] += values[k, i] * x[U(column)]
 
 
 def local_elements(
@@ -109,34 +84,6 @@ def local_elements(
                 y[U(dof)] += _dense(values, room, (e * U(n) + i) * U(n), n)
 
 
-def symmetric_elements(
-    span: tuple[int, int],
-    places: Int32s,
-    dofs: Int32s,
-    values: NDArray[Any],
-    x: NDArray[Any],
-    y: NDArray[Any],
-    room: NDArray[Any],
-    n: int,
-) -> None:
-    """As :func:`local_elements`, from the entries on and above the diagonal, in ``2 n`` values."""
-    for place in range(U(span[0]), U(span[1])):
-        e = U(places[place]) if places.size else place
-        _gather(dofs, x, room, e * U(n), n)
-        for i in range(U(n)):
-            room[U(n) + i] = 0
-        at = e * U(n * (n + 1) // 2)
-        for i in range(U(n)):
-            own = values[at] * room[i]
-            at += U(1)
-            for j in range(i + U(1), U(n)):
-                own += values[at] * room[j]
-                room[U(n) + j] += values[at] * room[i]
-                at += U(1)
-            room[U(n) + i] += own
-        _scatter(dofs, y, room, e * U(n), n)
-
-
 def _gather(dofs: Int32s, x: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
     for i in range(U(n)):
         dof = dofs[at + i]
@@ -154,13 +101,6 @@ def _dense(values: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> Any:
     for j in range(whole, U(n)):
         a += values[at + j] * room[j]
     return (a + b) + (c + d)
-
-
-def _scatter(dofs: Int32s, y: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
-    for i in range(U(n)):
-        dof = dofs[at + i]
-        if dof >= 0:
-            y[U(dof)] += room[U(n) + i]
 
 
 def sweep_rows(
@@ -184,7 +124,7 @@ MOST_DOFS = 16
 
 @cache
 def unrolled_symmetric(n: int) -> Callable[..., None]:
-    """:func:`symmetric_elements` for ``n`` dofs, written out [R14 4.2.2].
+    """:func:`local_elements` from the entries on and above the diagonal, written out [R14 4.2.2].
 
     Compilers do not unroll a loop over a triangle. Without loops every value of x and y stays in a
     register, which takes two thirds of the time; beyond 16 dofs compiling takes too long.

@@ -1,39 +1,25 @@
 """Matrices on a mesh in parts: each rank assembles the rows of the dofs that it owns."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MeshprepError, check_choice
+from ..errors import MeshprepError
 from ..loop import ParLoop
 from ..plan.parts import LoopPart
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
-from ..program.layouts import LoopLayouts
-from ..program.mpi import operation
+from ..program.layouts import LoopLayouts, check_sets
 from ..program.part_loop import PartLoop
-from ..types.loops import Access, Arg
+from ..types.loops import Arg
 from ..types.maps import distinct, offsets_of
 from .batch import BatchSums
+from .products import Product, check_vector
 from .stores import CsrMatrix
 
 Vector = NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class RankPattern:
-    """The nonzeros of a rank's rows, and what is added to them."""
-
-    # (columns,): the local number of the dof of each column, ascending: rows come first.
-    dofs: NDArray[np.int64]
-    row_ptr: NDArray[np.int32]  # (rows + 1,)
-    columns: NDArray[np.int32]  # (nonzeros,)
-    # (elements, n, n): the nonzero to which each entry of an element's matrix is added; -1: none.
-    place: NDArray[np.int64]
-    identity: NDArray[np.int64]  # the nonzeros that are 1
 
 
 class PartAssembly:
@@ -50,24 +36,16 @@ class PartAssembly:
     loop : str
         A loop of the plan that adds to one square matrix.
     fixed : ProgramDat, optional
-        On the set of the rows, not 0 for dofs with a prescribed value.
-    fixed_rows : {"zeroed", "missing"}
-        ``"zeroed"``: the rows and columns of fixed dofs are those of the identity; the zeros are
-        stored. ``"missing"``: fixed dofs have no row and no column.
+        On the set of the rows, not 0 for dofs with a prescribed value: their rows and columns are
+        those of the identity; the zeros are stored.
     strategy : str
         As of a loop on ranks.
-
-    Attributes
-    ----------
-    free : (columns,) int64
-        The dof of each column, as its number on this rank: a row of a dat. Rows come first. All of
-        them, but for ``"missing"``.
 
     Raises
     ------
     MeshprepError
         For a loop without a matrix or with several, one with other rows than columns, and ``fixed``
-        on another set; for another ``fixed_rows``.
+        on another set.
 
     Notes
     -----
@@ -81,10 +59,8 @@ class PartAssembly:
         loop: str,
         *,
         fixed: ProgramDat | None = None,
-        fixed_rows: str = "zeroed",
         strategy: str = "sequential",
     ) -> None:
-        check_choice("fixed_rows", fixed_rows, ("zeroed", "missing"))
         part = plan.part.loops[plan[loop].loop.name]
         self._arg = _square_matrix(part)
         self.set = part.plan.maps[str(self._arg.map)].to_set
@@ -97,11 +73,11 @@ class PartAssembly:
         self._loop = PartLoop(layouts, part, plan.part, plan.messages)
         self._changed = [n for n in part.plan.loop.written if n != self._arg.name]
         table = part.plan.maps[str(self._arg.map)].table
-        free = _free(fixed, plan, self.set)
-        self._pattern = _pattern(table, own.owned, free, fixed_rows == "missing")
-        self.free = self._pattern.dofs
+        found = _pattern(table, own.owned, _free(fixed, plan, self.set))
+        self._row_ptr, self._columns, place, self._identity = found
+        self._size = own.size
         self._values = np.zeros((len(table), table.shape[1] ** 2), self._arg.dtype)
-        self._sums = BatchSums(self._pattern.place, self._pattern.columns.size)
+        self._sums = BatchSums(place, self._columns.size)
 
     def __call__(self, /, **given: Any) -> CsrMatrix:
         """The rows of this rank, in new memory.
@@ -114,10 +90,11 @@ class PartAssembly:
         Returns
         -------
         CsrMatrix
-            A row for each dof in ``free`` that this rank owns, and a column for each one: those
-            that it owns, then the copies.
+            A row for each dof that this rank owns, and a column for each that it has: those that it
+            owns, then the copies, as the rows of dats.
         """
-        self._check_sets(given)
+        # on all ranks: on some a dat on another set may have as many rows
+        check_sets(self._loop.layouts.par_loop, given)
         self._values[:] = 0
         dats = [given[n] for n in self._changed if isinstance(given.get(n), ProgramDat)]
         for dat in dats:
@@ -127,20 +104,71 @@ class PartAssembly:
         finally:
             for dat in dats:
                 dat.touch()
-        values, pattern = self._sums(self._values), self._pattern
-        values[pattern.identity] = 1
-        return CsrMatrix(pattern.row_ptr, pattern.columns, values, pattern.dofs.size)
+        values = self._sums(self._values)
+        values[self._identity] = 1
+        return CsrMatrix(self._row_ptr, self._columns, values, self._size)
 
-    def _check_sets(self, given: Mapping[str, Any]) -> None:
-        """Refuse a dat on another set on all ranks: on some it may have as many rows."""
-        loop = self._loop.layouts.par_loop
-        for slot in loop.slots:
-            value = given.get(slot.name)
-            if isinstance(value, ProgramDat) and value.set != slot.rows:
-                raise MeshprepError(
-                    f"loop '{loop.loop.name}': argument '{slot.name}' is a dat on '{value.set}', "
-                    f"must be one on '{slot.rows}'"
-                )
+
+class PartProduct:
+    """``y = A x`` on ranks: each multiplies its rows; all ranks make it, and call it, together.
+
+    Messages bring the copies of x first. The bits are those of a :class:`Product` of the rank's
+    rows.
+
+    Parameters
+    ----------
+    matrix : CsrMatrix
+        Of a :class:`PartAssembly`. Its arrays are not copied: values may change between calls, the
+        pattern must not.
+    plan : DistributedPlan
+    set_name : str
+        The set of the rows and columns.
+    threads : int, optional
+        As of a :class:`Product`.
+
+    Raises
+    ------
+    MeshprepError
+        For a matrix of another shape, and as of a :class:`Product`.
+    """
+
+    def __init__(
+        self,
+        matrix: CsrMatrix,
+        plan: DistributedPlan,
+        set_name: str,
+        threads: int | None = None,
+    ) -> None:
+        self._product = Product(matrix, threads=threads)
+        own = plan.set_part(set_name)
+        if matrix.shape != (own.owned, own.size):
+            raise MeshprepError(
+                f"a matrix on '{set_name}' has shape {matrix.shape}, must be "
+                f"{(own.owned, own.size)} on this rank: take that of a PartAssembly"
+            )
+        self._plan, self._owned = plan, own.owned
+        self._x = plan.dat(set_name, 1, matrix.values.dtype.str[1:])
+
+    def __matmul__(self, x: Vector) -> Vector:
+        return self(x)
+
+    def __call__(self, x: Vector, out: Vector | None = None) -> Vector:
+        """Multiply; all ranks together.
+
+        Parameters
+        ----------
+        x : (rows,) array
+        out : (rows,) array, optional
+            Where the result goes.
+
+        Returns
+        -------
+        (rows,) array
+        """
+        check_vector("x", x, self._owned, self._x.dtype)
+        self._x.array[: self._owned] = x
+        self._plan.update(self._x)
+        return self._product(self._x.array, out)
 
 
 def dot_on(plan: DistributedPlan) -> Callable[[Vector, Vector], float]:
@@ -156,12 +184,11 @@ def dot_on(plan: DistributedPlan) -> Callable[[Vector, Vector], float]:
         Of the owned rows of two vectors; the same number on all ranks. One message a call.
     """
     comm = plan.comm
-    add = operation(comm, Access.INC)
 
     def dot(a: Vector, b: Vector) -> float:
-        own, total = np.array([float(a @ b)]), np.zeros(1)
-        comm.Iallreduce(own, total, add).Wait()
-        return float(total[0])
+        own, every = np.array([float(a @ b)]), np.zeros(comm.size)
+        comm.Iallgather(own, every).Wait()
+        return float(every.sum())
 
     return dot
 
@@ -177,7 +204,7 @@ def _square_matrix(part: LoopPart) -> Arg:
     if arg.columns != arg.map:
         raise MeshprepError(
             f"matrix '{arg.name}' has other rows than columns, which ranks cannot have: assemble "
-            "it by BatchRows"
+            "it on one rank"
         )
     return arg
 
@@ -196,25 +223,22 @@ def _free(fixed: ProgramDat | None, plan: DistributedPlan, set_name: str) -> NDA
 
 
 def _pattern(
-    table: NDArray[np.int32], owned: int, free: NDArray[np.bool_], missing: bool
-) -> RankPattern:
-    """The pattern of the dofs that elements reach; ``missing``: without those that are not free.
+    table: NDArray[np.int32], owned: int, free: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """Row offsets and columns of a rank's rows, a column a dof, and what is added to them.
 
-    Fixed rows have a diagonal even where no element adds to it.
+    That is (elements, n, n): the nonzero to which each entry of an element's matrix is added, -1
+    for none; and the nonzeros that are 1, on the diagonal of fixed rows, even where no element adds
+    to it.
     """
-    has_row = free if missing else np.ones_like(free)
-    dofs = np.flatnonzero(has_row)
-    rows, columns = int(np.count_nonzero(has_row[:owned])), dofs.size
-    number = np.where(has_row, np.cumsum(has_row) - 1, -1)[table]
-    row, column = number[:, :, None], number[:, None, :]
-    here = (row >= 0) & (row < rows) & (column >= 0)
-    fixed_rows = np.flatnonzero(~free[dofs[:rows]])
-    diagonal = fixed_rows * (columns + 1)
+    columns = max(free.size, 1)
+    row, column = table[:, :, None].astype(np.int64), table[:, None, :]
     of_entry = row * columns + column
+    here = np.broadcast_to(row < owned, of_entry.shape)
+    diagonal = np.flatnonzero(~free[:owned]) * (columns + 1)
     key = distinct(np.concatenate([of_entry[here], diagonal]))
-    summed = here & free[table][:, :, None] & free[table][:, None, :]
+    summed = here & free[row] & free[column]
     place = np.where(summed, np.searchsorted(key, of_entry), -1)
-    length = np.bincount(key // max(columns, 1), minlength=rows)
-    row_ptr = offsets_of(length).astype(np.int32)
-    each = (key % max(columns, 1)).astype(np.int32)
-    return RankPattern(dofs, row_ptr, each, place, np.searchsorted(key, diagonal))
+    row_ptr = offsets_of(np.bincount(key // columns, minlength=owned)).astype(np.int32)
+    each = (key % columns).astype(np.int32)
+    return row_ptr, each, place, np.searchsorted(key, diagonal)

@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.schedule import Schedule, by_colour, elements, in_pieces
+from ..cpu.strategies import Schedule, by_colour, elements
 from ..errors import MeshprepError, check_integer
 from ..plan import LoopPlan, Variant
-from ..types.maps import Bools, on_device, read_only
+from ..types.maps import on_device, read_only
 from . import kernels
-from .code import PIECE, MatrixCode, check_blocks, row_pieces, schedule
-from .stores import CsrMatrix, Ellpack, LocalMatrices, Store, check_matrix
+from .code import PIECE, MatrixCode, check_blocks, row_schedule
+from .stores import CsrMatrix, LocalMatrices, Store, check_matrix
 
 if TYPE_CHECKING:
     from .cuda_products import DeviceProduct
     from .cuda_text import CsrThreads
-
-# Rows that are done together, entry by entry: what they add up to stays in the nearest cache.
-ELLPACK_ROWS = 512
 
 
 class Product:
@@ -27,7 +24,7 @@ class Product:
 
     Parameters
     ----------
-    matrix : CsrMatrix, Ellpack or LocalMatrices
+    matrix : CsrMatrix or LocalMatrices
         Its arrays are not copied: values may change between calls, the pattern must not. Values
         that lie on a GPU (:func:`to_gpu`) multiply there, on CuPy arrays; then the values of
         LocalMatrices are copied, in the order of the blocks.
@@ -44,7 +41,8 @@ class Product:
     ------
     MeshprepError
         For indices outside the matrix, arrays that are not contiguous, values of another type than
-        f4, f8, i4 and i8, and a plan whose colours do not fit the dofs.
+        f4, f8, i4 and i8, a plan whose colours do not fit the dofs, and on the host half of the
+        matrices of elements with more than 16 dofs.
 
     Notes
     -----
@@ -81,9 +79,7 @@ class Product:
             return
         check_threads(cast(int | None, threads), piece)
         if isinstance(matrix, CsrMatrix):
-            self._code = csr_code(matrix, piece)
-        elif isinstance(matrix, Ellpack):
-            self._code = _ellpack(matrix)
+            self._code = _csr(matrix, piece)
         else:
             self._code = _local(matrix, None if plan is None else plan.variant())
 
@@ -175,17 +171,8 @@ def csr_arrays(matrix: CsrMatrix) -> dict[str, NDArray[Any]]:
     return {name: read_only(array) for name, array in found.items()}
 
 
-def csr_code(matrix: CsrMatrix, piece: int = PIECE, only: Bools | None = None) -> MatrixCode:
-    """The product with a matrix in compressed rows, or with some of its rows alone."""
-    pieces = row_pieces(matrix.row_ptr, piece, only)
-    parts = np.zeros(int((pieces[:, 0] == kernels.PART).sum()), matrix.values.dtype)
-    arrays = {"pieces": read_only(pieces), "parts": parts, **csr_arrays(matrix)}
-    return MatrixCode(kernels.csr_pieces, arrays, schedule(pieces, matrix.row_ptr, piece))
-
-
-def _ellpack(matrix: Ellpack) -> MatrixCode:
-    arrays = {"columns": read_only(matrix.columns), "values": read_only(matrix.values)}
-    return MatrixCode(kernels.ellpack_rows, arrays, in_pieces(matrix.shape[0], ELLPACK_ROWS))
+def _csr(matrix: CsrMatrix, piece: int) -> MatrixCode:
+    return MatrixCode(kernels.csr_rows, csr_arrays(matrix), row_schedule(matrix.row_ptr, piece))
 
 
 def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:
@@ -199,8 +186,11 @@ def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:
     n = matrix.dofs.shape[1]
     found = {"places": places, "dofs": matrix.dofs, "values": matrix.values}
     arrays = {name: read_only(array.reshape(-1)) for name, array in found.items()}
-    if matrix.symmetric and n <= kernels.MOST_DOFS:
-        return MatrixCode(kernels.unrolled_symmetric(n), arrays, made)
-    if matrix.symmetric:
-        return MatrixCode(kernels.symmetric_elements, arrays, made, room=2 * n, dofs=n)
-    return MatrixCode(kernels.local_elements, arrays, made, room=n, dofs=n)
+    if not matrix.symmetric:
+        return MatrixCode(kernels.local_elements, arrays, made, dofs=n)
+    if n > kernels.MOST_DOFS:
+        raise MeshprepError(
+            f"half of the matrices of elements with {n} dofs is slower than the whole, and not "
+            f"multiplied on a processor beyond {kernels.MOST_DOFS}: give the whole matrices"
+        )
+    return MatrixCode(kernels.unrolled_symmetric(n), arrays, made)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.schedule import Schedule, in_phases
+from ..cpu.strategies import Schedule, in_phases
 from ..cuda.device import current
 from ..errors import MeshprepError, check_integer, check_number
 from ..types.maps import on_device, read_only, rows_of_entries
 from . import kernels
 from .code import MatrixCode
 from .products import check_place, check_vector, csr_arrays
-from .stores import CsrMatrix, Ellpack, Store, check_matrix, check_store
+from .stores import CsrMatrix, Store, check_matrix, check_store
 
 Vector = NDArray[Any]
 # Rows of one colour that a thread takes at a time.
@@ -135,9 +135,6 @@ def diagonal(matrix: Store) -> Vector:
         row = rows_of_entries(matrix.row_ptr)
         on = matrix.columns == row
         rows, found = row[on].astype(np.int64), matrix.values[on]
-    elif isinstance(matrix, Ellpack):
-        on = matrix.columns == np.arange(matrix.shape[0])
-        rows, found = np.nonzero(on)[1], matrix.values[on]
     else:
         n = matrix.dofs.shape[1]
         step = np.arange(n, 0, -1) if matrix.symmetric else np.full(n, n + 1)
@@ -154,7 +151,7 @@ class Jacobi:
 
     Parameters
     ----------
-    matrix : CsrMatrix, Ellpack or LocalMatrices
+    matrix : CsrMatrix or LocalMatrices
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How a sparse matrix lies in memory: CSR, ELLPACK, or the matrices of the elements [R14 3.2].
+"""How a sparse matrix lies in memory: CSR, or the matrices of the elements [R14 3.2].
 
 Stores are arrays only. Their shapes are checked when they are made, in O(1); ``check`` proves the
 indices, for whoever hands them to compiled code.
@@ -43,7 +43,7 @@ class MatrixStore:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all arrays, padding included."""
+        """Bytes of all arrays."""
         return sum(a.nbytes for a in vars(self).values() if getattr(a, "ndim", 0))
 
     def to_host(self) -> Self:
@@ -51,7 +51,7 @@ class MatrixStore:
 
         Returns
         -------
-        CsrMatrix, Ellpack or LocalMatrices
+        CsrMatrix or LocalMatrices
         """
         return self.with_values(self.values.get()) if self.on_gpu else self
 
@@ -65,7 +65,7 @@ class MatrixStore:
 
         Returns
         -------
-        CsrMatrix, Ellpack or LocalMatrices
+        CsrMatrix or LocalMatrices
         """
         made: Self = replace(cast(Any, self), values=values)
         return made
@@ -192,70 +192,6 @@ class CsrMatrix(MatrixStore):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ellpack(MatrixStore):
-    """Rows of one length, stored entry by entry so that neighbouring rows are read together.
-
-    Parameters
-    ----------
-    columns : (max_row, rows) int32
-        Entry ``k`` of row ``i`` is ``columns[k, i]``; -1 behind the last entry of a row.
-    values : (max_row, rows) array
-        0 where the column is -1.
-    n_columns : int or None
-        None for a square matrix.
-
-    Notes
-    -----
-    A row may hold several entries of one column, which count together.
-    """
-
-    columns: NDArray[np.int32]
-    values: NDArray[Any]
-    n_columns: int | None = None
-
-    def __post_init__(self) -> None:
-        _check("Ellpack.columns", self.columns, ("i4",), 2)
-        if self.n_columns is not None:
-            check_integer("Ellpack.n_columns", self.n_columns, 0)
-        if self.values.shape != self.columns.shape:
-            raise MeshprepError(
-                f"Ellpack: values has shape {self.values.shape}, must be {self.columns.shape}"
-            )
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of the matrix."""
-        rows = self.columns.shape[1]
-        return rows, rows if self.n_columns is None else self.n_columns
-
-    def check(self) -> None:
-        """Raise MeshprepError unless columns are inside, padding last and zero. O(entries)."""
-        _check_within("Ellpack.columns", self.columns, -1, self.shape[1])
-        padding = self.columns < 0
-        # Kernels of a GPU stop where the padding begins.
-        filled = not self.on_gpu and self.values[padding].any()
-        if (padding[:-1] & ~padding[1:]).any() or filled:
-            raise MeshprepError("Ellpack: padding must stand last in a row and have the value 0")
-
-    def to_scipy(self) -> csr_array:
-        """The matrix for scipy.
-
-        Returns
-        -------
-        scipy.sparse.csr_array
-            A copy: rows sorted, equal entries added.
-
-        Raises
-        ------
-        MissingPackageError
-            Where scipy is not installed.
-        """
-        entry, row = np.nonzero(self.columns >= 0)
-        values = self.to_host().values[entry, row]
-        return _summed(values, row, self.columns[entry, row], self.shape)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class LocalMatrices(MatrixStore):
     """The matrices of the elements, not added up: the matrix is the sum of them all (LMA).
 
@@ -290,11 +226,6 @@ class LocalMatrices(MatrixStore):
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrix."""
         return self.n_rows, self.n_rows
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all arrays."""
-        return self.values.nbytes + self.dofs.nbytes
 
     def check(self) -> None:
         """Raise MeshprepError unless every dof is -1 or a row. O(elements x n)."""
@@ -355,15 +286,15 @@ class LocalMatrices(MatrixStore):
         return _summed(values[kept], rows[kept], columns[kept], self.shape)
 
 
-Store = CsrMatrix | Ellpack | LocalMatrices
+Store = CsrMatrix | LocalMatrices
 
 
 def check_store(matrix: object) -> None:
     """Raise MeshprepError for what is none of our matrices, such as one of scipy's."""
     if not isinstance(matrix, MatrixStore):
         raise MeshprepError(
-            f"the matrix is a {type(matrix).__name__}, must be a CsrMatrix, Ellpack or "
-            "LocalMatrices: CsrMatrix.from_scipy takes one of scipy's"
+            f"the matrix is a {type(matrix).__name__}, must be a CsrMatrix or LocalMatrices: "
+            "CsrMatrix.from_scipy takes one of scipy's"
         )
 
 

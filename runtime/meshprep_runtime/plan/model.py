@@ -18,7 +18,6 @@ from .metrics import Metrics
 from .tuned import Tuned
 
 if TYPE_CHECKING:
-    from .chains.tiles import ChainPlan
     from .file.tree import Tree
     from .matrices import MatrixPlan
 
@@ -312,7 +311,6 @@ class PlanContent:
     about: Mapping[str, Any] = field(default_factory=dict)
     tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
     matrices: Mapping[str, "MatrixPlan"] = field(default_factory=dict)
-    chains: Mapping[str, "ChainPlan"] = field(default_factory=dict)
     group_names: Mapping[str, Mapping[str, Mapping[int, str]]] = field(default_factory=dict)
     further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
     coordinates: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -320,7 +318,7 @@ class PlanContent:
 
     def __post_init__(self) -> None:
         name_entries(self, sizes="set", ordering="set", maps="map", loops="loop")
-        name_entries(self, tags="tag of set", matrices="matrix", chains="chain")
+        name_entries(self, tags="tag of set", matrices="matrix")
         name_entries(self, group_names="set with named groups")
         name_entries(self, further_groups="set with further groups")
         name_entries(self, coordinates="set with coordinates", extensions="extension")

@@ -40,8 +40,6 @@ class Plan(PlanContent):
         An element and a group in each row: the other groups of elements in several, ascending.
     matrices : mapping of matrix name to MatrixPlan
         The pattern of each matrix that loops add to, and the places of what they add.
-    chains : mapping of chain name to ChainPlan
-        Schedules that were made ahead, see docs/solvers/chains.md.
     coordinates : mapping of set name to (n, 2 or 3) float64
         In the new numbering; empty unless they were asked for.
     extensions : mapping of extension name to Tree

@@ -10,9 +10,9 @@ from .model import LoopPlan, Ranges, Variant
 
 # Elements of a range, at least and at most: with fewer, counters cost; with more, one thread waits
 # for the last range of another.
-LEAST, MOST = 2048, 8192
+LEAST, MOST = 1024, 8192
 # A set of few elements is cut into so many ranges, if they are large enough.
-SEVERAL = 8
+SEVERAL = 16
 # Ranges that write the points of more others than this have no locality to lose: larger ones.
 NEIGHBOURS = 32
 # A range comes so many places after those that it waits for, so that these are done by then.

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, check_choice, check_integer
-from ..kernel.bind import AOS, AUTO, DTYPES, SOA
+from ..kernel.bind import AOS, DTYPES, SOA
 from ..types.maps import on_device
 
 # The lists of copies on a rank; partial lists go by the name of their map.
@@ -42,8 +42,7 @@ class ProgramDat:
         those that this rank owns.
     dim : int
     layout : str
-        ``"aos"``; ``"soa"``, where the array is ``(dim, rows)``; or ``"auto"``, where it begins as
-        ``(rows, dim)``, and loops may store it either way.
+        ``"aos"``, or ``"soa"``, where the array is ``(dim, rows)``.
     owned : int
         Rows that this rank owns.
 
@@ -54,20 +53,12 @@ class ProgramDat:
         maps for what those alone reach.
     chain : Chain or None
         What has queued loops that use the dat: they run before anybody sees its values.
-    layout : str
-        How the array is stored now: ``"aos"`` or ``"soa"``.
-    auto : bool
-        Loops may store it either way.
-    settled : bool
-        A loop has met it, so that nobody asks again what was tuned.
     seen : bool
         The program may hold its array, which nothing but loops on the dat may write to then.
     dropped : bool
         A chain has not stored its values, as it was told.
     version : int
         How often it was changed, apart from tiles.
-    replaced : int
-        How often it was given another array.
     watch : Watch or None
         Is told of changes outside of loops, and of those that loops make.
     """
@@ -80,11 +71,8 @@ class ProgramDat:
         self.seen = True
         self.dropped = False
         self.version = 0
-        self.replaced = 0
         self.dim = dim
-        self.auto = layout == AUTO
-        self.settled = not self.auto or dim == 1
-        self.layout = AOS if self.auto else layout
+        self.layout = layout
         self.owned = owned
         self.fresh: set[str] = set()
 
@@ -129,7 +117,6 @@ class ProgramDat:
     def array(self, values: Any) -> None:
         self._check_like_stored(values)
         self._begin_change()
-        self.replaced += 1
         self.dropped = False
         self.stored = values
         self.seen = True
@@ -177,8 +164,7 @@ class ProgramDat:
         Returns
         -------
         array
-            A view; the array itself on a GPU where all of it is owned. With the layout ``"auto"``
-            of shape ``(owned, dim)`` however it is stored, and good until the next loop runs.
+            A view; the array itself on a GPU where all of it is owned.
         """
         if write:
             self._begin_change()
@@ -188,27 +174,7 @@ class ProgramDat:
             view = view[(slice(None),) * self.axis + (slice(self.owned),)]
         if isinstance(view, np.ndarray) and not write:
             view.flags.writeable = False
-        return view.T if self.auto and self.axis else view
-
-    def store_as(self, layout: str) -> None:
-        """Store the values of a dat in a layout, in a new array; on a GPU, by way of the host.
-
-        Parameters
-        ----------
-        layout : str
-            ``"aos"`` or ``"soa"``.
-        """
-        if self.chain is not None:
-            self.chain.flush()
-        if layout == self.layout or self.dim == 1:
-            return
-        if on_device(self.stored):
-            from ..cuda.device import current
-
-            self.stored = current().array(np.ascontiguousarray(self.stored.get().T))
-        else:
-            self.stored = np.ascontiguousarray(self.stored.T)
-        self.layout = layout
+        return view
 
     def touch(self) -> None:
         """Say that the array was changed outside of loops: its copies are stale."""
@@ -260,7 +226,7 @@ def make_dat(
         For an unknown layout or dtype, and values of another shape or dtype.
     """
     where = f"a dat on '{set_name}'"
-    check_choice(f"{where}: layout", layout, (AOS, SOA, AUTO))
+    check_choice(f"{where}: layout", layout, (AOS, SOA))
     check_choice(f"{where}: dtype", name_of_dtype(dtype), DTYPES)
     check_integer(f"{where}: dim", dim)
     rows, owned = size

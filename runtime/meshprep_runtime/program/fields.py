@@ -1,12 +1,13 @@
 """Values of dats in the order of the mesh file: on one rank, and in files for any number of ranks.
 
-Files are HDF5 with contiguous datasets. One rank makes and writes them, a run of elements at a
-time; each rank reads what it needs by its place in the file, without HDF5.
+Files are HDF5 with a dataset a dat. One rank writes them, a run of elements at a time; each rank
+reads by itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from ..errors import MeshprepError
 from ..plan.file.atomic import new_file
 from .dat import ProgramDat
 from .exchange import matrix
-from .mpi import from_root, together
+from .mpi import together
 
-# Elements that are gathered and written at a time.
+# Elements that are gathered and written, or read, at a time.
 ELEMENTS_AT_ONCE = 1 << 21
 ROOT = 0
 
@@ -45,15 +46,6 @@ class OwnedRows:
         return self.numbers[inside] - first, np.ascontiguousarray(rows)
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """Where a dataset's values lie in its file."""
-
-    offset: int
-    dtype: str
-    shape: tuple[int, ...]
-
-
 def fetch(comm: Any, rows: OwnedRows, root: int) -> NDArray[Any] | None:
     """All values on one rank, in the order of the mesh file."""
     gathered = comm.gather(rows.between(0, rows.size), root)
@@ -62,46 +54,69 @@ def fetch(comm: Any, rows: OwnedRows, root: int) -> NDArray[Any] | None:
 
 def write(comm: Any, path: Path, fields: Mapping[str, OwnedRows], overwrite: bool) -> None:
     """Write a new file; on all ranks or, with an error, not at all."""
+    from ..plan.file.hdf5 import new_hdf5
+
     with ExitStack() as ending:
 
-        def start() -> tuple[Path, dict[str, Dataset]]:
+        def start() -> Any:
             if comm.rank != ROOT:
-                return path, {}
+                return None
             staged = ending.enter_context(new_file(path, overwrite=overwrite))
-            return staged, _create(staged, fields)
+            file = ending.enter_context(new_hdf5(staged, userblock=0))
+            for name, rows in fields.items():
+                file.create_dataset(name, rows.shape, rows.dat.dtype)
+            return file
 
-        staged, places = together(comm, start)
+        file = together(comm, start)
         for name, rows in fields.items():
-            for first in range(0, rows.size, ELEMENTS_AT_ONCE):
-                last = min(first + ELEMENTS_AT_ONCE, rows.size)
+            for first, last in _runs(0, rows.size):
                 gathered = comm.gather(rows.between(first, last), ROOT)
-
-                def put(
-                    name: str = name, first: int = first, last: int = last, parts: Any = gathered
-                ) -> None:
-                    if parts is not None:
-                        shape = (last - first, fields[name].dat.dim)
-                        values = _joined(parts, shape, fields[name].dat.dtype)
-                        _put(staged, places[name], first, values)
-
+                put = partial(_put, file, name, (first, last), gathered)
                 together(comm, put)
         together(comm, ending.close)
 
 
+def _put(file: Any, name: str, run: tuple[int, int], gathered: Any) -> None:
+    if gathered is not None:
+        first, last = run
+        dataset = file[name]
+        dataset[first:last] = _joined(gathered, (last - first, dataset.shape[1]), dataset.dtype)
+
+
 def read(comm: Any, path: Path, fields: Mapping[str, OwnedRows]) -> None:
-    """Fill the owned rows of dats."""
-    places = from_root(comm, lambda: _places(path, fields))
+    """Fill the owned rows of dats; every rank reads the runs of the file that have some of them."""
+    from ..plan.file.hdf5 import opened
 
     def fill() -> None:
+        try:
+            with opened(path) as file:
+                for name, rows in fields.items():
+                    _check(path, file, name, rows)
+                found = {name: _rows_of(file[name], rows) for name, rows in fields.items()}
+        except OSError as error:
+            raise MeshprepError(f"{path}: cannot be read as HDF5: {error}") from error
         for name, rows in fields.items():
-            place = places[name]
-            if not rows.size:
-                continue
-            shape = rows.shape
-            values = np.memmap(path, place.dtype, "r", place.offset, shape)[rows.numbers]
-            _fill(rows.dat, values)
+            _fill(rows.dat, found[name])
 
     together(comm, fill)
+
+
+def _rows_of(dataset: Any, rows: OwnedRows) -> NDArray[Any]:
+    """The rows of a dataset that this rank owns."""
+    numbers = rows.numbers
+    values = np.empty((numbers.size, rows.dat.dim), rows.dat.dtype)
+    if numbers.size:
+        for first, last in _runs(int(numbers.min()), int(numbers.max()) + 1):
+            inside = np.flatnonzero((numbers >= first) & (numbers < last))
+            if inside.size:
+                run = dataset[first:last].reshape(-1, rows.dat.dim)
+                values[inside] = run[numbers[inside] - first]
+    return values
+
+
+def _runs(start: int, stop: int) -> Iterator[tuple[int, int]]:
+    for first in range(start, stop, ELEMENTS_AT_ONCE):
+        yield first, min(first + ELEMENTS_AT_ONCE, stop)
 
 
 def _fill(dat: ProgramDat, values: NDArray[Any]) -> None:
@@ -128,51 +143,8 @@ def _joined(
     return found
 
 
-def _create(path: Path, fields: Mapping[str, OwnedRows]) -> dict[str, Dataset]:
-    """The file with room for all values, and where that is."""
-    import h5py
-
-    from ..plan.file.hdf5 import new_hdf5
-
-    creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    creation.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-    creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    found = {}
-    with _refused(), new_hdf5(path, userblock=0) as file:
-        for name, rows in fields.items():
-            space = h5py.h5s.create_simple(rows.shape)
-            kind = h5py.h5t.py_create(rows.dat.dtype)
-            made = h5py.h5d.create(file.id, name.encode(), kind, space, creation)
-            found[name] = Dataset(made.get_offset() or 0, rows.dat.dtype.str, rows.shape)
-    return found
-
-
-def _put(path: Path, place: Dataset, first: int, values: NDArray[Any]) -> None:
-    with _refused(), path.open("r+b") as file:
-        file.seek(place.offset + first * values.shape[1] * values.dtype.itemsize)
-        file.write(values.data)
-
-
-@contextmanager
-def _refused() -> Iterator[None]:
-    """What the disk refuses, as an error of one line."""
-    try:
-        yield
-    except OSError as error:
-        raise MeshprepError(f"cannot write fields: {error.strerror}") from error
-
-
-def _places(path: Path, fields: Mapping[str, OwnedRows]) -> dict[str, Dataset]:
-    import h5py
-
-    try:
-        with h5py.File(path, "r") as file:
-            return {name: _place(path, file, name, rows) for name, rows in fields.items()}
-    except OSError as error:
-        raise MeshprepError(f"{path}: cannot be read as HDF5: {error}") from error
-
-
-def _place(path: Path, file: Any, name: str, rows: OwnedRows) -> Dataset:
+def _check(path: Path, file: Any, name: str, rows: OwnedRows) -> None:
+    """Raise MeshprepError unless a dataset holds values of a dat."""
     if name not in file:
         raise MeshprepError(f"{path} has no dataset '{name}': it has {', '.join(file)}")
     found, dat = file[name], rows.dat
@@ -184,22 +156,3 @@ def _place(path: Path, file: Any, name: str, rows: OwnedRows) -> Dataset:
             f"{path}: dataset '{name}' has shape {found.shape} and dtype {found.dtype}, must be "
             f"{rows.shape} of {dat.dtype}"
         )
-    if not rows.size:
-        return Dataset(0, found.dtype.str, found.shape)
-    if not _in_one_piece(found.id):
-        raise MeshprepError(
-            f"{path}: dataset '{name}' is stored in chunks, filtered, elsewhere or not at all: "
-            "write it contiguous"
-        )
-    return Dataset(found.id.get_offset(), found.dtype.str, found.shape)
-
-
-def _in_one_piece(dataset: Any) -> bool:
-    """Asked of the layout: behind a user block, HDF5 gives an offset for any dataset."""
-    import h5py
-
-    creation = dataset.get_create_plist()
-    contiguous = creation.get_layout() == h5py.h5d.CONTIGUOUS
-    here = contiguous and not creation.get_external_count()
-    nbytes = dataset.get_space().get_simple_extent_npoints() * dataset.get_type().get_size()
-    return here and dataset.get_storage_size() == nbytes

@@ -1,17 +1,14 @@
-"""Layouts of dats: loops that take them as they are stored, and what was tuned for them."""
+"""Loops that take dats as they are stored, and the times of those over all of their set."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..cpu.pool import thread_count
-from ..kernel.analysis import name_of
+from ..errors import MeshprepError
 from ..kernel.bind import AOS, SOA, Layout
 from ..loop import ParLoop
 from ..plan.matrices import with_places
 from ..plan.model import LoopPlan
-from ..plan.tuned import CPU, GPU, Machine
-from ..tuning.lookup import fastest_soa, processor
 from ..types.maps import on_device
 from .dat import ProgramDat, arrays_of
 from .timings import LoopTimes, useful_bytes
@@ -47,43 +44,16 @@ class LoopLayouts:
         layout = {slot.name: SOA for slot in loop.slots if slot.soa}
         return lambda plan: self._make(plan, layout)
 
-    def asked(self, name: str) -> str | None:
-        """The layout that a dat must have; None where any will do."""
-        if self._asked is None or isinstance(self._asked, str):
-            return self._asked
-        return self._asked.get(name, AOS)
 
-
-def settle(loop: LoopLayouts, given: Mapping[str, Any], others: Sequence[LoopLayouts]) -> float:
-    """Store dats of layout ``"auto"`` as a loop wants them; where it takes any, as was tuned.
-
-    Returns the seconds that it took. What was tuned is asked for once a dat, of all loops of the
-    program.
-    """
-    begin, changed = time.perf_counter(), False
-    for name, dat in given.items():
-        if not isinstance(dat, ProgramDat) or not dat.auto or dat.dim == 1:
-            continue
-        wanted = loop.asked(name)
-        if wanted is None and not dat.settled:
-            wanted = SOA if name in _tuned(dat, others) else AOS
-        dat.settled = True
-        if wanted is not None and wanted != dat.layout:
-            dat.store_as(wanted)
-            changed = True
-    return time.perf_counter() - begin if changed else 0.0
-
-
-def _tuned(dat: ProgramDat, loops: Sequence[LoopLayouts]) -> frozenset[str]:
-    """The dats that the machine on which a dat lies wants component after component."""
-    if dat.on_device:
-        from ..cuda.device import current
-
-        machine = Machine(GPU, current().name)
-    else:
-        machine = Machine(CPU, processor(), thread_count())
-    plans = [(one.plan, name_of(one.par_loop.kernel)) for one in loops]
-    return fastest_soa(plans, machine)
+def check_sets(loop: ParLoop, given: Mapping[str, Any]) -> None:
+    """Raise MeshprepError for a dat on another set than that of its argument."""
+    for slot in loop.slots:
+        value = given.get(slot.name)
+        if isinstance(value, ProgramDat) and value.set != slot.rows:
+            raise MeshprepError(
+                f"loop '{loop.loop.name}': argument '{slot.name}' is a dat on '{value.set}', must "
+                f"be one on '{slot.rows}'"
+            )
 
 
 # Loops on a GPU whose times are not asked for yet.

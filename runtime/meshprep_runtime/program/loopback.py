@@ -218,17 +218,6 @@ class LoopbackComm:
         self._world.posted[key].append(request)
         return request
 
-    def Iallreduce(self, send: Any, receive: Any, op: Any) -> LoopbackRequest:
-        values, ready = self._collect("Iallreduce", np.array(send))
-
-        def finish() -> None:
-            found = values[0]
-            for rank in range(1, self.size):
-                found = op(found, values[rank])
-            receive[...] = found
-
-        return LoopbackRequest(self, ready, finish)
-
     def Iallgather(self, send: Any, receive: Any) -> LoopbackRequest:
         values, ready = self._collect("Iallgather", np.array(send))
 

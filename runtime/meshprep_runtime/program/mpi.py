@@ -19,19 +19,11 @@ COMBINE: dict[Access, np.ufunc] = {
 }
 # Seconds in which a launcher passes on what was printed: Open MPI's drops the rest at an abort.
 PASSED_ON = 0.3
-_MPI_NAMES = {Access.INC: "SUM", Access.MIN: "MIN", Access.MAX: "MAX"}
 
 
 def world() -> Any:
     """``MPI.COMM_WORLD``; raises MissingPackageError without mpi4py or an MPI."""
     return _mpi().COMM_WORLD
-
-
-def operation(comm: Any, access: Access) -> Any:
-    """How a communicator names a reduction."""
-    if isinstance(comm, LoopbackComm):
-        return COMBINE[access]
-    return getattr(_mpi(), _MPI_NAMES[access])
 
 
 def end_all_on_errors(comm: Any) -> None:

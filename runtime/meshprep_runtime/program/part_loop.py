@@ -23,32 +23,27 @@ from .classes import ClassRanges, DevicePart, DeviceRuns, HostRuns, class_ranges
 from .dat import EXEC, HALO, ProgramDat, arrays_of
 from .exchange import ALIGNED, Exchange, Transfer, Wanted
 from .layouts import LoopLayouts
-from .mpi import COMBINE, operation
+from .mpi import COMBINE
 from .timings import LoopTimes, useful_bytes
 
 
 class Reductions:
     """The globals among ``slots`` that a loop reduces into ``partial``; exec elements, ``ignored``.
 
-    What elements add starts from zero on every rank, so that the value from before counts once.
-    Where all are of one kind, one Allreduce combines them; else one Allgather, in rank order. So it
-    does the least and largest of floats, of which MPI's own may leave out a NaN.
+    What elements add starts from zero on every rank, so that the value from before counts once. One
+    Allgather sends them all, and every rank combines them in rank order: the bits are the same on
+    all, whatever the MPI.
     """
 
     def __init__(self, comm: Any, slots: Sequence[Slot]) -> None:
         self._comm = comm
         self._slots = {i: s for i, s in enumerate(slots) if s.rows is None and s.written}
-        kinds = {(s.access, s.dtype) for s in self._slots.values()}
-        exact = all(access is Access.INC or dtype.kind != "f" for access, dtype in kinds)
-        self._one_kind = len(kinds) == 1 and exact
-        step = 1 if self._one_kind else ALIGNED
-        sizes = [-(-s.dim * s.dtype.itemsize // step) * step for s in self._slots.values()]
+        sizes = [-(-s.dim * s.dtype.itemsize // ALIGNED) * ALIGNED for s in self._slots.values()]
         self._ends = offsets_of(sizes).tolist()
         self._own = np.zeros(self._ends[-1], np.uint8)
         self.partial = self._views(self._own)
         self.ignored = self._views(self._own.copy())
-        every = 1 if self._one_kind else comm.size
-        self._all = np.zeros((every, self._own.size), np.uint8)
+        self._all = np.zeros((comm.size, self._own.size), np.uint8)
         self._request: Any = None
 
     def begin(self, arrays: Sequence[NDArray[Any]]) -> None:
@@ -59,14 +54,7 @@ class Reductions:
 
     def start(self) -> None:
         """Send."""
-        if not self._slots:
-            return
-        if self._one_kind:
-            slot = next(iter(self._slots.values()))
-            send, receive = self._own.view(slot.dtype), self._all[0].view(slot.dtype)
-            how = operation(self._comm, slot.access)
-            self._request = self._comm.Iallreduce(send, receive, how)
-        else:
+        if self._slots:
             self._request = self._comm.Iallgather(self._own, self._all.reshape(-1))
 
     def finish(self, arrays: Sequence[NDArray[Any]]) -> None:

@@ -12,7 +12,7 @@ from ..kernel.analysis import DeviceFunction
 from ..kernel.bind import AOS, Layout, check_names
 from ..kernel.full_writes import with_full_writes
 from ..loop import ParLoop
-from ..plan.matrices import nonzeros_of, plain_args, with_places
+from ..plan.matrices import nonzeros_of
 from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
 from .chains.records import ReducedGlobal, start_values
@@ -20,7 +20,7 @@ from .chains.tiling import TileOptions
 from .checkpoints.checkpoints import CheckpointPlace, Checkpoints, DryRun
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
-from .layouts import LoopLayouts, WholeLoop, settle
+from .layouts import LoopLayouts, WholeLoop, check_sets
 from .mpi import ALONE
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
@@ -98,9 +98,7 @@ class Program:
             In the plan's numbering, of NumPy or of a GPU; kept, not copied. None: zeros, of shape
             ``(n,)`` where dim is 1. On ranks see :meth:`DistributedPlan.dat`.
         layout : str
-            ``"aos"``; ``"soa"`` for ``(dim, n)``; or ``"auto"``: values come and go as
-            ``(n, dim)``, and are stored as was tuned for the program's loops, which makes a new
-            array where it is another layout.
+            ``"aos"``, or ``"soa"`` for ``(dim, n)``.
 
         Returns
         -------
@@ -206,7 +204,7 @@ class Program:
             Of the loop in the plan.
         **options
             As of :class:`ParLoop`. Without ``layout`` the loop takes dats as they are stored, and
-            arrays as ``"aos"``; dats of layout ``"auto"`` are stored anew where it is another.
+            arrays as ``"aos"``.
 
         Returns
         -------
@@ -261,7 +259,6 @@ class Program:
         tile_size: int | Literal["auto"] | None = None,
         dropped: Iterable[ProgramDat] = (),
         zero: Iterable[ProgramDat] = (),
-        schedule: str | None = None,
     ) -> Chain:
         """A context in which calls of loops are queued and run later.
 
@@ -273,8 +270,7 @@ class Program:
             Run each sequence of ``length`` loops tile by tile, on the host: all loops
             on so many elements of the last loop's set, while these are in cache. Arguments must be
             dats and reduced globals of the program. A dat that tiles write gets another array at
-            each run: ask for ``values()`` again. A schedule of the plan for the same loops, dats
-            and ``tile_size`` is taken; else one is made when the sequence is met first. ``"auto"``
+            each run: ask for ``values()`` again. A sequence is cut when it is met first. ``"auto"``
             times some runs of each sequence, loop by loop and in tiles, and takes what is fastest.
             Not on ranks, where chains run loop by loop.
         dropped : dats
@@ -283,8 +279,6 @@ class Program:
         zero : dats
             That are zero before and after the chain: they are neither read nor stored, which is
             checked.
-        schedule : str, optional
-            Name of a chain of the plan, which gives length, tiles, and what is dropped and zero.
 
         Returns
         -------
@@ -293,21 +287,18 @@ class Program:
         Raises
         ------
         MeshprepError
-            For a bad length or tile size, tiles on ranks, and a schedule that the plan has not.
+            For a bad length or tile size, and tiles on ranks.
         """
-        if tile_size is None and schedule is None:
+        if tile_size is None:
             return Chain(self, length)
         if isinstance(self.plan, DistributedPlan):
             raise MeshprepError(
-                "a program on ranks has no tiles: leave tile_size and schedule out, and the chain "
-                "runs loop by loop"
+                "a program on ranks has no tiles: leave tile_size out to run loop by loop"
             )
         if isinstance(tile_size, str) and tile_size != "auto":
             raise MeshprepError(f"tile_size is '{tile_size}', must be a number or 'auto'")
         auto, size = (True, None) if isinstance(tile_size, str) else (False, tile_size)
-        options = TileOptions(size, tuple(dropped), tuple(zero), auto=auto)
-        options = options.with_saved(self.plan.chains, schedule)
-        return Chain(self, options.length or length, options)
+        return Chain(self, length, TileOptions(size, tuple(dropped), tuple(zero), auto))
 
     def timings(self) -> Timings:
         """What every loop took since the program was made, or since ``reset``, on every rank.
@@ -342,12 +333,6 @@ class ProgramLoop:
         self._program = program
         self.loop = with_full_writes(plan.loop, runner.layouts.par_loop.kernel)
         self._runner = runner
-        maps, _ = with_places(plan.loop, plan.maps, plan.sizes, plan.matrices)
-        self._sets = {
-            a.name: plan.loop.over if a.map is None else maps[a.map].to_set
-            for a in plain_args(plan.loop, maps)
-            if not a.is_global
-        }
 
     @property
     def par_loop(self) -> ParLoop:
@@ -373,8 +358,6 @@ class ProgramLoop:
         MeshprepError
             When something does not fit; the message names the argument.
         """
-        others = [runner.layouts for runner in self._program.runners.values()]
-        self._runner.times.layout += settle(self._runner.layouts, given, others)
         if self._program.active is not None:
             self._program.active.record(self, given)
         else:
@@ -384,12 +367,7 @@ class ProgramLoop:
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise MeshprepError when names are not the loop's, or a dat is on another set."""
         check_names(self.loop, self.par_loop.slots, given)
-        for name, value in given.items():
-            if isinstance(value, ProgramDat) and value.set != self._sets.get(name, value.set):
-                raise MeshprepError(
-                    f"loop '{self.loop.name}': argument '{name}' is a dat on '{value.set}', must "
-                    f"be one on '{self._sets[name]}'"
-                )
+        check_sets(self.par_loop, given)
 
     def taking(self, given: Mapping[str, Any]) -> ParLoop:
         """What runs it on dats as they are stored."""

@@ -11,7 +11,7 @@ from ..types.loops import Access, Loop
 from ..types.maps import SetMap
 
 COLUMNS = (
-    *("loop", "calls", "seconds", "share", "wait s", "layout s", "GB", "GB/s"),
+    *("loop", "calls", "seconds", "share", "wait s", "GB", "GB/s"),
     *("messages", "sent MB"),
 )
 
@@ -22,9 +22,8 @@ class LoopTimes:
 
     Seconds of ``core``, ``boundary``, ``exec``: computing, by class of elements; on one rank all is
     ``core``, and where nothing was awaited the classes share by their elements. ``wait``: for
-    messages, after ``core``, and for sums over ranks; ``other``: packing and all else; ``layout``:
-    storing dats in the layout that the loop takes.
-    ``elements`` counts those of each class in one call.
+    messages, after ``core``, and for sums over ranks; ``other``: packing and all else. ``elements``
+    counts those of each class in one call.
     """
 
     calls: int = 0
@@ -33,7 +32,6 @@ class LoopTimes:
     exec: float = 0.0
     wait: float = 0.0
     other: float = 0.0
-    layout: float = 0.0
     useful_bytes: int = 0
     dats_exchanged: int = 0
     messages: int = 0
@@ -44,13 +42,11 @@ class LoopTimes:
         """Forget the calls so far."""
         self.calls = self.dats_exchanged = self.messages = self.sent_bytes = 0
         self.core = self.boundary = self.exec = self.wait = self.other = 0.0
-        self.layout = 0.0
 
     @property
     def seconds(self) -> float:
         """All of them."""
-        computing = self.core + self.boundary + self.exec
-        return computing + self.wait + self.other + self.layout
+        return self.core + self.boundary + self.exec + self.wait + self.other
 
 
 @dataclass(frozen=True)
@@ -86,9 +82,9 @@ class Timings:
         Returns
         -------
         list of tuple of str
-            One a loop, in the order of ``COLUMNS``: calls, the mean of the ranks' seconds, waits
-            and changes of layout, useful bytes of all ranks, by the slowest rank's seconds;
-            messages and bytes sent of all ranks.
+            One a loop, in the order of ``COLUMNS``: calls, the mean of the ranks' seconds and
+            waits, useful bytes of all ranks, by the slowest rank's seconds; messages and bytes sent
+            of all ranks.
         """
         total = sum(_mean(ranks, "seconds") for ranks in self.loops.values())
         return [_row(name, ranks, total) for name, ranks in self.loops.items()]
@@ -111,7 +107,6 @@ def _row(name: str, ranks: tuple[LoopTimes, ...], total: float) -> tuple[str, ..
         f"{seconds:.3f}",
         f"{seconds / total:.0%}" if total else "-",
         f"{_mean(ranks, 'wait'):.3f}",
-        f"{_mean(ranks, 'layout'):.3f}",
         f"{useful / 1e9:.3f}",
         f"{useful / slowest / 1e9:.2f}" if slowest else "-",
         str(sum(t.messages for t in ranks)),

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from math import inf
 from pathlib import Path
 
 from ..cpu import NEED_BLOCKS, ORDERED, STRATEGIES, refusal
@@ -44,30 +43,6 @@ def choose(
     wanted = tuple(soa)
     trials = (entry.best_for(wanted) for entry in _preferred(entries, machine, kernel))
     return next((trial for trial in trials if trial is not None), None)
-
-
-def fastest_soa(plans: Iterable[tuple[LoopPlan, str]], machine: Machine) -> frozenset[str]:
-    """The dats that loops run fastest with when these lie component after component.
-
-    A dat has one name in all of ``plans``, which come with the names of their kernels; each loop
-    counts as often as the others. Gives what one of the loops runs fastest with, all such dats
-    together, all dats that were tried, or none, whichever takes all loops the least time; a layout
-    that was not tried in each of them is left out. Loops that were not tuned for the machine have
-    no say.
-    """
-    entries = []
-    for plan, kernel in plans:
-        names = {arg.name for arg in plan.loop.args}
-        entries += [(names, entry) for entry in _preferred(plan.tuned, machine, kernel)[:1]]
-    best = [frozenset(entry.best.soa) for _, entry in entries]
-    tried = [frozenset(trial.soa) for _, entry in entries for trial in entry.trials]
-    none: frozenset[str] = frozenset()
-
-    def seconds(soa: frozenset[str]) -> float:
-        trials = (entry.best_for(soa & names) for names, entry in entries)
-        return sum(inf if trial is None else trial.seconds for trial in trials)
-
-    return min((none, *best, none.union(*best), none.union(*tried)), key=seconds)
 
 
 def _preferred(entries: Sequence[Tuned], machine: Machine, kernel: str) -> list[Tuned]:

@@ -8,10 +8,8 @@ from meshprep.io.generate import generate
 from meshprep.mesh.incidence import Csr
 from meshprep.partition import BlockProblem, partition
 from meshprep.partition.blocks.bisect.bisection import bisect
-from meshprep.partition.blocks.bisect.geometry import Sizes
 from meshprep.partition.blocks.levels import coarsen, element_level
 from meshprep.partition.blocks.mend.apart import (
-    ComponentRow,
     apart_first,
     components,
     components_of,
@@ -110,8 +108,8 @@ def two_squares(side):
 def test_components_are_cut_from_each_other_before_they_are_cut():
     table, points, where = two_squares(8)
     level = element_level(table, facet_graph(table, len(points)), where)
-    row = ComponentRow.of(level, Sizes.equal(128, 5, 32), True)
-    places = apart_first(row.component, table, where, points, np.eye(2))
+    component = components_of(level)
+    places = apart_first(component, table, where, points, np.eye(2))
     assert [a.shape[1] for a in places] == [3, 3, 3]
     part = bisect(table, places[1], places[0], places[2], 5)
     shared = set(part[:64].tolist()) & set(part[64:].tolist())
@@ -129,10 +127,10 @@ def test_what_a_block_has_of_two_components_is_in_one_place():
     levels, labels = [element_level(table, graph, where)], []
     level, label = coarsen(levels[0], len(points), 4)
     levels, labels = [*levels, level], [label]
-    row, some = ComponentRow.of(level, Sizes.equal(128, 5, 32), True), level.example
-    places = apart_first(row.component, table[some], where[some], points, np.eye(2))
+    component, some = components_of(level), level.example
+    places = apart_first(component, table[some], where[some], points, np.eye(2))
     block = bisect(table[some], places[1], places[0], places[2], 5, weight=level.weight)
-    moved = moved_together(levels, labels, block, row.component)
+    moved = moved_together(levels, labels, block, component)
     of_elements, second = block[label], np.arange(128) >= 64
     (b,) = set(of_elements[second].tolist()) & set(of_elements[~second].tolist())
     middles = [moved[0].place[(of_elements == b) & (second == k)].mean(axis=0) for k in (0, 1)]
@@ -147,7 +145,7 @@ def test_a_connected_mesh_has_no_components():
         array[:64] if k != 1 else array for k, array in enumerate(two_squares(8))
     )
     level = element_level(table, facet_graph(table, len(points)), where)
-    assert ComponentRow.of(level, Sizes.equal(64, 2, 32), True).component is None
+    assert components_of(level) is None
     assert torn_share(level, np.repeat(np.arange(4, dtype=np.int32), 16), 4, None) == 0.0
 
 

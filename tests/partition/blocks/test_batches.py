@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from meshprep.kernels.compiled import from_python
-from meshprep.partition.blocks.anneal.moves import INSIDE, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 from meshprep.partition.blocks.anneal.sweep import (
     BATCH,
+    INSIDE,
+    LEAST_GAIN,
     THRESHOLDS,
+    UNKNOWN,
+    Sweep,
     acceptance_thresholds,
     choose_batch,
     invalidate_neighbours,
@@ -16,7 +19,6 @@ from meshprep.partition.blocks.anneal.sweep import (
 from meshprep.partition.blocks.counts import Counts
 
 # Python cannot call helpers as they are.
-acceptance_thresholds = from_python(acceptance_thresholds)
 new_batch, choose_batch = from_python(new_batch), from_python(choose_batch)
 invalidate_neighbours = from_python(invalidate_neighbours)
 
@@ -36,12 +38,12 @@ def ring():
     )  # fmt: skip
 
 
-def remembered(seed):
-    """Scores of all kinds."""
+def batch_with(seed):
+    """A batch with scores of all kinds."""
     kinds = np.array([INSIDE, UNKNOWN, -1.0, -0.2, 0.05, 0.5], np.float32)
-    none, number = np.empty((0, 16), np.int32), np.empty(0, np.int32)
-    best = np.random.default_rng(seed).choice(kinds, N)
-    return MoveMemory(best, none, none, none.astype(np.float32), number, number)
+    batch = new_batch(ring(), acceptance_thresholds())
+    batch.best[:] = np.random.default_rng(seed).choice(kinds, N)
+    return batch
 
 
 def next_random(random):
@@ -54,9 +56,8 @@ def next_random(random):
 @pytest.mark.parametrize("number", [4, 5])
 @pytest.mark.parametrize("begin", [0, BATCH])
 def test_a_run_is_drawn_as_a_slow_draw_finds_it(number, begin):
-    memory = remembered(begin + number)
-    batch = new_batch(memory, acceptance_thresholds())
-    before, random, wanted, draws = memory.best.copy(), 12345, [], []
+    batch = batch_with(begin + number)
+    before, random, wanted, draws = batch.best.copy(), 12345, [], []
     for place in range(begin, min(N, begin + BATCH)):
         i = N - 1 - place if number % 2 else place
         if before[i] == INSIDE:
@@ -72,9 +73,9 @@ def test_a_run_is_drawn_as_a_slow_draw_finds_it(number, begin):
     assert batch.cluster[:count].tolist() == wanted
     assert batch.draw[:count].tolist() == draws
     # these have no score until they were looked at, the others keep theirs
-    assert (memory.best[wanted] == UNKNOWN).all()
+    assert (batch.best[wanted] == UNKNOWN).all()
     others = np.setdiff1d(np.arange(N), wanted)
-    assert (memory.best[others] == before[others]).all()
+    assert (batch.best[others] == before[others]).all()
 
 
 @pytest.mark.parametrize(
@@ -87,14 +88,13 @@ def test_a_run_is_drawn_as_a_slow_draw_finds_it(number, begin):
     ],
 )
 def test_neighbours_of_a_move_are_looked_at_in_the_same_run(number, moved, ahead, entered):
-    memory = remembered(1)
-    batch = new_batch(memory, acceptance_thresholds())
-    memory.best[:] = INSIDE
+    batch = batch_with(1)
+    batch.best[:] = INSIDE
     # one that is to be looked at anyway is not entered again
-    memory.best[31] = UNKNOWN
+    batch.best[31] = UNKNOWN
     random, count = invalidate_neighbours(ring(), batch, moved, ahead, number, 3, np.uint64(12345))
     assert count == 3 + len(entered)
     assert batch.cluster[3:count].tolist() == entered
     assert (random == 12345) == (not entered)
-    assert (memory.best[[moved - 1, moved, moved + 1]] == UNKNOWN).all()
-    assert np.count_nonzero(memory.best == UNKNOWN) == 3 + (moved != 30)
+    assert (batch.best[[moved - 1, moved, moved + 1]] == UNKNOWN).all()
+    assert np.count_nonzero(batch.best == UNKNOWN) == 3 + (moved != 30)

@@ -5,7 +5,6 @@ import pytest
 
 from meshprep.io.generate import generate
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks.grids import places as grids
 from meshprep.partition.blocks.grids.places import (
     GridPlaces,
     _ragged_ends,
@@ -79,64 +78,6 @@ def test_a_body_full_of_holes_is_no_grid_to_follow():
     porous = table[(whole.steps // 3).sum(axis=1) % 4 > 0]
     assert len(porous) == 0.75 * len(table)
     assert grid_places(porous, facet_graph(porous, n_points), n_points) == GridPlaces(None, True)
-
-
-def test_few_elements_are_looked_at_as_all_are():
-    table, n_points, _ = hexes(9)
-    graph = facet_graph(table, n_points)
-    whole, _, _ = opposite_neighbours(table, graph.offset, graph.index, n_points)
-    some, _, _ = opposite_neighbours(table, graph.offset, graph.index, n_points, 364, 25)
-    seen = (some >= 0).any(axis=1)
-    assert seen[364]
-    assert 25 <= seen.sum() < 100
-    assert np.array_equal(np.sort(some[seen], axis=1), np.sort(whole[seen], axis=1))
-
-
-def test_patches_tell_hexahedra_that_are_no_grid(monkeypatch):
-    # quads of triangles, each three of them around a point, stacked in layers
-    mesh = generate("delaunay2d", cells=700)
-    triangle, n_nodes = mesh.map("cells->nodes").table, mesh.size("nodes")
-    sides = np.sort(np.stack([triangle, np.roll(triangle, -1, 1)], 2), axis=2).reshape(-1, 2)
-    edges, edge = np.unique(sides, axis=0, return_inverse=True)
-    edge, centre = edge.reshape(-1, 3) + n_nodes, np.arange(len(triangle))
-    centre += n_nodes + len(edges)
-    quads = np.concatenate(
-        [
-            np.stack([triangle[:, k], edge[:, k], centre, edge[:, (k + 2) % 3]], axis=1)
-            for k in range(3)
-        ]
-    )
-    n, layer = n_nodes + len(edges) + len(triangle), np.arange(12)[:, None, None]
-    cells = np.concatenate([quads + n * layer, quads + n * (layer + 1)], axis=2).reshape(-1, 8)
-    graph = facet_graph(cells.astype(np.int32), 13 * n)
-    for large in (len(cells) + 1, 0):
-        monkeypatch.setattr(grids, "LARGE", large)
-        found = grid_places(cells.astype(np.int32), graph, 13 * n)
-        assert found == GridPlaces(None, False)
-    told = grids._told_by_patches(cells.astype(np.int32), graph, 13 * n)
-    assert told == GridPlaces(None, False)
-
-
-def test_patches_tell_that_lines_end_anywhere(monkeypatch):
-    table, n_points, _ = hexes(24)
-    steps = grid_places(table, facet_graph(table, n_points), n_points).steps
-    porous = table[(steps // 3).sum(axis=1) % 4 > 0]
-    half = table[((steps // 3).sum(axis=1) % 4 > 0) | (steps[:, 0] > 15)]
-    monkeypatch.setattr(grids, "LARGE", 0)
-    monkeypatch.setattr(grids, "PATCH", 400)
-    looked_at, find = [], grids.opposite_neighbours
-
-    def noted(*given):
-        looked_at.append(len(given) == 4)
-        return find(*given)
-
-    monkeypatch.setattr(grids, "opposite_neighbours", noted)
-    for cells, ragged, patches in ((porous, True, 3), (half, True, None), (table, False, 1)):
-        looked_at.clear()
-        assert grid_places(cells, facet_graph(cells, n_points), n_points).ragged == ragged
-        # all elements are looked at but where every patch is ragged
-        assert looked_at.count(True) == (cells is not porous)
-        assert patches in (None, looked_at.count(False))
 
 
 def test_ragged_ends_are_those_beside_a_line_that_goes_on():

@@ -7,10 +7,10 @@ import pytest
 
 from meshprep.io.generate import generate
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
-from meshprep.report.draw import draw_views, place, spy, spy_matrix
+from meshprep.report.draw import draw_views, place, spy
 from meshprep.report.draw.colours import LIGHT, apart, categories
 from meshprep.report.draw.paint import by_group, by_number, count_shown
-from meshprep.report.draw.raster import CELLS, NO_ELEMENT, OUTSIDE
+from meshprep.report.draw.raster import NO_ELEMENT, OUTSIDE
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.ordering import Ordering
@@ -255,19 +255,13 @@ def test_numbers_have_colours_however_many(count):
     assert len(np.unique(categories(count), axis=0)) == min(count, 48)
 
 
-def test_dots_of_a_map_before_and_after():
+def test_dots_of_a_map():
     table = RANDOM.integers(0, 30, (50, 3)).astype(np.int32)
-    rows, points = RANDOM.permutation(50), RANDOM.permutation(30)
-    dots = spy(table, 30, 50, 30)
+    rows, columns = table.ravel(), np.repeat(np.arange(50), 3)
     expected = np.zeros((30, 50), bool)
-    expected[table, np.arange(50)[:, None]] = True
-    assert ((dots > 0) == expected).all()
-    moved = spy(table, 30, 50, 30, rows.astype(np.int32), points.astype(np.int32))
-    other = np.zeros((30, 50), bool)
-    other[points[table], rows[:, None]] = True
-    assert ((moved > 0) == other).all()
-    assert spy(table, 30, 10, 6).max() > 1
-    assert CELLS == 0
+    expected[rows, columns] = True
+    assert ((spy(rows, columns, (30, 50), (30, 50)) > 0) == expected).all()
+    assert spy(rows, columns, (30, 50), (6, 10)).max() > 1
 
 
 def test_dots_of_a_matrix(monkeypatch):
@@ -275,30 +269,8 @@ def test_dots_of_a_matrix(monkeypatch):
     expected = np.zeros((40, 20), bool)
     expected[rows, columns] = True
     monkeypatch.setattr(sys.modules["meshprep.report.draw.raster"], "CHUNK", 16)
-    assert ((spy_matrix(rows, columns, (40, 20), 100) > 0) == expected).all()
-    small = spy_matrix(rows, columns, (40, 20), 10)
+    assert ((spy(rows, columns, (40, 20), (100, 100)) > 0) == expected).all()
+    small = spy(rows, columns, (40, 20), (10, 5))
     blocks = expected.reshape(10, 4, 5, 4).any(axis=(1, 3))
     assert ((small > 0) == blocks).all()
-    assert not spy_matrix(rows[:0], columns[:0], (40, 20), 10).any()
-
-
-@pytest.mark.parametrize(("x", "y"), [(1.0, 1e-6), (1e-5, 1e3)])
-def test_thin_meshes_are_stretched_so_that_their_cells_are_seen(x, y):
-    mesh = generate("delaunay2d", cells=60, seed=3)
-    (square,) = draw_views(place(mesh, "cells"), 120)
-    assert square.stretch == (1.0, 1.0)
-    dats = [
-        Dat(d.name, d.set, d.values * np.array([x, y, 1.0])[: d.values.shape[1]])
-        if d.name == "coordinates"
-        else d
-        for d in mesh.dats
-    ]
-    thin = Mesh(mesh.sets.values(), mesh.maps.values(), dats)
-    (picture,) = draw_views(place(thin, "cells"), 600)
-    assert max(picture.stretch) == pytest.approx(max(x, y) / min(x, y) / 12, rel=0.01)
-    assert count_shown(picture.element) > 50
-    xyz, table = thin.coordinates, thin.map("cells->nodes").table
-    centres, scale = _centres(picture), np.array([x, y, 1.0])[: xyz.shape[1]]
-    for row, column in _sample(picture, 150):
-        inside = [c for c, _ in _cell_at(xyz / scale, table, centres[row, column] / scale[:2])]
-        assert picture.element[row, column] in (inside or [OUTSIDE])
+    assert not spy(rows[:0], columns[:0], (40, 20), (10, 5)).any()

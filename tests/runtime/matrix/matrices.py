@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sparse
 
-from meshprep_runtime.matrix import CsrMatrix, Ellpack, LocalMatrices
+from meshprep_runtime.matrix import CsrMatrix, LocalMatrices
 
 # Degree, cells along a side: rows; iterations without and with Jacobi's and the coloured
 # preconditioner; colours; error.
@@ -29,17 +29,6 @@ def random_csr(lengths, n_columns, dtype="f8", seed=0):
 
 def vector(n, dtype="f8", seed=1):
     return np.random.default_rng(seed).integers(-9, 10, n).astype(dtype)
-
-
-def ellpack(matrix):
-    rows, width = matrix.shape[0], int(np.diff(matrix.row_ptr).max(initial=0))
-    columns = np.full((width, rows), -1, np.int32)
-    values = np.zeros((width, rows), matrix.values.dtype)
-    for i in range(rows):
-        own = slice(matrix.row_ptr[i], matrix.row_ptr[i + 1])
-        columns[: own.stop - own.start, i] = matrix.columns[own]
-        values[: own.stop - own.start, i] = matrix.values[own]
-    return Ellpack(columns, values, matrix.n_columns)
 
 
 def local(dofs, n_rows, dtype="f8", symmetric=False, seed=0):

@@ -4,18 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matrices import ellpack, exact, local, random_csr, vector
+from matrices import exact, local, random_csr, vector
 
 from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.cuda.arrays import DeviceBinder
 from meshprep_runtime.cuda.executor import Launcher
-from meshprep_runtime.matrix import CsrMatrix
 from meshprep_runtime.matrix.cuda_products import (
-    LONG_ROW,
-    MOST_A_THREAD,
     csr_program,
-    ellpack_program,
     local_program,
 )
 from meshprep_runtime.matrix.cuda_text import CsrThreads
@@ -67,49 +63,6 @@ def test_other_types(dtype):
     run(csr_program(matrix, CsrThreads(64, 8, 2)), matrix, dtype)
 
 
-def test_long_rows_are_summed_by_several_blocks():
-    lengths = [3, LONG_ROW + 1, 0, LONG_ROW, 3 * LONG_ROW, 2]
-    matrix = random_csr(lengths, 3 * LONG_ROW)
-    program = csr_program(matrix)
-    assert [one.name for one in program.then] == ["meshprep_csr_parts", "meshprep_csr_sums"]
-    assert program.then[0].launches[0].blocks == 2 + 1 + 3
-    run(program, matrix)
-
-
-def test_a_long_row_is_one_with_much_for_each_of_its_threads():
-    matrix = random_csr([3, MOST_A_THREAD, MOST_A_THREAD + 1, 0, 3 * MOST_A_THREAD], 200)
-    for coop, blocks in ((1, [2]), (2, [1]), (4, [])):
-        program = csr_program(matrix, CsrThreads(64, coop, 1))
-        assert [one.launches[0].blocks for one in program.then[:1]] == blocks
-        run(program, matrix)
-
-
-@pytest.mark.parametrize("coop", [1, 4, 32])
-def test_rows_of_very_unlike_length(coop):
-    """As a power law has them, at and about the lengths where rows are cut; the ends are long."""
-    longest = MOST_A_THREAD * coop
-    rng = np.random.default_rng(coop)
-    few = np.minimum((rng.pareto(0.6, 300) * 2).astype(int), LONG_ROW + 900)
-    cut = [longest - 1, longest, longest + 1, LONG_ROW, LONG_ROW + 1, 2 * LONG_ROW]
-    # more long rows than a block of the last kernel has threads
-    many = np.full(40, longest + 3) if coop < 32 else []
-    middle = rng.permutation(np.concatenate([few, cut, many, np.zeros(9)])).astype(int)
-    lengths = [LONG_ROW + 5, *middle, longest + 7]
-    matrix = random_csr(lengths, 2 * LONG_ROW)
-    program = csr_program(matrix, CsrThreads(64, coop, 3))
-    n_long = np.count_nonzero(np.array(lengths) > longest)
-    assert program.then[1].launches[0].blocks == -(-n_long // 32)
-    assert coop == 32 or n_long > 32
-    run(program, matrix)
-
-
-def test_a_row_of_a_hundred_thousand():
-    row_ptr = np.array([0, 100_000, 100_001], np.int64)
-    columns = np.append(np.arange(100_000), 7).astype(np.int32)
-    matrix = CsrMatrix(row_ptr, columns, vector(100_001, seed=4), 100_000)
-    run(csr_program(matrix), matrix)
-
-
 def test_threads_that_leave_before_a_sum_are_found():
     program = csr_program(MIXED, CsrThreads(64, 4, 1))
     early = program.text.replace("double sum = 0;", "double sum = 0;\n    if (!own) break;")
@@ -140,13 +93,6 @@ def test_a_sum_in_a_warp_is_no_barrier():
         run(replace(program, text=read_back), MIXED)
 
 
-def test_ellpack():
-    matrix = ellpack(MIXED)
-    run(ellpack_program(matrix), matrix)
-    with pytest.raises(MeshprepError, match="threads is 0"):
-        ellpack_program(matrix, 0)
-
-
 def launch(program, matrix, device):
     """Queue a product on a device, and compare."""
     x = vector(matrix.shape[1])
@@ -159,14 +105,10 @@ def launch(program, matrix, device):
 
 @pytest.mark.gpu
 def test_on_a_gpu(gpu, cells):
-    """Every store, and rows so long that several blocks sum them."""
+    """Every store."""
     plan, dofs = cells
-    long = random_csr(np.array([3, 2 * LONG_ROW + 5, 0, 7]), 3 * LONG_ROW)
-    padded = ellpack(MIXED)
     stores = {
         csr_program(MIXED): MIXED,
-        csr_program(long): long,
-        ellpack_program(padded): padded,
         **{
             local_program(made, plan): made
             for made in (local(dofs, 151, symmetric=s) for s in (False, True))
@@ -230,9 +172,7 @@ def test_on_a_device(device, cells):
 @pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.long), "sm_90"])
 def test_registers(compiled, cells, arch):
     plan, dofs = cells
-    long = random_csr([LONG_ROW + 1], LONG_ROW + 1)
     made = [csr_program(MIXED, CsrThreads(128, coop, 1)) for coop in (1, 8, 32)]
-    made += [*csr_program(long).then, ellpack_program(ellpack(MIXED))]
     made += [local_program(local(dofs, 151, symmetric=s), plan).then[0] for s in (False, True)]
     for program in made:
         code = compiled(program, arch)

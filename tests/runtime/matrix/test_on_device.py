@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matrices import ellpack, exact, local, random_csr, vector
+from matrices import exact, local, random_csr, vector
 
 import poisson
 from meshprep_cuda_check.checked import CheckError
@@ -16,15 +16,15 @@ from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.matrix import ColouredSsor, CsrMatrix, Jacobi, Product, cg, to_gpu
-from meshprep_runtime.matrix.cuda_products import MOST_A_THREAD, DeviceProduct, sweep_program
+from meshprep_runtime.matrix.cuda_products import DeviceProduct, sweep_program
 from meshprep_runtime.matrix.cuda_text import CsrThreads
 from meshprep_runtime.matrix.solve import diagonal
 
 pytestmark = pytest.mark.usefixtures("needs_gxx")
 LENGTHS = np.random.default_rng(2).integers(0, 20, 131)
-# Two rows that take blocks of their own.
-LENGTHS[[3, 77]] = 40 * MOST_A_THREAD, 9 * MOST_A_THREAD
-MIXED = random_csr(LENGTHS, 41 * MOST_A_THREAD)
+# Two long rows.
+LENGTHS[[3, 77]] = 2560, 576
+MIXED = random_csr(LENGTHS, 2624)
 
 
 @pytest.fixture(params=["emulated", pytest.param("real", marks=pytest.mark.gpu)])
@@ -69,9 +69,7 @@ def test_rows(threads, there):
     check(product, replace(MIXED, values=2 * MIXED.values), there)
 
 
-def test_padded_rows_and_matrices_of_elements(there, strip):
-    padded = ellpack(random_csr(LENGTHS % 20, 50))
-    check(Product(to_gpu(padded)), padded, there)
+def test_matrices_of_elements(there, strip):
     plan, dofs = strip
     for symmetric in (False, True):
         made = local(dofs, 91, symmetric=symmetric)
@@ -79,7 +77,7 @@ def test_padded_rows_and_matrices_of_elements(there, strip):
     with pytest.raises(MeshprepError, match="give the plan of their loop"):
         Product(to_gpu(made))
     with pytest.raises(MeshprepError, match="threads is 2: on a GPU give CsrThreads"):
-        Product(to_gpu(padded), threads=2)
+        Product(to_gpu(MIXED), threads=2)
 
 
 def test_what_lies_elsewhere_is_refused(there):
@@ -139,16 +137,6 @@ def test_a_sweep_with_one_colour_is_a_race(device, problem):
     swept = DeviceProduct(program, device.array(matrix.values))(device.array(load))
     with pytest.raises(CheckError, match="race"):
         swept.get()
-
-
-def test_what_several_kernels_read_is_copied_once(device, monkeypatch):
-    """The columns, for rows and for those with blocks of their own."""
-    product, uploaded = Product(to_gpu(MIXED)), []
-    upload = device.upload
-    monkeypatch.setattr(device, "upload", lambda a: uploaded.append(a) or upload(a))
-    x = device.array(vector(MIXED.shape[1]))
-    np.testing.assert_array_equal((product @ x).get(), exact(MIXED, x.get()))
-    assert sum(a is MIXED.columns for a in uploaded) == 1
 
 
 def test_a_copy_multiplies_by_the_matrix_of_the_copy(device):

@@ -7,13 +7,11 @@ from dataclasses import replace
 import numba
 import numpy as np
 import pytest
-from matrices import ellpack, exact, local, random_csr, vector
+from matrices import exact, local, random_csr, vector
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
-from meshprep_runtime.matrix import CsrMatrix, Ellpack, code
-from meshprep_runtime.matrix.kernels import PART, ROWS, TOTAL
-from meshprep_runtime.matrix.part_products import _rows_reaching
-from meshprep_runtime.matrix.products import Product, csr_code
+from meshprep_runtime.matrix import CsrMatrix, code
+from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.matrix.solve import ColouredSsor
 
 
@@ -46,8 +44,7 @@ SHAPES = {
 def test_whole_numbers_are_exact(name):
     matrix = random_csr(*SHAPES[name])
     x = vector(matrix.shape[1])
-    for store in (matrix, ellpack(matrix)):
-        np.testing.assert_array_equal(Product(store) @ x, exact(matrix, x))
+    np.testing.assert_array_equal(Product(matrix) @ x, exact(matrix, x))
 
 
 @pytest.mark.parametrize("dtype", ["f4", "i8"])
@@ -62,7 +59,7 @@ def test_other_types(dtype):
 
 @pytest.fixture(scope="module")
 def large():
-    """Real numbers, 130,000 of them, with two rows that are cut."""
+    """Real numbers, 130,000 of them, with two rows of some 40,000."""
     sizes = lengths(8000)
     sizes[[17, 6000]] = 40_000, 45_000
     matrix = random_csr(sizes, 50_000)
@@ -83,52 +80,16 @@ def test_the_same_bits_for_any_threads_and_pieces(large, two_threads):
         np.testing.assert_array_equal(other, found[0])
 
 
-def test_pieces_hold_every_row_once_and_cut_long_ones(large):
+def test_ranges_hold_every_row_once(large):
     row_ptr = large[0].row_ptr
-    made = code.row_pieces(row_ptr, 1000)
-    whole = [i for kind, begin, end, _ in made if kind == ROWS for i in range(begin, end)]
-    assert sorted([*whole, *made[made[:, 0] == TOTAL, 3]]) == list(range(8000))
-    assert set(range(8000)) - set(whole) == {17, 6000}
-    for kind, begin, end, target in made:
-        if kind == PART:
-            assert row_ptr[17] <= begin < end <= row_ptr[6001]
-            assert end - begin <= code.LONG
-        elif kind == TOTAL:
-            own = made[made[:, 0] == PART][begin:end]
-            assert own[0, 1] == row_ptr[target]
-            assert own[-1, 2] == row_ptr[target + 1]
-    short = made[made[:, 0] == ROWS]
-    work = row_ptr[short[:, 2]] - row_ptr[short[:, 1]] + short[:, 2] - short[:, 1]
-    # a piece ends with the row that fills it
-    assert work.max() <= 1000 + 301
-
-
-@pytest.mark.parametrize("piece", [code.PIECE, 100])
-def test_some_rows_and_then_the_others_have_the_bits_of_all(large, two_threads, piece):
-    """Also step by step: parts of long rows in one of the steps, their sums in another."""
-    matrix, x = large
-    some = np.random.default_rng(4).random(8000) < 0.3
-    some[[17, 6000]] = True, False
-    y = np.full(8000, np.nan)
-    for threads, rows in ((2, some), (1, ~some)):
-        code = csr_code(matrix, piece, rows)
-        turns = code.schedule.n_turns
-        for step in range(0, turns, 3):
-            code.run(x, y, threads, code.schedule.between(step, min(step + 3, turns)))
-        assert np.isnan(y).any() == (rows is some)
-        assert not np.isnan(y[rows]).any()
-        # pieces end where other rows begin, and still a thread takes enough of them
-        assert turns < 4 * matrix.values.size / piece
-    np.testing.assert_array_equal(y, Product(matrix) @ x)
-
-
-@pytest.mark.parametrize("owned", [0, 3, 6, 9])
-def test_rows_that_reach_copies_wait_for_them(owned):
-    """Also where they reach nothing else, and where rows before them are empty."""
-    matrix = random_csr([0, 2, 0, 0, 7, 1, 0, 3, 9, 1, 0], 9)
-    rows = np.split(matrix.columns, matrix.row_ptr[1:-1])
-    reaching = [bool((row >= owned).any()) for row in rows]
-    assert _rows_reaching(matrix, owned).tolist() == reaching
+    turns = code.row_schedule(row_ptr, 1000).turns
+    assert turns[0, 0] == 0
+    assert turns[-1, 1] == 8000
+    np.testing.assert_array_equal(turns[1:, 0], turns[:-1, 1])
+    work = row_ptr[turns[:, 1]] - row_ptr[turns[:, 0]] + turns[:, 1] - turns[:, 0]
+    # a range ends with the row that fills it
+    assert (np.sort(work)[:-2] <= 1000 + 301).all()
+    assert not turns[:, 2:].any()
 
 
 DOFS = np.random.default_rng(5).integers(-1, 60, (200, 4))
@@ -137,8 +98,8 @@ MANY = np.random.default_rng(6).integers(-1, 60, (50, 17))
 
 @pytest.mark.parametrize(
     ("dofs", "symmetric"),
-    [(DOFS, False), (DOFS, True), pytest.param(MANY, True, marks=pytest.mark.slow)],
-    ids=["whole", "half", "half, many dofs"],
+    [(DOFS, False), (DOFS, True), (MANY, False)],
+    ids=["whole", "half", "many dofs"],
 )
 def test_matrices_of_elements(dofs, symmetric):
     matrix = local(dofs, 60, symmetric=symmetric)
@@ -195,11 +156,13 @@ def test_out_is_filled_and_returned():
 
 
 SMALL = random_csr([1, 2], 3)
+HALF = local(MANY, 60, symmetric=True)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda: Product(HALF), "elements with 17 dofs is slower than the whole"),
         (lambda: Product(SMALL) @ np.zeros(2), r"x is float64 of shape \(2,\), must be"),
         (lambda: Product(SMALL) @ np.zeros(3, "f4"), "x is float32"),
         (lambda: Product(SMALL) @ np.zeros(6)[::2], "must be contiguous float64"),
@@ -207,8 +170,8 @@ SMALL = random_csr([1, 2], 3)
         (lambda: Product(random_csr([1], 2), threads=0), "threads is 0"),
         (lambda: Product(random_csr([1], 2, "c16")), "values are complex128: use f4, f8, i4, i8"),
         (
-            lambda: Product(Ellpack(np.zeros((2, 3), np.int32).T, np.zeros((2, 3)).T)),
-            "columns is not contiguous",
+            lambda: Product(replace(SMALL, values=np.zeros(6)[::2])),
+            "values is not contiguous",
         ),
         (lambda: Product(CsrMatrix(*map(np.int32, ([0, 1], [1], [1])))), "outside"),
         (lambda: Product(SMALL) @ [1.0, 2.0, 3.0], "x is a list, must be a NumPy array"),
@@ -238,7 +201,6 @@ def test_x_and_out_must_be_two_arrays():
 
 @pytest.mark.parametrize("threads", [1, None])
 def test_one_product_in_several_threads(threads):
-    """Parts of a long row lie in memory of the product."""
     n, wrong = 200_000, []
     row_ptr, columns = np.array([0, n], np.int32), np.arange(n, dtype=np.int32)
     product = Product(CsrMatrix(row_ptr, columns, np.ones(n, np.int64), n), threads=threads)

@@ -101,7 +101,6 @@ def case(request, shapes):
 STORES = {
     "coloured": {},
     "two-step": {"strategy": "two-step"},
-    "ellpack": {"store": "ellpack"},
     "local": {"store": "local"},
 }
 

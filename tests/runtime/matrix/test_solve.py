@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 import pytest
-from matrices import ITERATIONS, ellpack, random_csr
+from matrices import ITERATIONS, random_csr
 
 import poisson
 from meshprep_runtime import MeshprepError
@@ -70,7 +70,6 @@ def test_the_diagonal_of_every_store():
     square = CsrMatrix(csr.row_ptr, csr.columns % 4, csr.values)
     expected = np.diag(square.to_scipy().toarray())
     np.testing.assert_array_equal(diagonal(square), expected)
-    np.testing.assert_array_equal(diagonal(ellpack(square)), expected)
     dofs = np.array([[0, 1, -1], [1, 2, 0]], np.int32)
     for symmetric, size in ((False, 9), (True, 6)):
         values = np.arange(2.0 * size).reshape(2, size)

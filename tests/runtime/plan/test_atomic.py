@@ -1,16 +1,13 @@
-"""Outputs appear together or not at all, and what killed runs left goes."""
+"""Outputs appear together or not at all."""
 
 import errno
 import os
-import subprocess
-import sys
 import threading
 from contextlib import nullcontext
 
 import pytest
 
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.plan.file import atomic
 from meshprep_runtime.plan.file.atomic import together
 
 
@@ -61,37 +58,8 @@ def both(folder, overwrite=False, meanwhile=lambda: None):
         meanwhile()
 
 
-@pytest.mark.skipif(atomic.fcntl is None, reason="needs locks")
-def test_of_two_runs_with_the_same_names_the_last_has_all(tmp_path, monkeypatch):
-    """The other run is ready when this one has given its first file its name."""
-
-    def write(text):
-        with together([tmp_path / "a", tmp_path / "b"], overwrite=True) as staged:
-            for path in staged:
-                path.write_text(text)
-
-    def late(hidden_path, path):
-        undo = replaced(hidden_path, path)
-        if path.name == "a" and path.read_text() == "ours":
-            other.start()
-            other.join(0.3)
-            assert other.is_alive()
-        return undo
-
-    other = threading.Thread(target=write, args=("theirs",))
-    replaced = atomic._replaced
-    monkeypatch.setattr(atomic, "_replaced", late)
-    write("ours")
-    other.join()
-    assert [(tmp_path / name).read_text() for name in "ab"] == ["theirs", "theirs"]
-    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
-
-
-@pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize("first", ["a", "b"])
-def test_what_appears_meanwhile_is_not_replaced(tmp_path, no_links, links, first):
-    if not links:
-        no_links()
+def test_what_appears_meanwhile_is_not_replaced(tmp_path, first):
     theirs = tmp_path / first
     with pytest.raises(MeshprepError, match=f"{first}: has come to exist meanwhile"):
         both(tmp_path, meanwhile=lambda: theirs.write_text("theirs"))
@@ -99,22 +67,6 @@ def test_what_appears_meanwhile_is_not_replaced(tmp_path, no_links, links, first
     assert theirs.read_text() == "theirs"
     both(tmp_path, overwrite=True)
     assert theirs.read_text() == "ours"
-
-
-def test_without_hard_links_outputs_appear(tmp_path, no_links):
-    no_links()
-    both(tmp_path)
-    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"a": "ours", "b": "ours"}
-
-
-@pytest.fixture
-def no_links(monkeypatch):
-    """Make this a file system without hard links."""
-
-    def refuse(*_, **__):
-        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-    return lambda: monkeypatch.setattr(atomic.os, "link", refuse)
 
 
 @pytest.mark.parametrize("old", [None, "old"])
@@ -158,71 +110,8 @@ def test_files_that_are_read_keep_their_names(tmp_path):
         reads()
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from meshprep_runtime.plan.file.atomic import together
-with together([Path(sys.argv[1])], overwrite=False) as (staged,):
-    staged.write_text("half")
-    print("ready", flush=True)
-    sys.stdin.read()
-"""
-
-
-@pytest.fixture
-def other(tmp_path):
-    """Another process that is writing a file."""
-    words = [sys.executable, "-c", KILLED, str(tmp_path / "theirs")]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"ready\n"
-        yield process
-        process.kill()
-
-
-def write(path):
-    with together([path], overwrite=True) as (staged,):
-        staged.write_text("whole")
-
-
-def left_over(folder):
-    return [name for name in os.listdir(folder) if name.startswith(atomic.PREFIX)]
-
-
-@pytest.mark.skipif(atomic.fcntl is None, reason="needs locks")
-def test_what_a_killed_run_left_goes_with_the_next_run(tmp_path, other):
-    write(tmp_path / "ours")
-    # That of a living process stays.
-    assert len(left_over(tmp_path)) == 1
-    other.kill()
-    other.wait()
-    assert len(left_over(tmp_path)) == 1
-    write(tmp_path / "ours")
-    assert os.listdir(tmp_path) == ["ours"]
-
-
-def test_folders_of_other_hosts_and_without_a_lock_stay(tmp_path, other, monkeypatch):
-    (tmp_path / f"{atomic.PREFIX}unlocked").mkdir()
-    other.kill()
-    other.wait()
-    monkeypatch.setattr(atomic, "_host", lambda: {"elsewhere"})
-    write(tmp_path / "ours")
-    assert len(left_over(tmp_path)) == 2
-
-
-def test_without_locks_outputs_appear_and_nothing_is_removed(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(atomic.fcntl, "flock", refuse)
-    with together([tmp_path / "a"], overwrite=False) as (staged,):
-        staged.write_text("whole")
-        write(tmp_path / "b")
-        assert len(left_over(tmp_path)) == 1
-    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
-
-
 def test_a_folder_that_takes_no_files_is_named(tmp_path, monkeypatch):
-    def refuse(**_):
+    def refuse(*_):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     monkeypatch.setattr("meshprep_runtime.plan.file.atomic.tempfile.mkdtemp", refuse)

@@ -49,7 +49,6 @@ def test_a_plan_is_shown_without_its_arrays(airfoil):
         (lambda p: p.sizes["x"], "there is no set 'x': choose "),
         (lambda p: p.ordering["x"], "there is no set 'x': choose "),
         (lambda p: p.matrices["x"], "there is no matrix 'x': there is none"),
-        (lambda p: p.chains["x"], "there is no chain 'x': there is none"),
         (lambda p: p.tags["x"], "there is no tag of set 'x': "),
         (lambda p: p.group_names["x"], "there is no set with named groups 'x': "),
         (lambda p: p.metrics.loops["x"], "there is no loop 'x': "),

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from plan_files import one_line
+from sealing import seal
 
 from meshprep_runtime import Loop, MeshprepError, Plan, PlanError
 from meshprep_runtime.plan.file.schema import to_tree
@@ -33,6 +34,14 @@ def assert_equal_plans(a: Plan, b: Plan) -> None:
         else:
             assert value.dtype == other.dtype
             assert np.array_equal(value, other)
+
+
+def test_schedules_of_chains_in_an_older_plan_are_passed_over(airfoil, path):
+    airfoil.save(path)
+    with h5py.File(path, "r+") as file:
+        file.create_group("chains/two steps")
+    seal(path, 1)
+    assert_equal_plans(airfoil, Plan.load(path))
 
 
 def test_round_trip(airfoil, path):

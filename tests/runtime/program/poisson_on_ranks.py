@@ -9,7 +9,6 @@ from meshprep.pipeline import workflow
 from meshprep_runtime import Access, Arg, Loop
 from meshprep_runtime.matrix import (
     Assembly,
-    CsrMatrix,
     Jacobi,
     PartAssembly,
     PartProduct,
@@ -71,8 +70,8 @@ def load(x):
     return np.where(fixed_nodes(x), 0.0, np.sin(7 * x[:, 0]) + x[:, 1])
 
 
-# What becomes of fixed nodes: rows and columns of the identity, by values of 0 and by others; none.
-FORMS = ("zeroed", "prescribed", "missing")
+# Rows and columns of fixed nodes are those of the identity, by values of 0 and by others.
+FORMS = ("zeroed", "prescribed")
 
 
 def on_part(plan, x, form="zeroed"):
@@ -92,15 +91,13 @@ def on_part(plan, x, form="zeroed"):
         K = assemble(x=points)
         matrix, right = zero_rows_and_columns(K, right, rows, values.array.reshape(-1)[rows])
     else:
-        assemble = PartAssembly(stiffness, plan, "stiffness", fixed=fixed, fixed_rows=form)
+        assemble = PartAssembly(stiffness, plan, "stiffness", fixed=fixed)
         assemble(x=points)
         matrix = assemble(x=points)
-        right = right[assemble.free[: matrix.shape[0]]]
-    product = PartProduct(matrix, plan, "nodes", free=assemble.free)
+    product = PartProduct(matrix, plan, "nodes")
     found = cg(product.__matmul__, right, Jacobi(matrix), dot=dot_on(plan))
     # the numbers of the copies, as dats bring them
     number = plan.dat("nodes", 1, "i8", values=plan.numbers("nodes")).array.reshape(-1)
-    number = number[assemble.free]
     rows, columns = number[: matrix.shape[0]], number[matrix.columns]
     return rows, matrix.row_ptr, columns, matrix.values, right, found.x, found.iterations
 
@@ -112,15 +109,8 @@ def on_one_rank(mesh, form="zeroed"):
     x = order.apply(places(mesh))
     matrix, right = Assembly(stiffness, plan["stiffness"], strategy="sequential")(x=x), load(x)
     fixed, number = np.flatnonzero(fixed_nodes(x)), order.new_to_old
-    if form == "missing":
-        free = np.flatnonzero(~fixed_nodes(x))
-        made = matrix.to_scipy()[free][:, free]
-        made.sort_indices()
-        matrix = CsrMatrix(made.indptr, made.indices, made.data)
-        number, right = number[free], right[free]
-    else:
-        values = prescribed(x)[fixed] if form == "prescribed" else 0.0
-        matrix, right = zero_rows_and_columns(matrix, right, fixed, values)
+    values = prescribed(x)[fixed] if form == "prescribed" else 0.0
+    matrix, right = zero_rows_and_columns(matrix, right, fixed, values)
     found = cg(Product(matrix).__matmul__, right, Jacobi(matrix))
     made, shape = matrix.to_scipy().tocoo(), (len(x), len(x))
     of_mesh = scipy.sparse.coo_array((made.data, (number[made.row], number[made.col])), shape)

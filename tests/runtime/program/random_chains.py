@@ -157,7 +157,6 @@ class Case:
     """
 
     def __init__(self, mesh, rng, declared=lambda loop: loop):
-        self.chains = {}
         self.sizes, self.maps = mesh
         self.declared = declared
         self.program = Program(self)

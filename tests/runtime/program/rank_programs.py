@@ -56,15 +56,14 @@ def layout_of(name):
     return "soa" if name in SOA else "aos"
 
 
-def make_loops(program, names, strategy, soa=SOA, asking=KERNELS):
-    """``asking`` are the loops that want dats in ``soa`` component after component."""
+def make_loops(program, names, strategy, soa=SOA):
     return {
         n: program.loop(
             KERNELS[n],
             n,
             # one loop is enough: parallel code takes long to compile
             strategy=strategy if n == "flux" or strategy == "auto" else "sequential",
-            layout={a.name: "soa" for a in LOOPS[KERNELS[n]].args if a.name in soa and n in asking},
+            layout={a.name: "soa" for a in LOOPS[KERNELS[n]].args if a.name in soa},
         )
         for n in set(names)
     }
@@ -114,18 +113,17 @@ def poison(plan, dat):
         dat.array.set(array)
 
 
-def on_ranks(parts, values, names, strategy, seed=0, device=None, auto=False):
-    main = partial(run_part, parts, values, names, strategy, device=device, auto=auto)
+def on_ranks(parts, values, names, strategy, seed=0, device=None):
+    main = partial(run_part, parts, values, names, strategy, device=device)
     found = run_ranks(len(parts), main, seed=seed)
     fetched, timings = found[0][0], found[0][2]
     return {n: v.tolist() for n, v in fetched.items()}, [f[1] for f in found], timings
 
 
-def run_part(parts, values, names, strategy, comm, device=None, auto=False):
+def run_part(parts, values, names, strategy, comm, device=None):
     """A program on one rank; what it fetches, reduces and counts.
 
-    With a device, the dats of ranks 0, 2, ... lie there. With ``auto`` dats may be stored either
-    way, and the loops do not agree how.
+    With a device, the dats of ranks 0, 2, ... lie there.
     """
     plan = DistributedPlan(parts[comm.rank], comm)
     soa = SOA if device is None else ()
@@ -134,14 +132,14 @@ def run_part(parts, values, names, strategy, comm, device=None, auto=False):
     for name, v in values.items():
         of = SETS.get(name, "cells")
         own = v[plan.numbers(of)]
-        own = np.ascontiguousarray(own.T) if name in soa and not auto else own
-        layout = "auto" if auto else "soa" if name in soa else "aos"
+        own = np.ascontiguousarray(own.T) if name in soa else own
+        layout = "soa" if name in soa else "aos"
         dats[name] = program.dat(of, DIMS[name], "i8", values=own, layout=layout)
         if device is not None:
             # on all ranks, since the copies of another array are stale
             array = dats[name].array
             dats[name].array = device.array(array) if comm.rank % 2 == 0 else array.copy()
-    loops = make_loops(program, names, strategy, soa, ("flux",) if auto else KERNELS)
+    loops = make_loops(program, names, strategy, soa)
     reduced = []
     for name in names:
         reduced.append(call(loops, dats, name, 7))

@@ -36,9 +36,7 @@ from meshprep_runtime.matrix import (
     PartAssembly,
     PartProduct,
     Product,
-    part_products,
 )
-from meshprep_runtime.program.exchange import Transfer
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +70,8 @@ def test_the_matrix_and_the_solution_are_those_of_one_rank(path, x, alone, ranks
 
     found = run_ranks(ranks, main, seed=ranks)
     assert all(is_as_alone(one, wanted) for one in found)
-    rows, fixed = np.concatenate([one[0] for one in found]), fixed_nodes(x)
-    kept = ~fixed if form == "missing" else np.ones_like(fixed)
-    assert np.array_equal(np.sort(rows), np.flatnonzero(kept))
+    rows = np.concatenate([one[0] for one in found])
+    assert np.array_equal(np.sort(rows), np.arange(len(x)))
 
 
 def test_a_rank_without_dofs(path, x, alone, tmp_path):
@@ -124,8 +121,6 @@ def test_what_ranks_cannot_have_is_refused(path, tmp_path):
             Program(plan).loop(stiffness, "stiffness")
         with pytest.raises(MeshprepError, match="must be a dat on 'nodes'"):
             PartAssembly(stiffness, plan, "stiffness", fixed=plan.dat("cells"))
-        with pytest.raises(MeshprepError, match="fixed_rows 'none' is unknown: use zeroed, missi"):
-            PartAssembly(stiffness, plan, "stiffness", fixed_rows="none")
         with pytest.raises(MeshprepError, match="'x' is a dat on 'cells', must be one on 'nodes'"):
             PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("cells", 2))
         matrix = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
@@ -139,15 +134,8 @@ def test_what_ranks_cannot_have_is_refused(path, tmp_path):
     run_ranks(2, main)
 
 
-def test_rows_without_copies_run_while_messages_travel(path, monkeypatch):
-    """In several steps; the bits are those of the rows with all of x there."""
-    monkeypatch.setattr(part_products, "PIECE", 20)
-    monkeypatch.setattr(part_products, "LEAST_RANGES", 2)
-    rng = np.random.default_rng(5)
-    x = rng.standard_normal(len(read(path).coordinates))
-    seen, tests = {}, []
-    test, finish = Transfer.test, Transfer.finish
-    monkeypatch.setattr(Transfer, "test", lambda transfer: (tests.append(1), test(transfer)))
+def test_products_have_the_bits_of_the_rows_with_all_of_x_there(path):
+    x = np.random.default_rng(5).standard_normal(len(read(path).coordinates))
 
     def main(comm):
         plan = DistributedPlan.load(parts_of(path), comm)
@@ -157,22 +145,12 @@ def test_rows_without_copies_run_while_messages_travel(path, monkeypatch):
         all_of_x = plan.dat("nodes", values=x[plan.numbers("nodes")]).array.reshape(-1)
         rows, y = matrix.shape[0], np.full(matrix.shape[0], np.nan)
         product = PartProduct(matrix, plan, "nodes")
-        seen[comm.rank] = lambda: np.isnan(y)
         assert product(all_of_x[:rows], out=y) is y
         copies = np.add.reduceat(matrix.columns >= rows, matrix.row_ptr[:-1]) > 0
         assert 0 < copies.sum() < rows
-        assert np.array_equal(seen[comm.rank], copies)
         assert np.array_equal(y, Product(matrix) @ all_of_x)
 
-    def noted(transfer):
-        rank = transfer._exchange.comm.rank
-        if callable(seen.get(rank)):
-            seen[rank] = seen[rank]()
-        finish(transfer)
-
-    monkeypatch.setattr(Transfer, "finish", noted)
     run_ranks(4, main)
-    assert len(tests) == 4 * part_products.MOST_STEPS
 
 
 ENDS = ("cells->nodes", (0, 1, 2))

@@ -65,7 +65,7 @@ def test_the_table_and_the_json():
             0.5,
             0.25,
             0.25,
-            layout=0.25,
+            other=0.25,
             useful_bytes=500_000_000,
             messages=3,
             sent_bytes=10**6,
@@ -74,8 +74,8 @@ def test_the_table_and_the_json():
     )
     timings = Timings({"flux": ranks, "update": (LoopTimes(), LoopTimes())})
     first, second = timings.rows()
-    assert first == ("flux", "2", "3.000", "100%", "0.625", "0.125", "2.000", "0.50", "6", "2.000")
-    assert second == ("update", "0", "0.000", "0%", "0.000", "0.000", "0.000", "-", "0", "0.000")
+    assert first == ("flux", "2", "3.000", "100%", "0.625", "2.000", "0.50", "6", "2.000")
+    assert second == ("update", "0", "0.000", "0%", "0.000", "0.000", "-", "0", "0.000")
     lines = str(timings).splitlines()
     assert lines[0].split("  ")[0].strip() == COLUMNS[0]
     assert len(lines) == 3

@@ -26,9 +26,7 @@ from meshprep_runtime import DistributedPlan, Loop, Program, SetMap, run_ranks
 from meshprep_runtime.program import classes
 
 
-def compare(
-    seed, cells, parts, names, slow, strategy="sequential", device=None, auto=False, **options
-):
+def compare(seed, cells, parts, names, slow, strategy="sequential", device=None, **options):
     rng = np.random.default_rng(seed)
     sizes, tables = random_mesh(rng, cells)
     values = start_values(rng, sizes)
@@ -36,7 +34,7 @@ def compare(
     world = World(sizes, tables, list(LOOPS.values()), owner, parts, **options)
     made = [world.part(p, slow.variant) for p in range(parts)]
     expected, sums = on_one_rank(sizes, tables, values, names)
-    ours, reduced, timings = on_ranks(made, values, names, strategy, seed, device, auto)
+    ours, reduced, timings = on_ranks(made, values, names, strategy, seed, device)
     assert ours == expected
     assert all(one == sums for one in reduced)
     return timings
@@ -148,15 +146,6 @@ def test_a_call_sends_what_the_figures_of_a_split_say(increments, partial, monke
     for name in kernels:
         messages, total = np.sum([one[name] for one in found], axis=0).tolist()
         assert total - 8 * messages == said[name]["bytes"], name
-
-
-@pytest.mark.parametrize("increments", [{}, {"flux": "reverse"}])
-def test_dats_that_loops_store_either_way(slow, increments):
-    """flux wants another layout of q than all others: what is sent follows."""
-    names = ["flux", "update", "flux", "areas"]
-    timings = compare(5, 20, 3, names, slow, auto=True, increments=increments)
-    for name in names:
-        assert all(times.layout > 0 for times in timings.loops[name])
 
 
 @pytest.mark.parametrize("increments", ["exec", "reverse"])

@@ -21,10 +21,8 @@ from random_chains import (
 )
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError
-from meshprep_runtime.cpu import pool
-from meshprep_runtime.plan.chains.tiles import Kept
 from meshprep_runtime.program.chains.inspect import schedule, with_maps
-from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.numbers import number, with_common_names
 from meshprep_runtime.program.chains.owners import (
     blocks_of,
     join,
@@ -32,6 +30,7 @@ from meshprep_runtime.program.chains.owners import (
     tile_in_cache,
     tile_owners,
 )
+from meshprep_runtime.program.chains.tiles import Kept
 
 POISON = -(10**9)
 COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
@@ -198,16 +197,10 @@ def test_full_goes_with_writes_of_the_element_itself():
     assert "full" not in Arg("q", Access.WRITE).to_dict()
 
 
-def test_tiles_do_not_depend_on_threads(monkeypatch):
-    sizes, maps = grid_mesh(12)
-    rng = np.random.default_rng(4)
-    chain = number(random_loops(rng, ["areas", "flux", "spread", "update"] * 2), sizes, maps)
-    part, found = owners(chain, rng, 9, chain.owned_sets()), []
-    for many in (1, 5):
-        monkeypatch.setattr(pool, "thread_count", lambda many=many: many)
-        tiles = overlapped(chain, part)
-        chosen = [s.count for s in (*tiles.runs, *tiles.copies.values())]
-        tables = [m.table for m in tiles.maps.values()]
-        lists = [s.elements for s in tiles.sets.values()]
-        found.append([a.tolist() for a in (*lists, *chosen, *tables)])
-    assert found[0] == found[1]
+def test_names_of_dats_are_never_those_of_others():
+    args = tuple(Arg(name, Access.RW) for name in ("q", "q_2"))
+    owned = [{"q": 1, "q_2": 2}, {"q": 3, "q_2": 4}]
+    loops, dats = with_common_names([Loop("l", "cells", args)] * 2, owned)
+    assert sorted(dats.values()) == [1, 2, 3, 4]
+    for loop, own in zip(loops, owned, strict=True):
+        assert [dats[a.name] for a in loop.args] == [*own.values()]

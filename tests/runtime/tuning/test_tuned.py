@@ -12,7 +12,7 @@ from meshprep_runtime import Loop, ParLoop, Plan, PlanError
 from meshprep_runtime.plan.file.schema import from_tree, to_tree
 from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
-from meshprep_runtime.tuning.lookup import choose, fastest_soa, processor, with_entry
+from meshprep_runtime.tuning.lookup import choose, processor, with_entry
 from meshprep_runtime.tuning.tune import synthetic
 
 
@@ -58,25 +58,6 @@ def test_a_new_entry_takes_the_place_of_the_old():
     first, second = entry(A, trial()), entry(A, trial("two-step"))
     other = entry(B, trial())
     assert with_entry((first, other), second) == (other, second)
-
-
-def test_the_layout_for_all_loops_of_a_program(plan):
-    def of(*trials):
-        return with_tuned(plan, entry(A, *trials))
-
-    none, all_of, q = trial(seconds=3.0), trial(soa=("x", "q"), seconds=2.0), trial(soa=("q",))
-    assert fastest_soa([(of(q, all_of, none), "flux")], A) == {"q"}
-    # what one loop gains the other may lose
-    loses = of(trial(seconds=1.0), trial(soa=("q",), seconds=9.0), trial(soa=("x", "q")))
-    assert fastest_soa([(of(q, all_of, none), "flux"), (loses, "flux")], A) == {"x", "q"}
-    # a layout that one of them has not tried counts for nothing
-    bare = of(trial(seconds=1.0))
-    assert fastest_soa([(of(q, all_of, none), "flux"), (bare, "flux")], A) == set()
-    # other machines and other loops have no say
-    assert fastest_soa([(of(q, none), "flux"), (plan, "flux")], A) == {"q"}
-    assert fastest_soa([(of(q, none), "flux")], B) == set()
-    mesh_only = replace(bare, loop=replace(plan.loop, args=plan.loop.args[:1]))
-    assert fastest_soa([(of(q, none), "flux"), (mesh_only, "flux")], A) == {"q"}
 
 
 def test_auto_runs_what_was_tuned(plan):

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from meshprep_runtime.types.maps import read_only
-
-from ....kernels import Bools, Float64s, Int32s, clock
+from ....kernels import Bools, Float64s, Int32s
 from ....kernels.arithmetic import log, power, random_frame
 from ....kernels.parallel import each
 from ....mesh.incidence import Csr
@@ -24,6 +22,7 @@ from ..tuning import GROUP_SIZE, Phase, SearchTuning
 from .centroids import block_metrics, middles, squared_radius
 from .corners import Corners
 from .groups import AnnealingSchedule, anneal_groups, unit_of
+from .sweep import acceptance_thresholds
 
 
 def phases(
@@ -79,43 +78,6 @@ def _between_cells(elements: Level, t: SearchTuning) -> bool:
     return elements.points.size <= 2 * n and elements.neighbours.size <= t.edge_neighbours * n
 
 
-FOREVER = 1e9
-
-
-class Budget:
-    """The number of sweeps: by the effort, or as many as fit into the time limit."""
-
-    # Points and neighbours visited in a second, until that is measured; share of the time kept for
-    # the end.
-    USUAL_RATE, KEPT = 3e7, 0.1
-
-    def __init__(self, effort: float, until: float, progress: Callable[[float], None]) -> None:
-        self._effort, self._until, self._progress = effort, until, progress
-        self._since, self._rate = FOREVER, self.USUAL_RATE
-        self._done, self._left = 0.0, 0.0
-
-    def sweeps(self, todo: list[tuple[Level, Phase]], done: float) -> int:
-        """Sweeps left for the first of the remaining levels, at least 1; ``done`` is a share."""
-        works = [phase.sweeps * _work(level) for level, phase in todo]
-        works[0] *= 1.0 - done
-        effort = self._effort
-        if self._until < FOREVER:
-            self._since = clock()
-            time_left = max(0.0, self._until - self._since) * (1 - self.KEPT)
-            effort = time_left * self._rate / max(1.0, sum(works))
-        self._left = effort * sum(works)
-        return max(1, round(todo[0][1].sweeps * (1.0 - done) * effort))
-
-    def spend(self, level: Level, sweeps: int) -> None:
-        """Record sweeps that were done, and report progress."""
-        done = sweeps * _work(level)
-        if clock() > self._since:
-            # the latest rate: elements take another time than clusters, and less when few move
-            self._rate = done / (clock() - self._since)
-        self._done, self._left = self._done + done, max(0.0, self._left - done)
-        self._progress(self._done / max(1.0, self._done + self._left))
-
-
 def _work(level: Level) -> float:
     return float(level.points.size + level.neighbours.size)
 
@@ -124,11 +86,10 @@ def _work(level: Level) -> float:
 class Annealing:
     """Annealing of given blocks; ``graph`` has the neighbours of each element.
 
-    ``effort`` multiplies the sweeps; with ``until``, a time of ``clock``, as many are made as fit.
-    ``progress`` is called with the share that is done. ``sizes`` replaces ``cap`` where blocks are
-    of unequal size. Elements with ``corners`` are annealed by these first. Results: ``sweeps`` over
-    single elements; ``fragmented``, the number of blocks in several pieces, -1 if unknown;
-    ``annealed``, the time when annealing ended; ``closing``, the seconds from there to the loads.
+    ``effort`` multiplies the sweeps. ``progress`` is called with the share that is done. ``sizes``
+    replaces ``cap`` where blocks are of unequal size. Elements with ``corners`` are annealed by
+    these first. Results: ``sweeps`` over single elements; ``fragmented``, the number of blocks in
+    several pieces, -1 if unknown.
     """
 
     geometry: Geometry
@@ -137,15 +98,13 @@ class Annealing:
     cap: int
     seed: int
     effort: float
-    until: float = FOREVER
     progress: Callable[[float], None] = lambda share: None
     sizes: Sizes | None = None
     corners: Corners | None = None
     sweeps: int = field(default=0, init=False)
     loads_at_start: int = field(default=0, init=False)
     fragmented: int = field(default=-1, init=False)
-    annealed: float = field(default=0.0, init=False)
-    closing: float = field(default=0.0, init=False)
+    _done: float = field(default=0.0, init=False)
     _loaded_corners: float = field(default=0.0, init=False)
     _guided: float = field(default=1.0, init=False)
 
@@ -153,7 +112,6 @@ class Annealing:
         self._unit = unit_of(self.geometry.weight)
         n = self.geometry.table.shape[0]
         self._sizes = self.sizes or Sizes.equal(n, self.n_blocks, self.cap)
-        self._budget = Budget(self.effort, self.until, self.progress)
         self._prepare()
 
     def _prepare(self) -> None:
@@ -193,17 +151,13 @@ class Annealing:
         return [(elements, phase)]
 
     def improve(self, block: Int32s, phase: Phase) -> Int32s:
-        """Blocks within the cap, annealed element by element; a copy if no time is left."""
+        """Blocks within the cap, annealed element by element."""
         self._start_from(block)
-        self.annealed = clock()
-        if self.annealed >= self.until:
-            return block.copy()
         found, pressure, gained = block.copy(), np.zeros((1, self.n_blocks)), 0.0
         todo = self._of_elements(self._first_level(), phase)
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], [found], pressure):
                 gained += sum(each(anneal_groups, tasks))
-        self.annealed = clock()
         moved = self.within_cap(found)
         if moved or len(todo) > 1:
             return found if self.loads(found) <= self.loads_at_start else block.copy()
@@ -226,7 +180,8 @@ class Annealing:
         it takes the next, which groups the resulting blocks in another way.
         """
         (level, phase), last = todo[0], len(todo) == 1
-        total, begin = self._sweeps(todo, 0.0), 0
+        total, begin = self._sweeps_of(phase), 0
+        left = self.effort * sum(phase.sweeps * _work(level) for level, phase in todo)
         parts = self._parts(phase, total)
         metrics = [self._metric(level, phase, block) for block in blocks]
         for part in range(parts):
@@ -253,25 +208,22 @@ class Annealing:
                     for share in grouping.shares()
                 ]
             yield tasks
-            self._budget.spend(level, end - begin)
+            done = (end - begin) * _work(level)
+            self._done, left = self._done + done, max(0.0, left - done)
+            self.progress(self._done / max(1.0, self._done + left))
             begin = end
-            if self.until < FOREVER and part < parts - 1:
-                total = begin + self._sweeps(todo, begin / total)
         self.sweeps += total if level.weight.size == self._elements.weight.size else 0
 
-    def _sweeps(self, todo: list[tuple[Level, Phase]], done: float) -> int:
-        """Sweeps left for the first remaining level; under a time limit without the cold ones."""
-        cold = self.tuning.cold_sweeps if self.until < FOREVER and len(todo) == 1 else 0
-        return max(1, self._budget.sweeps(todo, done) - cold)
+    def _sweeps_of(self, phase: Phase) -> int:
+        """The number of sweeps of a phase."""
+        return max(1, round(phase.sweeps * self.effort))
 
     def _parts(self, phase: Phase, total: int) -> int:
         """The number of groupings of a level of ``total`` sweeps."""
         t = self.tuning
         often = t.more_groupings if self._elements.weight.size <= t.lone_group else 1
         parts = min(total, max(1, round(often * phase.groupings * math.sqrt(self.effort))))
-        parts = 1 + total // t.report_sweeps if self.small else parts
-        # what fits into the time is found out on the way
-        return min(total, max(parts, t.least_groupings)) if self.until < FOREVER else parts
+        return 1 + total // t.report_sweeps if self.small else parts
 
     def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
         """The schedule of all sweeps of a level."""
@@ -291,7 +243,7 @@ class Annealing:
             (heat * first, heat * final), phase.excess,
             (drawn * phase.pull[0], drawn * phase.pull[1]), phase.facet,
             (phase.over[0] * over, phase.over[1] * over), t.even / one,
-            rate, t.halved, 1.0 / unit, 0,
+            rate, t.halved, 1.0 / unit, 0, acceptance_thresholds(),
         )  # fmt: skip
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
@@ -303,7 +255,7 @@ class Annealing:
             g.table, g.position, g.coordinates, self._looked_at.rows(self._examples(level)),
             block[::step].copy(), self.n_blocks, g.thinnest,
         )  # fmt: skip
-        place = read_only(level.place[::step].copy())
+        place = level.place[::step]
         radius = squared_radius(place, level.weight[::step].copy(), block[::step].copy(), metric)
         return metric / radius if radius > 0.0 else metric
 

@@ -13,6 +13,7 @@ import numpy as np
 from ....kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined, kernel
 from ....kernels.arithmetic import inverses
 from ....kernels.parallel import each, pieces
+from ..levels import in_space
 
 LEAST_WIDTH = 1e-100
 # Blocks for each further thread.
@@ -120,35 +121,20 @@ def _measure(
             moments[b, a] /= max(1, count[b - begin])
 
 
-@kernel
 def squared_radius(place: Float64s, weight: Int32s, block: Int32s, metric: Float64s) -> float:
     """Mean squared distance of elements from their block's centroid, each in its metric."""
-    size, row = np.zeros(metric.shape[0], np.int64), np.empty(block.size, np.int32)
-    for i in range(block.size):
-        size[block[i]] += weight[i]
-        row[i] = i
-    centroids = Centroids(place, row, metric, np.empty((size.size, 3), np.float64))
-    find_centroids(centroids, weight, block, size)
-    total, count = 0.0, 0
-    for i in range(block.size):
-        total += weight[i] * _squared(centroids, i, block[i], block[i])
-        count += weight[i]
-    return total / max(1, count)
+    x, y, z = in_space(place - middles(place, weight, block, len(metric))[block]).T
+    m = metric[block].T
+    squared = x * (m[0] * x + m[3] * y + m[4] * z) + y * (m[1] * y + m[5] * z) + m[2] * z * z
+    # added up one by one, as kernels do
+    return float(np.cumsum(weight * squared)[-1:].sum()) / max(1, int(weight.sum()))
 
 
-@kernel
 def middles(place: Float64s, weight: Int32s, block: Int32s, n_blocks: int) -> Float64s:
-    """The mean place of the elements of every block, (n_blocks, 3). O(clusters)."""
-    centroid = np.zeros((n_blocks, 3), np.float64)
-    size = np.zeros(n_blocks, np.int64)
-    for i in range(block.size):
-        size[block[i]] += weight[i]
-        for a in range(3):
-            centroid[block[i], a] += weight[i] * place[i, a]
-    for b in range(n_blocks):
-        for a in range(3):
-            centroid[b, a] /= max(1, size[b])
-    return centroid
+    """The mean place of the elements of every block. O(clusters)."""
+    size = np.maximum(1, np.bincount(block, weight, n_blocks))
+    sums = [np.bincount(block, weight * axis, n_blocks) for axis in place.T]
+    return np.stack(sums, axis=1) / size[:, None]
 
 
 @helper

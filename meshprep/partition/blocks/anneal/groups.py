@@ -11,128 +11,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....kernels import Float32s, Float64s, Int32s, Int64s, helper, kernel
-from ....kernels.arrays import breadth_first, scan_offsets
+from ....kernels import Float64s, Int32s, Int64s, helper, kernel
 from ..counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
 from ..grouping import Group, Grouping
 from ..levels import Level
 from .centroids import Centroids, find_centroids
-from .moves import INSIDE, Sweep, exchange, invalidate_scores, new_memory
-from .sweep import acceptance_thresholds, new_batch, new_candidates, sweep_over
-
-# Most steps of conjugate gradients, which is how many blocks away a surplus is felt.
-STEPS = 60
-# Added to the facet count of every border, so that one-facet borders get no extreme pressure.
-ADDED = 3.0
-# Added to the diagonal, in facets, so that blocks without neighbours have a solution.
-LEAK = 1e-3
-
-
-class Borders(NamedTuple):
-    """The blocks beside each block: ``beside[offset[b]:offset[b + 1]]``, and ``facets`` there."""
-
-    offset: Int64s
-    beside: Int32s
-    facets: Float64s
-
-
-@helper
-def borders_of(state: Counts, best: Float32s) -> Borders:
-    """The borders between the blocks of a group. O(facets of clusters that are not ``INSIDE``)."""
-    n_blocks = state.size.size
-    begin = np.zeros(n_blocks + 1, np.int64)
-    for i in range(state.block.size):
-        if best[i] == INSIDE:
-            continue
-        own = state.block[i]
-        for s in range(state.offset[i], state.offset[i + 1]):
-            begin[own + 1] += state.block[state.neighbours[s]] != own
-    scan_offsets(begin)
-    found, ahead = np.empty(begin[-1], np.int32), begin[:-1].copy()
-    count = np.empty(begin[-1], np.float64)
-    for i in range(state.block.size):
-        if best[i] == INSIDE:
-            continue
-        own = state.block[i]
-        for s in range(state.offset[i], state.offset[i + 1]):
-            other = state.block[state.neighbours[s]]
-            if other != own:
-                found[ahead[own]] = other
-                count[ahead[own]] = state.facets[s] if state.facets.size > 0 else 1
-                ahead[own] += 1
-    return _joined(begin, found, count)
-
-
-@helper
-def _joined(begin: Int64s, found: Int32s, count: Float64s) -> Borders:
-    """Borders with the facets of equal neighbours summed; overwrites its arguments."""
-    n_blocks, used = begin.size - 1, 0
-    at, offset = np.full(n_blocks, -1, np.int64), np.zeros(n_blocks + 1, np.int64)
-    for b in range(n_blocks):
-        for s in range(begin[b], begin[b + 1]):
-            other, facets = found[s], count[s]
-            if at[other] < offset[b]:
-                at[other] = used
-                found[used], count[used] = other, ADDED
-                used += 1
-            count[at[other]] += facets
-        offset[b + 1] = used
-    return Borders(offset, found[:used], count[:used])
-
-
-@helper
-def balancing(state: Counts, borders: Borders, left: float) -> Float64s:
-    """The pressure of each block at which flows across facets make all as full as the mean.
-
-    The mean is that of connected blocks, whose mean pressure is 0. The square root of ``left`` is
-    the share of the surplus that may remain.
-    Conjugate gradients, scaled by the facets of each block. O(borders) for each step.
-    """
-    n_blocks = state.size.size
-    scale, r = np.full(n_blocks, LEAK), state.size / state.cap
-    _less_mean(borders, r)
-    for b in range(n_blocks):
-        for s in range(borders.offset[b], borders.offset[b + 1]):
-            scale[b] += borders.facets[s]
-        r[b] *= state.cap[b]
-    pressure, z = np.zeros(n_blocks, np.float64), r / scale
-    direction, product = z.copy(), (r * z).sum()
-    least = left * product
-    for _ in range(STEPS):
-        if product <= least:
-            break
-        image = scale * direction
-        for b in range(n_blocks):
-            for s in range(borders.offset[b], borders.offset[b + 1]):
-                image[b] -= borders.facets[s] * direction[borders.beside[s]]
-        step = product / (direction * image).sum()
-        pressure += step * direction
-        r -= step * image
-        z = r / scale
-        before, product = product, (r * z).sum()
-        direction = z + product / before * direction
-    _less_mean(borders, pressure)
-    return pressure
-
-
-@helper
-def _less_mean(borders: Borders, value: Float64s) -> None:
-    """Subtract from the value of each block the mean of its connected component."""
-    n_blocks, graph = value.size, (borders.offset, borders.beside)
-    level, queue = np.full(n_blocks, -1, np.int32), np.empty(n_blocks, np.int64)
-    for root in range(n_blocks):
-        if level[root] < 0:
-            end = breadth_first(graph, root, level, queue, n_blocks + 1)[3]
-            value[queue[:end]] -= value[queue[:end]].mean()
-
+from .sweep import (
+    Sweep,
+    invalidate_scores,
+    new_batch,
+    new_candidates,
+    sweep_over,
+)
 
 # The share of the sweeps after which excess and its price have their last values.
 HOLDS = 0.9
-# Balancing flows: how often they are computed, sweeps between two computations at least, and the
-# pressure of an element that crosses one facet.
-FLOWS, FLOW_SWEEPS, FLOW = 4, 5, 0.03
-# Share of the squared surplus that they may leave.
-LEFT = 1e-2
 
 
 class AnnealingSchedule(NamedTuple):
@@ -143,7 +36,7 @@ class AnnealingSchedule(NamedTuple):
     (n_blocks,) is the most that each block may have, ``excess`` the share by which it may be over
     that, and ``least`` (n_blocks,) what it should have. Pressure rises in a sweep by ``rate`` for
     each cap by which a block is fuller than the mean; at a pressure of ``halved`` the pull is
-    half. Prices as of :class:`moves.Sweep`.
+    half. Prices as of :class:`.sweep.Sweep`; ``quantile`` as of a :class:`.sweep.Batch`.
     """
 
     begin: int
@@ -162,6 +55,7 @@ class AnnealingSchedule(NamedTuple):
     halved: float
     per_unit: float
     seed: int
+    quantile: Float64s
 
 
 # the same for kernels
@@ -184,8 +78,7 @@ def anneal_groups(
     Returns by how much the weighted loads fell, points with thousands of clusters left out.
     O(points of the clusters) for each sweep; 4 bytes a point.
     """
-    number, quantile = np.full(point_weight.size, -1, np.int32), acceptance_thresholds()
-    gained = 0
+    number, gained = np.full(point_weight.size, -1, np.int32), 0
     for g in groups:
         group = _group(grouping, g)
         state = _extract(level, point_weight, group, block, number, schedule, pressure)
@@ -194,36 +87,22 @@ def anneal_groups(
         centroids = _centroids(level, group, metric, state, schedule.pull[0])
         random = np.uint64(schedule.seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         candidates = new_candidates(state.size.size)
-        memory = new_memory(state)
-        batch = new_batch(memory, quantile)
-        drift, flows = _press(state, 0.0), np.zeros(state.size.size, np.float64)
+        batch = new_batch(state, schedule.quantile)
+        drift = _press(state, 0.0)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
-                invalidate_scores(memory)
-            elif schedule.rate > 0.0 and _flows_begin(schedule, k):
-                state.pressure[:] -= flows
-                flows = FLOW * balancing(state, borders_of(state, memory.best), LEFT)
-                state.pressure[:] += flows
+                invalidate_scores(batch.best)
             sweep = _sweep_at(schedule, k, drift)
             random, moved = sweep_over(state, centroids, sweep, k, batch, candidates, random)
-            moved += exchange(state, centroids, sweep, memory)
             if moved == 0 and k >= schedule.total:
                 break
             drift = _press(state, schedule.rate)
         gained -= loads_of(state)
         for k in range(group.blocks.size):
-            pressure[group.blocks[k]] = state.pressure[k] - flows[k]
+            pressure[group.blocks[k]] = state.pressure[k]
         for k in range(group.clusters.size):
             block[group.clusters[k]] = group.blocks[state.block[k]]
     return gained
-
-
-@helper
-def _flows_begin(schedule: AnnealingSchedule, k: int) -> bool:
-    """Whether balancing flows are computed again before sweep ``k``."""
-    times = min(FLOWS, max(1, schedule.total // FLOW_SWEEPS))
-    now, before = times * k // schedule.total, times * (k - 1) // schedule.total
-    return k < schedule.total and (k == schedule.begin or now > before)
 
 
 @helper

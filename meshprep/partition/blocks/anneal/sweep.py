@@ -6,55 +6,90 @@ for the distance from a block's centroid. A move that costs ``c`` is made with p
 ``exp(-c / temperature)``.
 """
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined
+from meshprep_runtime.types.maps import read_only
+
+from ....kernels import Float32s, Float64s, Int32s, Int64s, UInt32s, helper, inlined
 from ....kernels.arithmetic import log
 from ..counts import COUNT_BITS, FIRST, ROOM, USED, WEIGHT, Counts, move
 from ..levels import facets_between
 from .centroids import Centroids, centroid_term, update_centroids
-from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 
+# Least score of an accepted move, in points.
+LEAST_GAIN = 0.1
+# Scores of a cluster that must be evaluated, and of one whose neighbours are all in its block.
+UNKNOWN, INSIDE = np.float32(np.inf), np.float32(-np.inf)
 # Entries of the table of quantiles, a power of two.
 THRESHOLDS = 4096
 # Clusters of a batch. Most clusters beside other blocks are skipped, and which is unpredictable: a
 # batch is chosen without branches, and the lists of its points are prefetched together.
 BATCH = 256
 
-# the same for kernels
-_log = inlined(log)
+
+class Sweep(NamedTuple):
+    """The prices and the temperature of one sweep, in points of typical weight.
+
+    ``over`` is the price of an element over a block's cap, which may be exceeded by the share
+    ``excess``; one below its least size costs ``LACK`` times as much. ``even`` is the gain of
+    moving an element from a full block to an empty one, ``facet`` the price of a cut facet, and
+    ``pull`` that of a squared block radius. ``per_unit`` is 1 over the weight of a typical point.
+    """
+
+    excess: float
+    even: float
+    over: float
+    temperature: float
+    facet: float
+    pull: float
+    per_unit: float
 
 
 class Batch(NamedTuple):
     """The clusters of a batch that are evaluated, each once, with a random draw for each.
 
-    A move may cost the draw times the temperature; draws come from ``quantile``, scores from
-    ``memory``. ``prefetched`` (1,) only keeps the compiler from dropping the prefetch.
+    A move may cost the draw times the temperature; draws come from ``quantile``. ``best``
+    (clusters,) is the score of the best move of each when it was last evaluated.
+    ``prefetched`` (1,) only keeps the compiler from dropping the prefetch.
     """
 
     cluster: UInt32s
     draw: Float64s
     quantile: Float64s
     prefetched: Int64s
-    memory: MoveMemory
+    best: Float32s
 
 
 @helper
-def new_batch(memory: MoveMemory, quantile: Float64s) -> Batch:
-    """Room for a batch and one more cluster, written before it is known whether it is chosen."""
+def new_batch(state: Counts, quantile: Float64s) -> Batch:
+    """Room for a batch and one more cluster, written before it is known whether it is chosen.
+
+    Scores of clusters at a boundary are unknown. O(facets).
+    """
     cluster, draw = np.empty(BATCH + 1, np.uint32), np.empty(BATCH + 1, np.float64)
-    return Batch(cluster, draw, quantile, np.zeros(1, np.int64), memory)
+    best = np.full(state.block.size, INSIDE, np.float32)
+    for i in range(best.size):
+        for s in range(state.offset[i], state.offset[i + 1]):
+            if state.block[state.neighbours[s]] != state.block[i]:
+                best[i] = UNKNOWN
+    return Batch(cluster, draw, quantile, np.zeros(1, np.int64), best)
 
 
 @helper
+def invalidate_scores(best: Float32s) -> None:
+    """Make the scores of all boundary clusters unknown."""
+    for i in range(best.size):
+        if best[i] != INSIDE:
+            best[i] = UNKNOWN
+
+
+@cache
 def acceptance_thresholds() -> Float64s:
     """Quantiles of the exponential distribution, to draw what a move may cost."""
-    quantile = np.empty(THRESHOLDS, np.float64)
-    for k in range(THRESHOLDS):
-        quantile[k] = -_log((k + 0.5) / THRESHOLDS)
-    return quantile
+    return read_only(np.array([-log((k + 0.5) / THRESHOLDS) for k in range(THRESHOLDS)]))
 
 
 @inlined
@@ -73,7 +108,7 @@ def choose_batch(
     sweep; its score is then unknown. Returns the random state and the number of clusters.
     O(clusters of the batch + points of those chosen).
     """
-    n, best, at_border, count = state.block.size, batch.memory.best, 0, 0
+    n, best, at_border, count = state.block.size, batch.best, 0, 0
     for place in range(begin, min(n, begin + BATCH)):
         i: Any = np.uint32(position_in_sweep(n, place, number))
         batch.cluster[at_border] = i
@@ -116,7 +151,7 @@ def invalidate_neighbours(
     Neighbours at positions in the range ``ahead`` are appended to the ``count`` clusters of the
     batch. Returns the random state and the new count.
     """
-    n, best = state.block.size, batch.memory.best
+    n, best = state.block.size, batch.best
     best[cluster] = UNKNOWN
     for s in range(state.offset[cluster], state.offset[cluster + 1]):
         j = state.neighbours[s]
@@ -158,7 +193,7 @@ class Candidates(NamedTuple):
     row; ``row[b]`` finds the row of block b. Between clusters all are ``DUMMY`` and 0.
     """
 
-    block: Int32s
+    block: UInt32s
     points: Int64s
     facets: Int64s
     row: Int32s
@@ -170,7 +205,7 @@ def new_candidates(n_blocks: int) -> Candidates:
     row = np.full(n_blocks + 1, DUMMY, np.int32)
     points = np.zeros((DUMMY + 1) * SUMS, np.int64)
     facets = np.zeros(DUMMY + 1, np.int64)
-    return Candidates(np.empty(DUMMY + 1, np.int32), points, facets, row)
+    return Candidates(np.empty(DUMMY + 1, np.uint32), points, facets, row)
 
 
 @inlined
@@ -186,11 +221,11 @@ def sweep_over(
     """Evaluate moves of all boundary clusters; returns the random state and the number of moves.
 
     The cost that a move may have is drawn first, so that only clusters it could move are
-    evaluated. Moves into full blocks become offers (:func:`moves.exchange`). No block is emptied.
+    evaluated. No block is emptied.
     O(clusters at a boundary + those evaluated * points * blocks at a point).
     """
     n, moved = state.block.size, 0
-    memory, best = batch.memory, batch.memory.best
+    best = batch.best
     end, count, drawn, k = 0, 0, 0, 0
     while k < count or end < n:
         if k == count:
@@ -208,7 +243,6 @@ def sweep_over(
         source, weight = state.block[i], state.weight[i]
         lost = _weigh_points(state, candidates, i)
         target, gain, score = -1, 0, -np.inf
-        full, wish = -1, -np.inf
         source_cap, stays = state.cap[source], state.size[source] - weight
         over = min(weight, max(0, state.size[source] - source_cap))
         over -= LACK * min(weight, max(0, state.least[source] - stays))
@@ -227,8 +261,6 @@ def sweep_over(
             candidates.facets[c] = 0
             if sweep.pull > 0.0:
                 new += sweep.pull * centroid_term(centroids, i, source, b)
-            if after > cap and new > wish:
-                full, wish = b, new
             if after > _limit(cap, sweep):
                 continue
             new += price + sweep.even * weight * (fullness - after / cap)
@@ -238,13 +270,13 @@ def sweep_over(
             new -= sweep.over * over
             if new > score:
                 target, gain, score = b, value, new
-        known = (target >= 0 or full >= 0) and stays > 0
-        best[i] = max(score, wish) if known else UNKNOWN
+        known = target >= 0 and stays > 0
+        best[i] = score if known else UNKNOWN
         if not known:
             continue
         clear = sweep.temperature == 0.0 and gain > 0 and score > 0.0
         forced = state.size[source] > _limit(source_cap, sweep)
-        if target >= 0 and (forced or clear or score + allowed > LEAST_GAIN):
+        if forced or clear or score + allowed > LEAST_GAIN:
             if sweep.pull > 0.0:
                 update_centroids(centroids, state.size, i, weight, source, target)
             move(state, i, target)
@@ -254,11 +286,6 @@ def sweep_over(
                 state, batch, i, (after_it, end), number, count, random
             )
             moved += 1
-        elif full >= 0 and wish + allowed > LEAST_GAIN:
-            at = memory.made[source] & (KEPT - 1)
-            memory.offered[source, at], memory.target[source, at] = i, full
-            memory.draw[source, at] = draw
-            memory.made[source] += 1
     return random, moved
 
 

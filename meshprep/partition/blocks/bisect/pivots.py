@@ -29,7 +29,10 @@ def pivot_coordinates(graph: Csr) -> Float64s:
     axis, so that they are cut from each other first. O((pivots + smoothing) * edges).
     """
     distance, shift = _distances(graph.offset, graph.index, PIVOTS)
-    where = _project(distance, _principal(distance))
+    axes = _principal(distance)
+    where = np.zeros((len(distance), DIMENSIONS))
+    for column, row in zip(distance.T, axes, strict=True):
+        where += column[:, None] * row
     where[:, 0] += TIE / max(1, len(where)) * np.arange(len(where))
     where = smoothed(graph, where, SMOOTHING)
     where[:, 0] += shift * 2 * np.sqrt(PIVOTS)
@@ -67,35 +70,11 @@ def _smooth(
 def _principal(distance: NDArray[np.float32]) -> Float64s:
     """The principal axes, (n_pivots, 3)."""
     n = max(1, distance.shape[0])
-    total, square = _sums(distance)
+    # sums of whole numbers are exact in any order
+    whole = distance.astype(np.int64)
+    total, square = whole.sum(axis=0), whole.T @ whole
     axes = principal_axes(square / n - np.outer(total, total) / n**2)
     return np.ascontiguousarray(axes[:, :DIMENSIONS])
-
-
-@kernel
-def _sums(distance: NDArray[np.float32]) -> tuple[Float64s, Float64s]:
-    """Sums of columns and of their products: exact, since all are whole numbers."""
-    width = distance.shape[1]
-    total, square = np.zeros(width), np.zeros((width, width))
-    for i in range(distance.shape[0]):
-        for a in range(width):
-            total[a] += distance[i, a]
-            for b in range(a + 1):
-                square[a, b] += distance[i, a] * np.float64(distance[i, b])
-    for a in range(width):
-        for b in range(a):
-            square[b, a] = square[a, b]
-    return total, square
-
-
-@kernel
-def _project(distance: NDArray[np.float32], frame: Float64s) -> Float64s:
-    out = np.zeros((distance.shape[0], frame.shape[1]))
-    for i in range(distance.shape[0]):
-        for a in range(frame.shape[1]):
-            for k in range(frame.shape[0]):
-                out[i, a] += distance[i, k] * frame[k, a]
-    return out
 
 
 @kernel

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....kernels import Int32s, Int64s, helper, kernel
+from ....kernels.arrays import sort_by
 from ....mesh.incidence import Csr
-from ...blocks_of import sort_by
 
 AXES = 3
 # Least share of neighbours that have one on the opposite side.
@@ -23,10 +23,6 @@ REGULAR = 0.9
 RAGGED = 0.08
 # Elements that are sampled for opposite neighbours.
 SAMPLE = 1000
-# Patches of so many elements recognise most meshes that are no grid without a full scan: each
-# patch has at least this share of ragged ends, or at most this share of straight steps (grids have
-# 0.85, as steps beside a patch count as well). Smaller meshes than the last are scanned whole.
-PATCHES, PATCH, SURELY, AWRY, LARGE = 3, 1000, 0.12, 0.75, 10_000
 
 
 class ElementAxes(NamedTuple):
@@ -54,8 +50,6 @@ def grid_places(table: Int32s, graph: Csr, n_points: int) -> GridPlaces:
     step = max(1, table.shape[0] // SAMPLE)
     if _opposite_share(table, graph.offset, graph.index, n_points, step) < OPPOSITE:
         return GridPlaces()
-    if table.shape[0] >= LARGE and (told := _told_by_patches(table, graph, n_points)):
-        return told
     across, place, component = opposite_neighbours(table, graph.offset, graph.index, n_points)
     sides, straight = _straight_steps(across, place)
     if sides < REGULAR * graph.index.size or straight < REGULAR * sides:
@@ -70,21 +64,6 @@ def grid_places(table: Int32s, graph: Csr, n_points: int) -> GridPlaces:
     low[:, 0] -= np.cumsum(width) - width
     place -= low[component]
     return GridPlaces(place)
-
-
-def _told_by_patches(table: Int32s, graph: Csr, n_points: int) -> GridPlaces | None:
-    """No grid, or a ragged one, where each of some patches is; None where the rest must tell."""
-    n, awry, ragged = len(table), True, True
-    for begin in range(n // (2 * PATCHES), n, n // PATCHES):
-        across, place, _ = opposite_neighbours(
-            table, graph.offset, graph.index, n_points, begin, PATCH
-        )
-        sides, straight = _straight_steps(across, place)
-        awry &= straight < AWRY * sides
-        ragged &= _ragged_ends(across) >= SURELY * PATCH
-        if not (awry or ragged):
-            return None
-    return GridPlaces(ragged=not awry)
 
 
 def distinct_places(place: Int32s) -> bool:
@@ -139,33 +118,30 @@ def _straight_steps(across: Int32s, place: Int32s) -> tuple[int, int]:
 
 @kernel
 def opposite_neighbours(
-    table: Int32s, offset: Int64s, neighbours: Int32s, n_points: int, begin: int = 0, most: int = -1
+    table: Int32s, offset: Int64s, neighbours: Int32s, n_points: int
 ) -> tuple[Int32s, Int32s, Int32s]:
     """Neighbours of each element by axis, (n, 6): two on opposite sides in turn, -1 for none.
 
     Axes are carried from element to element: where two elements are beside each other along one
     axis, those beside both along another show which of the axes are the same. So are steps along
     them, which the second array counts, (n, 3), from the first element of each component; the third
-    has the components, (n,). O(n * arity). With ``most``, only so many elements around ``begin``
-    and those beside them are looked at; the others have -1.
+    has the components, (n,). O(n * arity).
     """
-    n, looked_at = table.shape[0], 0
+    n = table.shape[0]
     steps, component, count = np.zeros((n, AXES), np.int32), np.zeros(n, np.int32), 0
     across = np.full((n, 2 * AXES), -1, np.int32)
     seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int32)
     axes = ElementAxes(table, offset, neighbours, across, np.full(n_points, -1, np.int32))
-    for k in range(n):
-        start = (begin + k) % n
-        if seen[start] or looked_at == most:
+    for start in range(n):
+        if seen[start]:
             continue
         seen[start], queue[0], ahead, end = True, start, 0, 1
         component[start] = count
         count += 1
         _first_axes(axes, start)
-        while ahead < end and looked_at != most:
+        while ahead < end:
             i = queue[ahead]
             ahead += 1
-            looked_at += 1
             for s in range(2 * AXES):
                 j = across[i, s]
                 if j >= 0 and not seen[j]:

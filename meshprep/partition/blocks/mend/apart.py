@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from meshprep_runtime.types.maps import distinct, ranges, read_only
 
 from ....kernels import Bools, Float64s, Int32s, Int64s, kernel
-from ..bisect.geometry import Sizes
 from ..levels import Level
 
 # Length of a component along the axis of components, over that along its longest axis.
@@ -86,35 +83,6 @@ def reunited(level: Level, block: Int32s, component: Int32s | None) -> Int32s:
     return best[piece]
 
 
-class ComponentRow(NamedTuple):
-    """Components in a row: the rank of each cluster's component, and the shares of the blocks."""
-
-    component: Int32s | None
-    share: Int64s
-
-    @classmethod
-    def of(cls, top: Level, sizes: Sizes, alike: bool) -> ComponentRow:
-        """Components packed into blocks, if ``alike`` and apart; None for only one."""
-        component, share = components_of(top), sizes.share
-        if component is not None and alike:
-            size = np.bincount(component, top.weight).astype(np.int64)
-            alone = _share_nothing(top, component)
-            rank, share = packed(size, alone, share.size, int(sizes.cap[0]))
-            component = rank[component]
-        return cls(component, share)
-
-
-def _share_nothing(top: Level, component: Int32s) -> Bools:
-    """For each component, whether it shares no points with others."""
-    rows = np.repeat(component, np.diff(top.point_offset))
-    other = np.empty(int(top.points.max(initial=-1)) + 1, np.int32)
-    other[top.points] = rows
-    other = other[top.points]
-    alone = np.ones(int(component.max()) + 1, np.bool_)
-    alone[rows[other != rows]] = alone[other[other != rows]] = False
-    return alone
-
-
 def apart_first(
     component: Int32s, table: Int32s, where: Float64s, position: Float64s, frame: Float64s
 ) -> tuple[Float64s, Float64s, Float64s]:
@@ -185,59 +153,3 @@ def _components_within(offset: Int64s, neighbours: Int32s, kind: Int32s) -> Int3
                     end += 1
         count += 1
     return component
-
-
-# Least and most filling of the blocks of unpacked components, over the mean of all blocks.
-LEAST_FULL, CHANCE = 0.5, 1.0005
-
-
-def packed(size: Int64s, alone: Bools, n_blocks: int, cap: int) -> tuple[Int32s, Int64s]:
-    """The rank of each component in a row that is cut into blocks, and the blocks' sizes.
-
-    Components of at most ``cap`` elements, ``alone`` in that they share no point with others, fill
-    blocks by best fit, the largest first. As many of the fullest blocks stay as leave room for all
-    other components, which stand before them in their order and are cut into blocks of equal size,
-    no fuller than the mean of all; shares are 1 where nothing is packed. O(components * cap).
-    """
-    items = np.flatnonzero(alone & (size <= cap))
-    items = items[np.argsort(-size[items], kind="stable")]
-    bin_of = np.full(size.size, -1, np.int32)
-    bin_of[items] = _best_fit(size[items], cap)
-    fill = np.bincount(bin_of[items], size[items]).astype(np.int64)
-    fullest = np.argsort(-fill, kind="stable")[:n_blocks]
-    # the rest and its blocks, if none, one, two, ... bins are kept
-    rest = size.sum() - np.concatenate([[0], np.cumsum(fill[fullest])])
-    left = n_blocks - np.arange(rest.size)
-    mean = size.sum() / n_blocks
-    fits = (rest >= LEAST_FULL * mean * left) & (rest <= CHANCE * mean * left)
-    kept = int(np.flatnonzero(fits).max(initial=0))
-    rank = np.arange(size.size, dtype=np.int32)
-    if not kept:
-        return rank, np.ones(n_blocks, np.int64)
-    # the last is the rank of unpacked components
-    place = np.zeros(fill.size + 1, np.int64)
-    place[fullest[:kept]] = np.arange(1, kept + 1)
-    rank[np.argsort(place[bin_of], kind="stable")] = np.arange(size.size)
-    cuts = rest[kept] * np.arange(left[kept] + 1) // max(1, left[kept])
-    return rank, np.concatenate([np.diff(cuts), fill[fullest[:kept]]])
-
-
-@kernel
-def _best_fit(size: Int64s, cap: int) -> Int32s:
-    """The bin of each item of at most ``cap``, by best fit."""
-    bin_of = np.empty(size.size, np.int32)
-    # bins by the room that is left in them: the first of each, and the next one of each bin
-    first, after, count = np.full(cap + 1, -1, np.int32), np.empty(size.size, np.int32), 0
-    for i in range(size.size):
-        room = size[i]
-        while room < cap and first[room] < 0:
-            room += 1
-        b = first[room]
-        if b < 0:
-            b, count = count, count + 1
-        else:
-            first[room] = after[b]
-        bin_of[i] = b
-        left = room - size[i]
-        after[b], first[left] = first[left], b
-    return bin_of

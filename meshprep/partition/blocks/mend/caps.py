@@ -4,12 +4,11 @@ import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
 
-from ....kernels import Bools, Int32s, Int64s, kernel
+from ....kernels import Int32s
+from ....kernels.arrays import sort_by
 from ....mesh.incidence import Csr
 from ...blocks_of import staged_bytes
-from ...connectivity import connect
 from ...repair import enforce_cap
-from ...shift import gather, new_members
 from ..bisect.geometry import Geometry, block_count
 from .reconnect import extract, near_blocks
 
@@ -47,7 +46,8 @@ def room_for_bytes(geometry: Geometry, cap: int, limit: int) -> int:
     Raises MeshprepError where an element alone stages more than ``limit`` bytes. O(n log n_blocks)
     for every step of ``SMALLER``.
     """
-    each = _bytes_of_elements(geometry.table, geometry.weight)
+    # the last one is that of -1
+    each = np.append(geometry.weight, 0)[geometry.table].sum(axis=1)
     if each.max() > limit:
         raise MeshprepError(
             f"staged_bytes is {limit}, but element {int(each.argmax())} alone needs "
@@ -73,31 +73,9 @@ def split_for_bytes(
         staged = staged_bytes(geometry.table, geometry.weight, block, n_blocks)
         if staged.max() <= limit:
             return block, n_blocks
-        block = block.copy()
-        n_blocks = _halve(geometry.table, geometry.weight, block, n_blocks, staged > limit)
-
-
-@kernel
-def _bytes_of_elements(table: Int32s, weight: Int32s) -> Int64s:
-    total = np.zeros(table.shape[0], np.int64)
-    for i in range(table.shape[0]):
-        for j in range(table.shape[1]):
-            if table[i, j] >= 0:
-                total[i] += weight[table[i, j]]
-    return total
-
-
-@kernel
-def _halve(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int, over: Bools) -> int:
-    """Make the second half of every block that is over, in breadth-first order, a new block."""
-    state = connect(table, weight, block, n_blocks)
-    members = new_members(state)
-    elements = np.empty(block.size, np.int32)
-    count = n_blocks
-    for b in range(n_blocks):
-        if over[b]:
-            size = gather(state, members, b, elements)
-            for k in range(size // 2, size):
-                block[elements[k]] = count
-            count += 1
-    return count
+        block, over = block.copy(), np.flatnonzero(staged > limit)
+        offset, member = sort_by(block, n_blocks)
+        for new, b in enumerate(over, n_blocks):
+            # along the curve on which the elements stand
+            block[member[(offset[b] + offset[b + 1]) // 2 : offset[b + 1]]] = new
+        n_blocks += over.size

@@ -11,10 +11,9 @@ import numpy as np
 from meshprep_runtime.types.maps import ranges, read_only
 
 from ....kernels import Bools, Int32s, Int64s, helper, kernel
-from ....kernels.arrays import largest, numbers
+from ....kernels.arrays import largest, numbers, sort_by
 from ....kernels.parallel import each, rows_in_pieces
 from ....mesh.incidence import Csr
-from ...blocks_of import sort_by
 from ...connectivity import Connectivity, best_target, connect
 from ...repair import enforce_cap
 from ...shift import Members, gather, move_listed, new_members

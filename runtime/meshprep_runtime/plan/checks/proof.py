@@ -5,21 +5,20 @@ costs little beside the planning and every plan is proved before it is saved. Ev
 what :mod:`structure` has checked, so that indices are safe.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...types.loops import Arg
 from ...types.maps import Bools, Int32s, Int64s, distinct, rows_of_entries
 from ..model import LoopPlan, Ranges, Variant
 
-# A colour with an entry for so many places has its places counted.
-LARGE = 16
-# Up to so many colours their entries are looked for one colour after the other.
-FEW = 8
+if TYPE_CHECKING:
+    from ..matrices import MatrixPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,17 +293,15 @@ def _races(
 ) -> Int64s:
     """Rows ``place, writer, other writer`` (ascending) of those of one colour that share a place.
 
-    Where a colour has as many places as entries no place has two writers. Elsewhere, and in small
-    colours, the writers sign the places that they write, and none may lose a signature. A writer
+    The writers of a colour sign the places that they write, and none may lose a signature. A writer
     that names a place twice signs it twice.
     """
     signature = np.empty(n_places, dtype=np.int32)
     found = [np.empty((0, 3), dtype=np.int64)]
-    for entries in _by_colour(colour):
-        places = [column[entries] for column in columns]
-        if LARGE * entries.size > n_places and _are_distinct(places, n_places):
-            continue
-        writers = writer[entries]
+    # NumPy sorts integers of 8 and 16 bits in linear time
+    order = np.argsort(colour, kind="stable")
+    for entries in np.split(order, np.cumsum(np.bincount(colour))[:-1]):
+        places, writers = [column[entries] for column in columns], writer[entries]
         for written in places:
             signature[written] = writers
         for written in places:
@@ -313,25 +310,6 @@ def _races(
                 pair = np.stack([writers[lost], signature[written[lost]]], axis=1)
                 found.append(np.column_stack([written[lost], np.sort(pair, axis=1)]))
     return np.concatenate(found)
-
-
-def _by_colour(colour: NDArray[Any]) -> Iterator[Int64s]:
-    """The entries of each colour."""
-    count = int(colour.max(initial=0)) + 1
-    if count <= FEW:
-        yield from (np.flatnonzero(colour == c) for c in range(count))
-        return
-    # NumPy sorts integers of 8 and 16 bits in linear time
-    order = np.argsort(colour, kind="stable")
-    yield from np.split(order, np.cumsum(np.bincount(colour))[:-1])
-
-
-def _are_distinct(places: list[NDArray[Any]], n_places: int) -> bool:
-    """Whether all these differ. O(n_places): a byte each, where a signature takes four."""
-    taken = np.zeros(n_places, dtype=np.bool_)
-    for written in places:
-        taken[written] = True
-    return np.count_nonzero(taken) == sum(written.size for written in places)
 
 
 def more(wrong: Bools) -> str:
@@ -388,3 +366,59 @@ def _writers(columns: list[Int32s], turn: Int32s, n_points: int) -> tuple[Int64s
         keys.append(points[entry].astype(np.int64) * most + turn[entry])
     point, turns = np.divmod(distinct(np.concatenate(keys)), most)
     return point, turns
+
+
+def prove_matrix(matrix: "MatrixPlan", loops: Mapping[str, LoopPlan]) -> list[str]:
+    """Findings about one matrix, empty when it is right.
+
+    A line for each broken property, naming the first place and how many more there are. Checked:
+    columns ascend in each row; each entry of each element's matrix is added in its row and column,
+    or has no place where one of the two is constrained; every nonzero is added to. ``matrix`` and
+    ``loops`` have passed :func:`structure.check_plan`. O(entries of all elements' matrices), one
+    entry of all elements at a time.
+    """
+    row = rows_of_entries(matrix.row_ptr)
+    used = np.zeros(matrix.columns.size, np.bool_)
+    findings = [*_matrix_columns(matrix, row)]
+    for loop_plan in loops.values():
+        for arg in loop_plan.loop.matrices:
+            if arg.name == matrix.name:
+                findings += _matrix_places(matrix, row, loop_plan, arg, used)
+    if not findings and not used.all():
+        at = int(np.argmin(used))
+        findings.append(
+            f"matrix '{matrix.name}': nothing is added at row {row[at]}, column "
+            f"{matrix.columns[at]}{more(~used)}"
+        )
+    return findings
+
+
+def _matrix_columns(matrix: "MatrixPlan", row: Int32s) -> Iterator[str]:
+    falls = (np.diff(matrix.columns) <= 0) & (row[1:] == row[:-1])
+    if falls.any():
+        at = row[int(np.argmax(falls))]
+        yield f"matrix '{matrix.name}': the columns of row {at} do not ascend{more(falls)}"
+
+
+def _matrix_places(
+    matrix: "MatrixPlan", row: Int32s, loop_plan: LoopPlan, arg: Arg, used: Bools
+) -> Iterator[str]:
+    """Wrong places of one loop; those that are right are noted in ``used``."""
+    rows, columns = loop_plan.maps[str(arg.map)], loop_plan.maps[str(arg.columns)]
+    for k, place in enumerate(matrix.place[loop_plan.loop.name].T):
+        i, j = divmod(k, columns.arity)
+        r, c = matrix.row_of[rows.table[:, i]], matrix.column_of[columns.table[:, j]]
+        free, has = (r >= 0) & (c >= 0), place >= 0
+        used[place[has]] = True
+        wrong = free != has
+        both = np.flatnonzero(free & has)
+        at = place[both]
+        wrong[both] = (row[at] != r[both]) | (matrix.columns[at] != c[both])
+        if wrong.any():
+            e = int(np.argmax(wrong))
+            yield (
+                f"loop '{loop_plan.loop.name}', matrix '{matrix.name}': element {e}, local row "
+                f"{i}, column {j} is added at nonzero {place[e]}, not at row {r[e]}, column "
+                f"{c[e]}{more(wrong)}"
+            )
+            return

@@ -5,7 +5,7 @@ leave bounds checks out. Whether the plan is also free of races is :mod:`verify`
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from ...types.loops import Arg
 from ...types.maps import SetMap, rows_of_entries
 from ..file.tree import DTYPES, Tree, check_array, check_below, check_offset
 from ..model import LoopPlan, PlanContent, Ranges, Staging, Variant
-from ..sections import sections_of
+
+if TYPE_CHECKING:
+    from ..matrices import MatrixPlan
 
 
 def check_plan(plan: PlanContent) -> None:
@@ -66,8 +68,8 @@ def check_shared(plan: PlanContent) -> None:
         _check_extension(f"extension '{name}'", extension)
     for name, loop_plan in plan.loops.items():
         _check_same_maps(plan, name, loop_plan)
-    for section in sections_of(plan):
-        section.check(plan)
+    for name, matrix in plan.matrices.items():
+        _check_matrix(plan, name, matrix)
 
 
 def check_loop(loop_plan: LoopPlan) -> None:
@@ -199,6 +201,25 @@ def _check_places(loop_plan: LoopPlan, arg: Arg) -> None:
     check_array(f"{where}, place", place, "i4", (rows.size, rows.arity * columns.arity))
     if place.size and (place.min() < -1 or place.max() >= matrix.columns.size):
         raise PlanError(f"{where}: a place is outside -1..{matrix.columns.size - 1}")
+
+
+def _check_matrix(plan: PlanContent, name: str, matrix: "MatrixPlan") -> None:
+    """The pattern of one matrix; its places are looked at with the loops."""
+    where = f"matrix '{name}'"
+    unknown = [loop for loop in matrix.place if loop not in plan.loops]
+    if matrix.name != name or unknown:
+        raise PlanError(f"{where} has another name, or places of loops that the plan has not")
+    for label, set_name in (("row_of", matrix.row_set), ("column_of", matrix.column_set)):
+        n, values = size_of(plan.sizes, set_name, where), getattr(matrix, label)
+        check_array(f"{where}, {label}", values, "i4", (n,))
+        numbered = values[values >= 0]
+        if not np.array_equal(numbered, np.arange(numbered.size)) or values.min(initial=0) < -1:
+            raise PlanError(f"{where}, {label} does not count up from 0, with -1 for the others")
+    rows = int(np.count_nonzero(matrix.row_of >= 0))
+    check_offset(f"{where}, row_ptr", matrix.row_ptr, matrix.columns.size)
+    check_array(f"{where}, row_ptr", matrix.row_ptr, "i8", (rows + 1,))
+    check_array(f"{where}, columns", matrix.columns, "i4", (matrix.columns.size,))
+    check_below(f"{where}, columns", matrix.columns, matrix.shape[1])
 
 
 def _check_staging(where: str, variant: Variant, staging: Staging, n_to: int) -> None:

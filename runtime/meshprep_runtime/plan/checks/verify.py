@@ -1,6 +1,6 @@
 """The proof of a plan, and its comparison with a mesh."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -9,8 +9,7 @@ from ...errors import PlanError, ProofError
 from ...types.maps import Int32s, SetMap, chunks
 from ...types.ordering import Ordering
 from ..model import LoopPlan, PlanContent
-from ..sections import sections_of
-from .proof import prove, prove_ranges
+from .proof import prove, prove_matrix, prove_ranges
 from .structure import check_loop, check_shared, check_variant
 
 
@@ -21,7 +20,7 @@ def verify(plan: PlanContent) -> list[str]:
     are not empty and at most the block size; staging lists hold exactly the points that a block
     touches, ascending; exclusive flags; local maps reproduce the maps; no two elements of one
     thread colour in a block, and no two blocks of one colour, write one point; ranges that write
-    one wait for each other; counts and sizes agree; then every section. A property broken in many
+    one wait for each other; counts and sizes agree; then matrices. A property broken in many
     places gives one line. By gathers and counting, independent of what makes plans. O(accesses).
     """
     findings = [line for name, o in plan.ordering.items() for line in _ordering(name, o)]
@@ -31,27 +30,17 @@ def verify(plan: PlanContent) -> list[str]:
         # What is left: sizes, tags, and maps that differ between the plan and its loops.
         findings += _raised(lambda: check_shared(plan))
     if not findings:
-        for section in sections_of(plan):
-            findings += section.prove(plan)
+        for matrix in plan.matrices.values():
+            findings += prove_matrix(matrix, plan.loops)
     return findings
 
 
-def _in_turn(*checks: Callable[[], list[str]]) -> list[list[str]]:
-    return [check() for check in checks]
-
-
-def refuse_wrong(
-    plan: PlanContent,
-    maps: Mapping[str, SetMap] | None = None,
-    together: Callable[..., Sequence[list[str]]] = _in_turn,
-) -> None:
+def refuse_wrong(plan: PlanContent, maps: Mapping[str, SetMap] | None = None) -> None:
     """Raise ProofError with the findings of :func:`verify` and, given maps, :func:`compare_maps`.
 
-    For those who make plans: a finding is their fault, not their user's. ``together`` gives the
-    results of functions, and may call them at the same time.
+    For those who make plans: a finding is their fault, not their user's.
     """
-    compared = [] if maps is None else [lambda: compare_maps(plan, maps)]
-    findings = next(filter(None, together(lambda: verify(plan), *compared)), None)
+    findings = verify(plan) or ([] if maps is None else compare_maps(plan, maps))
     if findings:
         raise ProofError(f"the plan is wrong in {len(findings)} places: {'; '.join(findings[:3])}")
 

@@ -2,15 +2,15 @@
 
 import errno
 import os
-import shutil
-import socket
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ...errors import MeshprepError, listed
+
+PREFIX = ".meshprep-"
 
 
 def check_input(path: Path) -> int:
@@ -70,9 +70,9 @@ def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
     """Yield a temporary path for each output; give all their names when the block succeeds.
 
     The temporary files stand in a hidden folder beside each output. Whatever happens inside,
-    KeyboardInterrupt included, no partial output is left. Where one output cannot have its name,
-    none has; where two runs write the same names, the last one has all of them. A link stays, and
-    what it points to is replaced.
+    KeyboardInterrupt included, no partial output is left; a process that is killed leaves its
+    folder, ``.meshprep-*``. Where one output cannot have its name, none has. A link stays, and what
+    it points to is replaced.
 
     Raises MeshprepError when a folder takes no files, when the disk is full, when an output is a
     device or a pipe, and when it exists, or has come to exist meanwhile, and not ``overwrite``. It
@@ -84,7 +84,10 @@ def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
             target = Path(os.path.realpath(path)) if path.is_symlink() else path
             refuse_device(target, path)
             try:
-                folder = ending.enter_context(hidden_folder(target.parent))
+                hidden = tempfile.TemporaryDirectory(
+                    prefix=PREFIX, dir=target.parent, ignore_cleanup_errors=True
+                )
+                folder = Path(ending.enter_context(hidden))
             except OSError as error:
                 raise MeshprepError(
                     f"{path}: its folder takes no new files ({error.strerror}): "
@@ -93,9 +96,7 @@ def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
             staged[folder / path.name] = target
         with _named(staged):
             yield list(staged)
-            # no mixture of two runs that write the same names
-            with alone_in({path.parent for path in staged.values()} if len(staged) > 1 else ()):
-                _publish(staged, overwrite)
+            _publish(staged, overwrite)
 
 
 def _check_target(target: Path, shown: Path, overwrite: bool) -> None:
@@ -153,193 +154,24 @@ def _final(text: str, staged: Mapping[Path, Path]) -> str:
 
 
 def _publish(staged: Mapping[Path, Path], overwrite: bool) -> None:
-    """Give the files their names; when one cannot have it, take them from the others."""
-    undo: list[Callable[[], object]] = []
-    try:
-        for hidden, path in staged.items():
-            undo.append((_replaced if overwrite else _named_newly)(hidden, path))
-    except BaseException:
-        for back in reversed(undo):
-            with suppress(OSError):
-                back()
-        raise
-
-
-def _replaced(hidden: Path, path: Path) -> Callable[[], object]:
-    """Put a file where another may be; returns what undoes it."""
-    mine = hidden.lstat()
-    before = hidden.with_name(f"{hidden.name[:200]}.before")
-    try:
-        os.link(path, before, follow_symlinks=False)
-    except FileNotFoundError:
-        os.replace(hidden, path)
-        return lambda: _remove(path, mine)
-    except (OSError, NotImplementedError):
-        if hidden.is_dir():
-            # no system replaces a folder that holds something
-            os.rename(path, before)
-            try:
-                os.rename(hidden, path)
-            except BaseException:
-                os.rename(before, path)
-                raise
-
-            def back() -> None:
-                os.rename(path, hidden)
-                os.rename(before, path)
-
-            return back
-        # File systems without hard links.
-        os.replace(hidden, path)
-        return lambda: None
-    os.replace(hidden, path)
-    return lambda: os.replace(before, path)
-
-
-def _named_newly(hidden: Path, path: Path) -> Callable[[], object]:
-    """Put a file where none is, whoever else does so at the same time; returns what undoes it."""
-    mine = hidden.lstat()
-    try:
+    """Give the files their names, when each of them can have its own."""
+    for hidden, path in staged.items():
+        if os.path.lexists(path) and not overwrite:
+            raise MeshprepError(
+                f"{path}: has come to exist meanwhile, nothing was written: "
+                "choose another name, or allow overwriting it"
+            )
+        if path.is_dir() and not hidden.is_dir():
+            raise MeshprepError(f"{path}: cannot write: {os.strerror(errno.EISDIR)}")
+    for hidden, path in staged.items():
+        if not path.is_dir():
+            os.replace(hidden, path)
+            continue
+        # no system replaces a folder that holds something
+        before = hidden.with_name(f"{hidden.name[:200]}.before")
+        os.rename(path, before)
         try:
-            # Both fail where the name exists, so that nobody's new file is replaced.
-            os.link(hidden, path, follow_symlinks=False)
-        except (OSError, NotImplementedError) as error:
-            if isinstance(error, FileExistsError):
-                raise
-            # File systems without hard links, and folders: an empty one reserves the name.
-            folder = hidden.is_dir()
-            if folder:
-                path.mkdir()
-            else:
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-            try:
-                if folder and os.name == "nt":
-                    path.rmdir()
-                os.replace(hidden, path)
-            except BaseException:
-                path.rmdir() if folder else path.unlink()
-                raise
-    except FileExistsError:
-        raise MeshprepError(
-            f"{path}: has come to exist meanwhile, nothing was written: "
-            "choose another name, or allow overwriting it"
-        ) from None
-    return lambda: _remove(path, mine)
-
-
-def _remove(path: Path, mine: os.stat_result) -> None:
-    """Remove a file or folder that has its name from here."""
-    if os.path.samestat(path.lstat(), mine):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-try:
-    import fcntl
-except ImportError:
-    # Windows.
-    fcntl = None  # type: ignore[assignment]
-
-PREFIX = ".meshprep-"
-_LOCK, _NEW, _UNLOCKED = "lock", "new", "lock.new"
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
-
-
-@contextmanager
-def hidden_folder(parent: Path) -> Iterator[Path]:
-    """An empty hidden folder in ``parent``, removed afterwards; those of ended runs go before.
-
-    It holds a file ``lock``, which this process keeps locked, and a folder ``new`` with the
-    unfinished file. The system lets go of a lock when its process ends, however it ends, so a
-    folder whose lock can be had belongs to nobody. A lock may count on one host only, so folders
-    of other hosts stay. Where there are no locks, folders have no file ``lock``, and stay, too.
-    Raises OSError when ``parent`` takes no new files.
-    """
-    _remove_left_over(parent)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-    lock: int | None = None
-    try:
-        lock = _locked(folder)
-        (folder / _NEW).mkdir()
-        yield folder / _NEW
-    finally:
-        # The lock goes last, so that whatever is left has one.
-        shutil.rmtree(folder / _NEW, ignore_errors=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        if lock is not None:
-            os.close(lock)
-
-
-@contextmanager
-def alone_in(folders: Iterable[Path]) -> Iterator[None]:
-    """Wait until nobody else is in such a block with one of these folders.
-
-    Folders are locked in an order that is the same for all, so that no two wait for each other.
-    Where the file system has no locks, nobody waits.
-    """
-    handles: dict[tuple[int, int], int] = {}
-    try:
-        for folder in folders if fcntl is not None else ():
-            with suppress(OSError):
-                handle = os.open(folder, os.O_RDONLY)
-                number = os.fstat(handle)
-                if handles.setdefault((number.st_dev, number.st_ino), handle) != handle:
-                    os.close(handle)
-        for _, handle in sorted(handles.items()):
-            with suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        for handle in handles.values():
-            os.close(handle)
-
-
-def _locked(folder: Path) -> int | None:
-    """A locked file in the folder, None where the file system has no locks."""
-    if fcntl is None:
-        return None
-    handle = os.open(folder / _UNLOCKED, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-    try:
-        os.write(handle, "\n".join(sorted(_host())).encode())
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        os.unlink(folder / _UNLOCKED)
-        return None
-    # It takes its name when it is locked, so that nobody finds it unlocked.
-    os.rename(folder / _UNLOCKED, folder / _LOCK)
-    return handle
-
-
-def _remove_left_over(parent: Path) -> None:
-    """Remove the folders of processes that were killed."""
-    if fcntl is None:
-        return
-    with suppress(OSError), os.scandir(parent) as entries:
-        for entry in entries:
-            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
-                with suppress(OSError):
-                    _remove_if_left(Path(entry.path))
-
-
-def _remove_if_left(folder: Path) -> None:
-    """Remove a folder; raises OSError where it is somebody's, or may be."""
-    # Not to wait where the name is that of a pipe.
-    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        names = set(os.read(handle, 1000).decode(errors="replace").split("\n"))
-        if names.isdisjoint(_host()):
-            return
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(handle), os.stat(folder / _LOCK)):
-            shutil.rmtree(folder / _NEW, ignore_errors=True)
-            shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        os.close(handle)
-
-
-def _host() -> set[str]:
-    """What names this machine: containers have names of their own, and share the boot."""
-    names = {socket.gethostname()}
-    with suppress(OSError):
-        names.add(_BOOT.read_text(encoding="ascii").strip())
-    return names
+            os.rename(hidden, path)
+        except BaseException:
+            os.rename(before, path)
+            raise

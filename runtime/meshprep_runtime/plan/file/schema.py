@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,16 @@ from ...types.ordering import Ordering
 from ..metrics import Metrics
 from ..model import LoopPlan, PlanContent, Ranges, Staging, Variant
 from ..records import from_json, to_json, wrong_figures
-from ..sections import SECTIONS, section, sections_of
 from ..tuned import Tuned
 from .tree import Tree, checked_name, loop_of
+
+if TYPE_CHECKING:
+    from ..matrices import MatrixPlan
 
 DOCUMENTS = ("about", "metrics", "options")
 TUNED, RANGES, ELEMENTS = "tuned", "ranges", "elements"
 GROUP_NAMES, FURTHER = "/group_names", "/further_groups"
-COORDINATES, EXTENSIONS = "coordinates", "/extensions"
+COORDINATES, EXTENSIONS, MATRICES = "coordinates", "/extensions", "/matrices"
 
 
 def to_tree(plan: PlanContent) -> Tree:
@@ -36,8 +38,8 @@ def to_tree(plan: PlanContent) -> Tree:
             f"/maps/{checked_name(m.name)}", from_set=m.from_set, to_set=m.to_set, position=i
         )
         tree.datasets[f"{path}/table"] = m.table
-    for one in sections_of(plan):
-        one.put(tree, plan)
+    if plan.matrices:
+        _put_matrices(tree, plan)
     tree.group("/loops")
     for i, loop_plan in enumerate(plan.loops.values()):
         _put_loop(tree, loop_plan, i)
@@ -53,9 +55,9 @@ def from_tree(tree: Tree) -> PlanContent:
     """The plan that a tree holds; raises PlanError when something is missing or misshapen."""
     sizes = {name: tree.number(f"/mesh/{name}", "size") for name in tree.children("/mesh")}
     maps = {name: _get_map(tree, name) for name in tree.children("/maps")}
-    held = {name: section(name).get(tree) for name in SECTIONS if f"/{name}" in tree.groups}
     loops = {name: _get_loop(tree, name, sizes, maps) for name in tree.children("/loops")}
-    if matrices := held.get("matrices"):
+    matrices = {name: _get_matrix(tree, name) for name in tree.children(MATRICES)}
+    if matrices:
         for name, p in loops.items():
             own = {a.name: matrices[a.name] for a in p.loop.matrices if a.name in matrices}
             loops[name] = replace(p, matrices=own)
@@ -78,7 +80,7 @@ def from_tree(tree: Tree) -> PlanContent:
             if (path := f"/mesh/{name}/{COORDINATES}") in tree.datasets
         },
         extensions={n: tree.under(f"{EXTENSIONS}/{n}") for n in tree.children(EXTENSIONS)},
-        **held,
+        matrices=matrices,
     )
 
 
@@ -112,6 +114,18 @@ def _put_tags(tree: Tree, where: str, by_set: Mapping[str, Mapping[str, NDArray[
             tree.datasets[f"{path}/{checked_name(tag)}"] = values
 
 
+def _put_matrices(tree: Tree, plan: PlanContent) -> None:
+    tree.group(MATRICES)
+    for i, matrix in enumerate(plan.matrices.values()):
+        path, sets = f"{MATRICES}/{checked_name(matrix.name)}", (matrix.row_set, matrix.column_set)
+        tree.group(path, row_set=sets[0], column_set=sets[1], position=i)
+        for name in [*MATRIX_ARRAYS] if sets[0] == sets[1] else [*MATRIX_ARRAYS, "column_of"]:
+            tree.datasets[f"{path}/{name}"] = getattr(matrix, name)
+        tree.group(f"{path}/place")
+        for loop, place in matrix.place.items():
+            tree.datasets[f"{path}/place/{checked_name(loop)}"] = place
+
+
 def _put_loop(tree: Tree, loop_plan: LoopPlan, position: int) -> None:
     loop = loop_plan.loop
     path = tree.group(
@@ -134,6 +148,7 @@ def _put_loop(tree: Tree, loop_plan: LoopPlan, position: int) -> None:
 
 
 RANGE_ARRAYS = {"offset": "<i8", "order": "<i4", "wait_offset": "<i8", "waits": "<i4"}
+MATRIX_ARRAYS = {"row_of": "<i4", "row_ptr": "<i8", "columns": "<i4"}
 BLOCK_ARRAYS = {
     "block_offset": ("<i8",),
     "block_colour_offset": ("<i8",),
@@ -202,6 +217,20 @@ def _get_map(tree: Tree, name: str) -> SetMap:
     path = f"/maps/{name}"
     table = tree.array(f"{path}/table", "<i4", ndim=2)
     return SetMap(name, tree.text(path, "from_set"), tree.text(path, "to_set"), table)
+
+
+def _get_matrix(tree: Tree, name: str) -> "MatrixPlan":
+    from ..matrices import MatrixPlan
+
+    path = f"{MATRICES}/{name}"
+    row_set, column_set = tree.text(path, "row_set"), tree.text(path, "column_set")
+    row_of, row_ptr, columns = (tree.array(f"{path}/{k}", t) for k, t in MATRIX_ARRAYS.items())
+    column_of = row_of
+    if row_set != column_set:
+        column_of = tree.array(f"{path}/column_of", "<i4")
+    loops = tree.leaves(f"{path}/place")
+    place = {loop: tree.array(f"{path}/place/{loop}", "<i4", ndim=2) for loop in loops}
+    return MatrixPlan(name, row_set, column_set, row_of, column_of, row_ptr, columns, place)
 
 
 def _get_loop(

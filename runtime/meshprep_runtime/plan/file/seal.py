@@ -12,12 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-try:
-    import fcntl
-except ImportError:
-    # Windows.
-    fcntl = None  # type: ignore[assignment]
-
 from ...errors import PlanError, listed
 
 SIZE = 512
@@ -27,11 +21,16 @@ _CHUNK = 1 << 22
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
-def write_seal(file: BinaryIO, version: int) -> None:
+def write_seal(file: BinaryIO, version: int, kind: str = FORMAT) -> None:
     """Write the seal into the first bytes of an open file that is otherwise complete. O(bytes)."""
-    text = _text(version, _digest(file))
+    text = seal_of(file, version, kind)
     file.seek(0)
     file.write(text)
+
+
+def seal_of(file: BinaryIO, version: int, kind: str = FORMAT) -> bytes:
+    """The seal of an open file with this content. O(bytes)."""
+    return f"{kind} {version}\nsha256 {_digest(file)}\n".encode().ljust(SIZE, b"\0")
 
 
 def check_seal(path: Path, versions: Sequence[int]) -> int:
@@ -48,8 +47,7 @@ def check_seal(path: Path, versions: Sequence[int]) -> int:
                 f"{listed(versions)}: "
                 "install the meshprep that wrote it, or make the plan anew"
             )
-        if start != _text(version, _digest(file)):
-            refuse_open(file)
+        if start != seal_of(file, version):
             raise PlanError("damaged: its content does not match its checksum: make it anew")
     return version
 
@@ -80,26 +78,8 @@ def check_parts_seal(path: Path) -> tuple[int, int]:
         if not SIZE <= begin <= end <= size:
             raise PlanError(f"cut short: it has {size} bytes: split the mesh anew")
         if start != _parts_text(_digest(file, begin, end), begin, end):
-            refuse_open(file)
             raise PlanError("damaged: its tables do not match their checksum: split the mesh anew")
     return begin, end
-
-
-def refuse_open(file: BinaryIO) -> None:
-    """Raise PlanError where a program has an HDF5 file open for writing: it has it locked, then."""
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise PlanError(
-            "a program has it open for writing, so that it is not whole: close it there, and open "
-            "it for reading alone (h5py.File(path, 'r'))"
-        ) from None
-    except OSError:
-        # a file system without locks
-        return
-    fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def is_parts(path: Path) -> bool:
@@ -123,10 +103,6 @@ def _begins(path: Path, text: str) -> bool:
 def _parts_text(digest: str, begin: int, end: int) -> bytes:
     text = f"{PARTS_FORMAT} {PARTS_VERSION}\nsha256 {digest}\nslices {begin} {end}\n"
     return text.encode().ljust(SIZE, b"\0")
-
-
-def _text(version: int, digest: str) -> bytes:
-    return f"{FORMAT} {version}\nsha256 {digest}\n".encode().ljust(SIZE, b"\0")
 
 
 def _digest(file: BinaryIO, begin: int = SIZE, end: int = SIZE) -> str:

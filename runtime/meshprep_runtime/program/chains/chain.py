@@ -1,6 +1,6 @@
 """Chains: calls of loops are recorded, and run when somebody wants to see a result [R14 6.2]."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ from .records import (
     key_of,
     with_constants,
 )
-from .tiling import MeasuredRun, TileOptions, check_call, check_memory, measured_run, tiled_run
+from .tiling import MeasuredRun, TileOptions, check_call, measured_run, tiled_run
 
 MOST_LOOPS = 64
 
@@ -64,7 +64,6 @@ class Chain:
         self._queue: list[Record] = []
         self._waiting = 0
         self._checked: dict[Hashable, tuple[Call, bool]] = {}
-        self._replaced: dict[Hashable, int] = {}
         self._steps: dict[Hashable, Step] = {}
 
     def __enter__(self) -> "Chain":
@@ -144,7 +143,7 @@ class Chain:
             self._run_tiles(key, records, calls, tiles)
             return
         if key not in self._steps:
-            self._steps[key] = checkpoints.steps.of_chain(records, *tiles.kept_dats(calls))
+            self._steps[key] = checkpoints.steps.of_chain(records, tiles.dropped, tiles.zero)
         checkpoints.run(self._steps[key], lambda: self._run_tiles(key, records, calls, tiles))
 
     def _run_tiles(
@@ -156,17 +155,7 @@ class Chain:
                 self.tiled[key] = measured_run(calls, sizes, tiles, self.run)
             else:
                 self.tiled[key] = tiled_run(calls, sizes, tiles)
-        self._check_replaced(key, calls)
         self.tiled[key](records)
-
-    def _check_replaced(self, key: Hashable, calls: Sequence[Call]) -> None:
-        """Look at memory again where dats were given other arrays since the chain was cut."""
-        count = sum(
-            v.replaced for call in calls for v in call.given.values() if isinstance(v, ProgramDat)
-        )
-        if self._replaced.setdefault(key, count) != count:
-            check_memory(calls)
-            self._replaced[key] = count
 
     def run(self, records: list[Record]) -> None:
         """Run records one after the other.

@@ -148,10 +148,7 @@ def key_of(loop: RecordedLoop, given: Mapping[str, Any]) -> Hashable:
 
     Names of arguments are in it, so calls with one key pass the same checks.
     """
-    stored = (
-        (n, id(v), getattr(v, "layout", "")) if isinstance(v, Watched) else (n,)
-        for n, v in given.items()
-    )
+    stored = ((n, id(v)) if isinstance(v, Watched) else (n,) for n, v in given.items())
     return (id(loop), frozenset(stored))
 
 

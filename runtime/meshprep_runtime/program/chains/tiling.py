@@ -3,15 +3,12 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from ...errors import MeshprepError, check_integer
-from ...plan.chains.tiles import ChainPlan, Kept, TilePlan
 from ...plan.model import LoopPlan
-from ...types.loops import Loop
 from ..dat import ProgramDat
 from .execute import TiledRun
 from .inspect import schedule, with_maps
@@ -19,71 +16,40 @@ from .launch import executor_of
 from .numbers import ChainNumbers, number
 from .owners import sizes_to_try, tile_owners
 from .records import Call, Record, Watched, common_names
+from .tiles import Kept, TilePlan
 
 
 @dataclass(frozen=True, eq=False)
 class TileOptions:
     """How a chain is cut; raises MeshprepError for a size that cannot be."""
 
-    # Elements of the last loop's set in a tile, about; None where a schedule says it.
+    # Elements of the last loop's set in a tile, about; None where sizes are tried.
     size: int | None
     # See :class:`Kept`.
     dropped: tuple[ProgramDat, ...] = ()
     zero: tuple[ProgramDat, ...] = ()
-    # Schedules of the plan. One that fits is taken.
-    saved: tuple[ChainPlan, ...] = ()
-    length: int | None = None  # loops of the schedule that was asked for, which must fit
     auto: bool = False  # try loops alone, and tiles of several sizes, and keep what is fastest
 
     def __post_init__(self) -> None:
         if self.size is not None:
             check_integer("tile_size", self.size)
 
-    def with_saved(self, chains: Mapping[str, ChainPlan], name: str | None) -> "TileOptions":
-        """The options with a plan's schedules, or one; raises MeshprepError where they disagree."""
-        if name is None:
-            return replace(self, saved=tuple(chains.values()))
-        if self.size is not None or self.dropped or self.zero or self.auto:
-            raise MeshprepError(
-                f"schedule '{name}' says how the chain is cut: leave tile_size, dropped and "
-                "zero out"
-            )
-        if name not in chains:
-            has = ", ".join(chains) or "none: add a table [chain.NAME] to loops.toml"
-            raise MeshprepError(f"the plan has no schedule '{name}': it has {has}")
-        one = chains[name]
-        return replace(self, saved=(one,), length=len(one.tiles.loops))
-
-    def kept_dats(self, calls: Sequence[Call]) -> tuple[list[ProgramDat], list[ProgramDat]]:
-        """The dats that are dropped, and those that are zero, also where a schedule says it."""
-        if self.length is None:
-            return [*self.dropped], [*self.zero]
-        kept, (_, dats) = self.saved[0].kept, common_names(calls)
-        return (
-            [dat for name, dat in dats.items() if name in kept.dropped],
-            [dat for name, dat in dats.items() if name in kept.zero],
-        )
-
 
 def tiled_run(calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions) -> TiledRun:
     """Cut a chain into tiles, once for a sequence of loops, dats and maps.
 
-    A schedule of the plan is taken where its loops touch the same data in the same way, and what is
-    dropped and zero is the same. Raises MeshprepError for arrays that cannot change places: two
-    dats in one memory; for a dat to be dropped or zero that the chain does not write, or reads
-    first; for another chain than the schedule's, and one that adds to a matrix.
+    Raises MeshprepError for arrays that cannot change places: two dats in one memory; for a dat to
+    be dropped or zero that the chain does not write, or reads first; and for a chain that adds to a
+    matrix.
     """
     begin = time.perf_counter()
     loops, dats = common_names(calls)
     executors = [executor_of(call) for call in calls]
     maps = {name: m for one in executors for name, m in one.plan.maps.items()}
     chain = number(loops, sizes, maps)
-    check_memory(calls)
     plans = [one.plan for one in executors]
     kept = Kept(*(_names(of, dats, chain.written) for of in (options.dropped, options.zero)))
-    tiles = _saved(chain, kept, options)
-    if tiles is None:
-        tiles = cut(chain, plans, options.size or 1, kept)
+    tiles = cut(chain, plans, options.size or 1, kept)
     whole = with_maps(tiles, maps, sizes)
     return TiledRun(calls, chain, whole, dats, time.perf_counter() - begin)
 
@@ -121,43 +87,6 @@ def measured_run(
     return MeasuredRun(ways)
 
 
-def _saved(chain: ChainNumbers, kept: Kept, options: TileOptions) -> TilePlan | None:
-    """The schedule of the plan that fits."""
-    if options.length is not None:
-        (named,) = options.saved
-        difference = first_difference(named.tiles.loops, chain.loops)
-        if difference:
-            raise MeshprepError(
-                f"the schedule '{named.name}' of the plan is of another chain: {difference}: make "
-                "the plan anew with the loops in this order, or give tile_size instead"
-            )
-        return named.tiles
-    for one in options.saved:
-        same = (one.tile_size, one.kept) == (options.size, kept)
-        if same and not first_difference(one.tiles.loops, chain.loops):
-            return one.tiles
-    return None
-
-
-def first_difference(saved: Sequence[Loop], called: Sequence[Loop]) -> str:
-    """Where two chains differ in words; empty when they touch the same data in the same way."""
-    for n, (old, new) in enumerate(zip(saved, called, strict=False), start=1):
-        if not _as_declared(old, new):
-            other = "with other dats" if old.name == new.name else f"there it is '{old.name}'"
-            return f"loop {n} is '{new.name}', {other}"
-    if len(saved) != len(called):
-        return f"it has {len(saved)} loops, not {len(called)}"
-    return ""
-
-
-def _as_declared(old: Loop, new: Loop) -> bool:
-    """True for equal loops, also where kernels prove more full writes than were declared."""
-    if len(old.args) != len(new.args):
-        return False
-    args = [replace(b, full=a.full and b.full) for a, b in zip(old.args, new.args, strict=True)]
-    return replace(new, args=tuple(args)) == old
-
-
 def check_call(call: Call) -> None:
     """Raise MeshprepError for a call that tiles cannot run."""
     where = f"loop '{call.loop.loop.name}'"
@@ -173,18 +102,6 @@ def check_call(call: Call) -> None:
             raise MeshprepError(f"{where}: tiles run on the host, but '{arg.name}' is on a GPU")
     if executor_of(call).options.boundscheck:
         raise MeshprepError(f"{where}: tiles check no bounds: leave tile_size or boundscheck out")
-
-
-def check_memory(calls: Sequence[Call]) -> None:
-    """Raise MeshprepError where tiles would write memory that two dats share."""
-    loops, dats = common_names(calls)
-    written = {name for loop in loops for name in loop.written}
-    for (a, first), (b, second) in combinations(dats.items(), 2):
-        if {a, b} & written and np.may_share_memory(first.stored, second.stored):
-            raise MeshprepError(
-                f"dats '{a}' and '{b}' share memory, and tiles write one of them: "
-                "give them separate arrays"
-            )
 
 
 def _names(

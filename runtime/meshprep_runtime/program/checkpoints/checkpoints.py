@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class Checkpoints:
         self._globals: list[bytes] = []
         self._met: set[str] = set()
         self._modified: set[int] = set()
-        self._pending: Decisions[int] | None = None
+        self._pending: set[int] | None = None
         self._entry = 0
         self._saved: dict[int, NDArray[Any]] = {}
         self._asked = self._inside = self._held = self._failed = False
@@ -64,8 +64,8 @@ class Checkpoints:
     def before_change(self, dat: ProgramDat) -> None:
         """Save what the program itself is about to change, where it is not decided yet."""
         number = self.steps.number(dat)
-        if self._pending is not None and number in self._pending.flagged and not dat.dropped:
-            self._pending.flagged.discard(number)
+        if self._pending is not None and number in self._pending and not dat.dropped:
+            self._pending.discard(number)
             self._saved[number] = np.array(dat.values())
 
     def after_change(self, dat: ProgramDat) -> None:
@@ -77,7 +77,7 @@ class Checkpoints:
         if number is None or self._inside or not self._calls:
             return
         self._modified.add(number)
-        if self._pending is not None and number in self._pending.flagged:
+        if self._pending is not None and number in self._pending:
             # its values of the entry are gone
             self._pending, self._asked = None, True
 
@@ -137,7 +137,7 @@ class Checkpoints:
             if self._failed:
                 self._clock.restart()
             else:
-                self._pending, self._entry = Decisions(self._modified), len(self._calls)
+                self._pending, self._entry = set(self._modified), len(self._calls)
                 self._saved = {}
         if self._pending is not None:
             self._save(self._pending, step)
@@ -167,15 +167,15 @@ class Checkpoints:
             self._begin_at = n + calls_to_wait(last, self._modified, sizes)
         return self._asked or (self._begin_at is not None and n >= self._begin_at)
 
-    def _save(self, pending: "Decisions[int]", step: Step) -> None:
+    def _save(self, pending: set[int], step: Step) -> None:
         # What is zero takes no room, but a new run may have begun with other values.
-        now = [*(pending.flagged & step.zero), *pending.before(step.full)]
+        now = [*(pending & step.zero), *decide(pending, step.full)]
         if len(self._calls) - self._entry >= WINDOW:
-            now += [number for number in pending.flagged if not self._dats[number].dropped]
-            pending.flagged.clear()
+            now += [number for number in pending if not self._dats[number].dropped]
+            pending.clear()
         for number in now:
             self._saved[number] = np.array(self._dats[number].values())
-        if not pending.flagged:
+        if not pending:
             calls, logged = self._calls[: self._entry], self._globals[: self._entry]
             self._files.write(Checkpoint(calls, logged, self._saved))
             self._pending = None
@@ -259,28 +259,17 @@ def calls_to_skip(calls: int, passed: float, every: float) -> int:
 K = TypeVar("K", bound=Hashable)
 
 
-class Decisions(Generic[K]):
-    """The dats of one checkpoint, decided loop by loop from its entry on.
+def decide(flagged: set[K], full: Mapping[K, bool]) -> list[K]:
+    """What a checkpoint saves before a loop runs; the dats that the loop meets are flagged no more.
 
-    A dat that a loop overwrites fully, before anybody has read it, is dropped; another is saved
-    when a loop meets it, since its value is still that of the entry.
-
-    ``modified`` are the dats that some loop has changed since the program began; others are never
-    saved. ``flagged`` has those that are not decided yet.
+    ``flagged`` has the dats of the checkpoint that are not decided yet: of those that some loop has
+    changed since the program began. ``full`` tells of each dat of the loop whether it overwrites
+    all of it and reads nothing: then it is dropped. Another is saved, since its value is still that
+    of the entry.
     """
-
-    def __init__(self, modified: Collection[K]) -> None:
-        self.flagged = set(modified)
-
-    def before(self, full: Mapping[K, bool]) -> list[K]:
-        """Decide the dats of a loop that is about to run.
-
-        ``full`` tells of each dat of the loop whether it overwrites all of it and reads nothing.
-        Gives those that are to be saved now.
-        """
-        met = [dat for dat in full if dat in self.flagged]
-        self.flagged.difference_update(met)
-        return [dat for dat in met if not full[dat]]
+    met = [dat for dat in full if dat in flagged]
+    flagged.difference_update(met)
+    return [dat for dat in met if not full[dat]]
 
 
 def period(calls: Sequence[object]) -> int | None:
@@ -295,10 +284,10 @@ def period(calls: Sequence[object]) -> int | None:
 
 
 def saved_dats(calls: Sequence[Mapping[K, bool]], modified: Collection[K]) -> list[K]:
-    """What a checkpoint before the first of some calls saves; see :class:`Decisions`."""
-    decisions = Decisions(modified)
-    saved = [dat for full in calls for dat in decisions.before(full)]
-    return [*saved, *decisions.flagged]
+    """What a checkpoint before the first of some calls saves; see :func:`decide`."""
+    flagged = set(modified)
+    saved = [dat for full in calls for dat in decide(flagged, full)]
+    return [*saved, *flagged]
 
 
 def calls_to_wait(

@@ -5,7 +5,6 @@ already and others have not. Rank 0 gives its file the name after all others: wh
 as its newest or as the one before.
 """
 
-import hashlib
 import json
 import os
 import uuid
@@ -13,16 +12,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError
 from ...plan.file.atomic import new_file
+from ...plan.file.seal import SIZE, seal_of, write_seal
 from ..mpi import from_root, together
 
-SIZE, FORMAT, VERSION = 512, "meshprep-checkpoint", 3
+FORMAT, VERSION = "meshprep-checkpoint", 3
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def write(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
 
     names = sorted(set(checkpoint.calls))
     number = {name: i for i, name in enumerate(names)}
-    with new_hdf5(path, SIZE) as file:
+    with new_hdf5(path) as file:
         file.attrs["entry"] = len(checkpoint.calls)
         for name, value in vars(origin).items():
             file.attrs[name] = value
@@ -66,9 +66,7 @@ def write(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
             data = values if np.ascontiguousarray(values).view(np.uint8).any() else None
             file.create_dataset(f"dats/{key}", values.shape, values.dtype, data)
     with open(path, "r+b") as sealed:
-        text = _seal(sealed)
-        sealed.seek(0)
-        sealed.write(text)
+        write_seal(sealed, VERSION, FORMAT)
 
 
 def origin_of(path: Path) -> Origin:
@@ -80,7 +78,7 @@ def origin_of(path: Path) -> Origin:
         wanted = f"{FORMAT} {VERSION}\n".encode()
         if start.startswith(FORMAT.encode()) and not start.startswith(wanted):
             raise MeshprepError(f"{path}: a checkpoint of another version: remove it to begin anew")
-        if start != _seal(file):
+        if start != seal_of(file, VERSION, FORMAT):
             raise MeshprepError(f"{path}: no checkpoint, or damaged: remove it to begin anew")
     with h5py.File(path, "r") as file:
         at = file.attrs
@@ -100,15 +98,6 @@ def read(path: Path) -> Checkpoint:
             [values[a:b] for a, b in zip([0, *ends], ends, strict=False)],
             {int(key): file["dats"][key][:] for key in file["dats"]},
         )
-
-
-def _seal(file: BinaryIO) -> bytes:
-    file.seek(SIZE)
-    digest = hashlib.sha256()
-    while piece := file.read(1 << 22):
-        digest.update(piece)
-    text = f"{FORMAT} {VERSION}\nsha256 {digest.hexdigest()}\n"
-    return text.encode().ljust(SIZE, b"\0")
 
 
 @dataclass(frozen=True)

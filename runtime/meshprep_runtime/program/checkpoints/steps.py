@@ -53,7 +53,7 @@ class Steps:
             value = given[arg.name]
             if not arg.is_global:
                 number = self._number(loop, arg.name, value)
-                given_dats += f".{number}{'soa' * (value.axis and not value.auto)}"
+                given_dats += f".{number}{'soa' * value.axis}"
                 full[number] = arg.full and full.get(number, True)
                 writes |= arg.access is Access.WRITE
                 if arg.access is not Access.READ:

@@ -18,8 +18,8 @@ from meshprep_runtime.tuning.lookup import with_entry
 from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
 from meshprep_runtime.tuning.tune import SearchArguments, TuningSearch, synthetic, tune
 
-from ..matrices import input_maps
-from ..variants import with_loop, with_sizes
+from .matrices import input_maps
+from .variants import with_loop, with_sizes
 
 # Block sizes to try, by target.
 SIZES = {

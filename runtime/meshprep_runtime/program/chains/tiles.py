@@ -1,24 +1,16 @@
 """A chain cut into tiles, as arrays: what each runs, copies and keeps [R14 algorithm 9]."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ...program.timings import useful_bytes
 from ...types.loops import Loop
-from ...types.maps import Int32s, Int64s, SetMap, UInt16s, offsets_of
+from ...types.maps import Int32s, Int64s, UInt16s, offsets_of
 
 SHORT = 2**16
-Numbers = Int32s
-
-
-def as_runs(elements: Numbers) -> tuple[Numbers, Numbers]:
-    """First number and length of each run of a list. O(n)."""
-    begin = np.flatnonzero(np.diff(elements, prepend=np.int32(-2)) != 1)
-    return elements[begin], np.diff(begin, append=elements.size).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,25 +21,10 @@ class LocalSet:
     # is the local number of an element. Those that the tile owns come first, then those that many
     # loops run.
     offset: Int64s
-    # (runs,): the list as runs of numbers that follow each other, which takes little room.
-    first: Int32s
-    length: Int32s
+    elements: Int32s
     # (n_tiles,): how many of them the tile owns. Every element has one owner, or the set has none
     # at all because no loop of the chain writes to it or reduces over it.
     own: Int64s
-
-    @classmethod
-    def of_elements(cls, offset: Int64s, elements: Int32s, own: Int64s) -> "LocalSet":
-        """From the list itself. O(n)."""
-        return cls(offset, *as_runs(elements), own)
-
-    @cached_property
-    def elements(self) -> Int32s:
-        """The list, (n,) int32; made when it is asked for first."""
-        begin = np.cumsum(self.length, dtype=np.int64) - self.length
-        shift = np.repeat((self.first - begin).astype(np.int32), self.length)
-        shift += np.arange(shift.size, dtype=np.int32)
-        return shift
 
     @property
     def largest(self) -> int:
@@ -124,7 +101,7 @@ class TilePlan:
     # By dat name: elements whose values before the chain a tile reads.
     copies: Mapping[str, LocalSelection]
     kept: Kept
-    # By map name: empty in a plan file: they follow from the rest.
+    # By map name: they follow from the rest.
     maps: Mapping[str, LocalMap] = field(default_factory=dict)
 
     @property
@@ -162,60 +139,3 @@ class TilePlan:
         run = sum(int(s.count.sum()) for s in self.runs)
         alone = sum(sizes[loop.over] for loop in self.loops)
         return run / alone if alone else 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class ChainPlan:
-    """The schedule of a chain, made ahead and kept in a plan."""
-
-    name: str
-    tile_size: int  # elements of the last loop's set in a tile, about
-    tiles: TilePlan  # without maps
-
-    @property
-    def kept(self) -> Kept:
-        """What is dropped and zero."""
-        return self.tiles.kept
-
-
-def home_of_dats(loops: Sequence[Loop], maps: Mapping[str, SetMap]) -> dict[str, str]:
-    """The set of every dat of a chain."""
-    return {
-        arg.name: loop.over if arg.map is None else maps[arg.map].to_set
-        for loop in loops
-        for arg in loop.args
-        if not arg.is_global
-    }
-
-
-INDEX_BYTES = 4
-
-
-def untiled_bytes(
-    loops: Sequence[Loop], maps: Mapping[str, SetMap], sizes: Mapping[str, int]
-) -> int:
-    """What loops move that share nothing in cache: useful bytes, and all maps of each loop."""
-    return sum(
-        useful_bytes(loop, maps, sizes) + sum(INDEX_BYTES * maps[m].table.size for m in loop.maps)
-        for loop in loops
-    )
-
-
-def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap]) -> int:
-    """What tiles move whose elements stay in cache: the schedule, copies and stored values once."""
-    nbytes = {arg.name: arg.nbytes for loop in tiles.loops for arg in loop.args}
-    home = home_of_dats(tiles.loops, maps)
-    copied = sum(nbytes[d] * int(s.count.sum()) for d, s in tiles.copies.items())
-    stored = sum(
-        nbytes[d] * int(tiles.sets[home[d]].own.sum()) for d in tiles.written - tiles.kept.all
-    )
-    # Only copies and stores look up which element a local one is.
-    listed = {home[d] for d in tiles.copies} | {home[d] for d in tiles.written}
-    lists = sum(INDEX_BYTES * int(tiles.sets[s].offset[-1]) for s in listed)
-    used = [maps[m] for m in dict.fromkeys(m for loop in tiles.loops for m in loop.maps)]
-    tables = sum(
-        int(tiles.rows_of(m.name).sum()) * m.arity * tiles.index_type(m.to_set).itemsize
-        for m in used
-    )
-    chosen = sum(s.nbytes for s in (*tiles.runs, *tiles.copies.values()))
-    return copied + stored + lists + tables + chosen

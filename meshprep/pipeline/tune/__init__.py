@@ -1,1 +1,0 @@
-"""How loops and products run fastest on this machine, written into their plan."""

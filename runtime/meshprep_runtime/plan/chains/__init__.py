@@ -1,1 +1,0 @@
-"""Schedules of chains in a plan: model, file, structure and proof."""
