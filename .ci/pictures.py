@@ -1,14 +1,12 @@
-"""Make the pictures of docs/gallery.md by its commands: python .ci/pictures.py."""
+"""Make the pictures of docs/gallery.md by its commands: PYTHONPATH=tests python .ci/pictures.py."""
 
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-
 from pages import blocks
+
+ROOT = Path(__file__).parents[1]
 
 with tempfile.TemporaryDirectory() as folder:
     for commands in blocks("gallery.md", "sh"):
