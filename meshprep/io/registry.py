@@ -19,8 +19,8 @@ class Format:
     extensions: tuple[str, ...]  # with the dot, lower case; the first is the usual one
     read: Callable[[Path], Mesh]  # ``read(path) -> Mesh``
     # ``write(mesh, path, **options)``; writes what it can, in the order of the mesh, and may assume
-    # that the caller asked ``losses`` first. None where the format is read only.
-    write: Callable[..., None] | None
+    # that the caller asked ``losses`` first.
+    write: Callable[..., None]
     # ``losses(mesh, **options) -> list of str``: what of this mesh the format cannot carry when
     # written with these options, in a few words each, empty when nothing is lost.
     losses: Callable[..., list[str]]
@@ -59,10 +59,9 @@ def find(
     found = [e for e in endings if path.name.lower().endswith(e)]
     if not found:
         how = "name the format" if writing else "name the format by --format (in Python format=)"
-        known = sorted(e for e, f in endings.items() if f.write is not None or not writing)
         raise MeshprepError(
-            f"{path}: cannot tell the format from the name: use one of {' '.join(known)}, {how}, "
-            "or leave others to  meshio convert"
+            f"{path}: cannot tell the format from the name: use one of "
+            f"{' '.join(sorted(endings))}, {how}, or leave others to  meshio convert"
         )
     return endings[max(found, key=len)]
 

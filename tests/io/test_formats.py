@@ -25,7 +25,6 @@ EXACT = {
     "abaqus": ("with border", "tets with skin", "wedge15"),
     "nastran": ("surface", "tets with skin", "mixed solid"),
     "med": ("triangles", "tets, skin, edges", "pyramid13"),
-    "netgen": ("with border", "tets with skin", "hexahedron20"),
 }
 
 
@@ -68,7 +67,7 @@ def test_what_is_on_a_mesh_is_exact_or_named(name, ending, what, tmp_path):
 
 
 # Formats that give their one group number a name of their own.
-OWN_TAG_NAME = ("su2", "medit", "nastran", "netgen", "med", "exodus", "cgns")
+OWN_TAG_NAME = ("su2", "medit", "nastran", "med", "exodus", "cgns")
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -169,15 +168,6 @@ def test_a_plane_mesh_in_three_coordinates_can_go_to_su2(tmp_path):
     assert flattened(lifted).coordinates.shape == (9, 2)
     assert io.write(lifted, tmp_path / "a.su2") == []
     assert io.read(tmp_path / "a.su2").coordinates.shape == (9, 2)
-
-
-@pytest.mark.parametrize("name", ["tetgen", "ugrid"])
-def test_formats_that_are_only_read_say_why(name, tmp_path):
-    mesh = plain_meshes()["tets"]
-    path = tmp_path / f"a{io.FORMATS[name].extensions[0]}"
-    with pytest.raises(MeshprepError, match="can only be read"):
-        io.write(mesh, path)
-    assert not path.exists()
 
 
 def test_other_formats_are_left_to_meshio(tmp_path):

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..meshio_adapter.checks import check_hdf5
-from ..meshio_adapter.harden import guarded
+from ..meshio_adapter.harden import check_hdf5, guarded
 
 # The first bytes of the other kind of CGNS file: "@(#)" with the highest bit set.
 _ADF = b"\xc0\xa8\xa3\xa9"

@@ -7,17 +7,15 @@ from dataclasses import replace
 from functools import partial
 
 from ...mesh import IndexList, Mesh, Tag
-from ...mesh.cells import shape_of
 from ..reduce import bad_lists, with_used_names
 from ..registry import FIELD_DATA, MED_MESH
 from .exodus import NAME as EXODUS_NAME
 from .exodus import blocks
-from .numbers import BETWEEN, without_counts
+from .incoming import BETWEEN, without_counts
 
 # Names of groups that a format can write and read back.
 _GROUP_NAMES = {
     "med": re.compile(r"(?! )[^\x00-\x1f\x7f-\x9f]+(?<!\s)"),
-    "netgen": re.compile(r"(?!cd\d_)[\x21-\x22\x24-\x7e][\x21-\x7e]*"),
     "exodus": re.compile(EXODUS_NAME),
 }
 # Bytes of a name in a MED file.
@@ -79,10 +77,10 @@ def _bad_group_names(name: str, mesh: Mesh) -> set[str]:
         return set()
     fits = partial(_fits_med, mesh) if name == "med" else _GROUP_NAMES[name].fullmatch
     tags = [t for t in mesh.tags if t.set != "nodes"]
-    pairs = {(_family(name, mesh, t, i), n) for t in tags for i, n in t.names.items()}
+    pairs = {(i, n) for t in tags for i, n in t.names.items()}
     times = Counter(k for k, _ in pairs), Counter(n for _, n in pairs)
     shared = set() if name == "med" else {n for n, count in times[1].items() if count > 1}
-    return {n for k, n in pairs if times[0][k] > 1 or n in shared or not fits(n) or k[-1] == 0}
+    return {n for k, n in pairs if times[0][k] > 1 or n in shared or not fits(n)}
 
 
 def _fits_med(mesh: Mesh, name: str) -> bool:
@@ -92,10 +90,3 @@ def _fits_med(mesh: Mesh, name: str) -> bool:
     return all(
         known.fullmatch(p) and BETWEEN not in p and len(p.encode()) <= _MED_BYTES for p in parts
     )
-
-
-def _family(name: str, mesh: Mesh, tag: Tag, group: int) -> tuple[int, ...]:
-    """What a name stands for: a number; in Netgen's lists, from 1, one of each dimension."""
-    if name != "netgen":
-        return (group,)
-    return (shape_of(str(mesh.sets[tag.set].cell_type)).dim, max(group, 0))

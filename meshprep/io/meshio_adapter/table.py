@@ -1,31 +1,20 @@
-"""What each format can carry through meshio 5.3.5, found by writing meshes and reading them back.
+"""What each format can carry, found by writing meshes and reading them back.
 
 ``tests/io/test_formats.py`` repeats those experiments: every entry is either an exact round trip
 or a loss with a name.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from .. import registry
 from ..registry import Capabilities, Values
 from .exodus import CELL_TYPES as EXODUS_TYPES
 from .exodus import NAME as EXODUS_NAME
+from .vtk import CELL_TYPES as _VTK
 
 LINEAR = ("vertex", "line", "triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
 _FLAT = ("line", "triangle", "quad")
 _SOLID = ("tetra", "pyramid", "wedge", "hexahedron")
-_SECOND = (
-    *("line3", "triangle6", "quad8", "quad9", "tetra10", "pyramid13"),
-    *("wedge15", "wedge18", "hexahedron20", "hexahedron27"),
-)
-_VTK = (
-    *LINEAR,
-    *_SECOND,
-    *("line4", "triangle7", "wedge12", "hexahedron24"),
-    *(f"VTK_LAGRANGE_{s}" for s in ("CURVE", "TRIANGLE", "QUADRILATERAL", "TETRAHEDRON")),
-    *(f"VTK_LAGRANGE_{s}" for s in ("HEXAHEDRON", "WEDGE", "PYRAMID")),
-)
 _XDMF_CAST = (
     *((name, "int64") for name in ("int8", "int16", "uint8", "uint16", "uint32")),
     ("float32", "float64"),
@@ -50,35 +39,15 @@ _MED_ORDER = (
 )
 
 
-# Keywords of a medit file that meshio reads past without keeping anything.
-MEDIT_IGNORED = {
-    *("Corners", "Normals", "NormalAtVertices", "SubDomainFromMesh", "VertexOnGeometricVertex"),
-    *("VertexOnGeometricEdge", "EdgeOnGeometricEdge", "Identifier", "Geometry"),
-}
-# Cards of a Nastran deck that come back as they were, and those that hold nothing; meshio reads
-# others, such as CTRIAR or CSHEAR, for the like of these.
-NASTRAN_READ = {
-    *("GRID", "ENDDATA", "CROD", "CTRIA3", "CTRIA6", "CQUAD4", "CQUAD8", "CQUAD9"),
-    *("CTETRA", "CPYRAM", "CPYRA", "CPENTA", "CHEXA"),
-}
-
-
 @dataclass(frozen=True)
 class Entry:
-    """One format that meshio reads, and perhaps writes."""
+    """One format."""
 
-    # As in :class:`meshprep.io.registry.Format`.
+    # As in :class:`meshprep.io.registry.Format`; a module of this name reads and writes it.
     name: str
     extensions: tuple[str, ...]
-    capabilities: Capabilities | None = None  # None: read only; ``why`` says why it is not written
-    # How the reader wants its file opened (``"r"``, ``"rb"``); None where it takes a path.
-    mode: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)  # arguments of meshio's writer
-    # Beginnings of meshio's warnings on reading that tell of something left out; every other
-    # warning is an error.
-    tolerated: tuple[str, ...] = ()
+    capabilities: Capabilities
     digits: int = 17  # significant digits that numbers keep
-    why: str = ""  # why the format is read only
 
 
 ENTRIES: tuple[Entry, ...] = (
@@ -93,14 +62,11 @@ ENTRIES: tuple[Entry, ...] = (
             node_tag="*",
             extras=(registry.VTU_ARRAYS, registry.FIELD_DATA),
         ),
-        options={"header_type": "UInt64"},
     ),
     Entry(
         "vtk",
         (".vtk",),
         Capabilities(_VTK, node_values=_VTK_VALUES, cell_values=_VTK_VALUES, tag="*", node_tag="*"),
-        mode="rb",
-        tolerated=("lookup table ", "colours ", "names of components"),
     ),
     Entry(
         "xdmf",
@@ -113,13 +79,11 @@ ENTRIES: tuple[Entry, ...] = (
             node_tag="*",
             plane=True,
         ),
-        options={"data_format": "XML"},
     ),
     Entry(
         "medit",
         (".mesh", ".meshb"),
         Capabilities(LINEAR[1:], tag="medit:ref", node_tag="medit:ref", plane=True),
-        tolerated=("Meshio doesn't know keyword", "meshio doesn't know"),
     ),
     Entry(
         "exodus",
@@ -144,7 +108,6 @@ ENTRIES: tuple[Entry, ...] = (
             tag="nastran:ref",
             node_tag="nastran:ref",
         ),
-        mode="r",
         digits=10,
     ),
     Entry(
@@ -165,17 +128,4 @@ ENTRIES: tuple[Entry, ...] = (
             extras=(registry.MED_FIELDS, registry.MED_MESH),
         ),
     ),
-    Entry(
-        "netgen",
-        (".vol",),
-        Capabilities(
-            (*LINEAR, "triangle6", "quad8", "tetra10", "pyramid13", "wedge15", "hexahedron20"),
-            tag="netgen:index",
-            group_names=True,
-            plane=True,
-        ),
-        mode="r",
-    ),
-    Entry("tetgen", (".node", ".ele"), why="it takes two files"),
-    Entry("ugrid", (".ugrid",), mode="r", why="meshio cannot write its groups"),
 )
