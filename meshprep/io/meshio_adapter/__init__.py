@@ -53,17 +53,12 @@ def _read(name: str, path: Path) -> Mesh:
         return convert(import_module(f".{name}", __package__).read(path))
 
 
-def _reduced(name: str, capabilities: Capabilities, mesh: Mesh) -> Mesh:
+def _reduced(name: str, capabilities: Capabilities, mesh: Mesh) -> tuple[Mesh, list[str]]:
     from .normal import normal
 
-    return normal(name, reduce(mesh, capabilities)[0])
-
-
-def _losses(name: str, capabilities: Capabilities, mesh: Mesh, **_options: object) -> list[str]:
-    from .normal import own_losses
-
     kept, lost = reduce(mesh, capabilities)
-    return lost + own_losses(name, kept)
+    made, more = normal(name, kept)
+    return made, lost + more
 
 
 def _write(name: str, capabilities: Capabilities, mesh: Mesh, path: Path) -> None:
@@ -71,7 +66,7 @@ def _write(name: str, capabilities: Capabilities, mesh: Mesh, path: Path) -> Non
     from .outgoing import convert
 
     with guarded(f"format '{name}' could not be written"):
-        made = convert(_reduced(name, capabilities, mesh), capabilities)
+        made = convert(_reduced(name, capabilities, mesh)[0], capabilities)
         import_module(f".{name}", __package__).write(path, made)
 
 
@@ -79,14 +74,14 @@ def _format(
     name: str, extensions: tuple[str, ...], capabilities: Capabilities, digits: int = 17
 ) -> Format:
     """A format that a module of this name reads and writes."""
-    how = name, capabilities
+    reduced = partial(_reduced, name, capabilities)
     return Format(
         name,
         extensions,
         partial(_read, name),
-        partial(_write, *how),
-        partial(_losses, *how),
-        reduce=partial(_reduced, *how),
+        partial(_write, name, capabilities),
+        lambda mesh, **_options: reduced(mesh)[1],
+        reduce=lambda mesh: reduced(mesh)[0],
         digits=digits,
         extras=capabilities.extras,
     )
