@@ -175,7 +175,6 @@ def _count(section: _Section) -> int:
 
 
 def _numbers(section: _Section, dtype: Any) -> NDArray:
-    """All numbers of a section."""
     try:
         return numbers(section.body, dtype)
     except ValueError:

@@ -18,7 +18,7 @@ from meshprep.io.gmsh.numbering import (
 )
 from meshprep.io.gmsh.raw import RawCells
 from meshprep.io.text.decimal import parse_double, put_double
-from meshprep.io.text.tokens import ASCII, LITTLE, next_int, put_int, take_doubles, take_ints
+from meshprep.io.text.tokens import LITTLE, next_int, put_int, take_doubles, take_ints
 from meshprep.kernels.compiled import from_python
 
 # Python cannot call helpers as they are.
@@ -106,7 +106,7 @@ def test_whole_numbers_in_every_mode(numbers, width):
     text = bytes_of(" \r\n".join(map(str, numbers)))
     pos, found = 0, []
     for _ in numbers:
-        value, pos = next_int(text, pos, ASCII, width)
+        value, pos = next_int(text, pos)
         found.append(value)
     assert found == numbers
     out = np.empty(21 * len(numbers) + 1, dtype=np.uint8)
@@ -117,8 +117,8 @@ def test_whole_numbers_in_every_mode(numbers, width):
 
 
 def test_numbers_too_long_are_none():
-    assert next_int(bytes_of("  1234567890123456789"), 0, ASCII, 8) == (0, -3)
-    assert next_int(bytes_of("12.5"), 0, ASCII, 4)[1] == -1
+    assert next_int(bytes_of("  1234567890123456789"), 0) == (0, -3)
+    assert next_int(bytes_of("12.5"), 0)[1] == -1
 
 
 def test_binary_doubles():

@@ -14,7 +14,6 @@ class GmshWriter(NumberWriter):
     """A Gmsh file being written: sections, blocks of nodes and of elements."""
 
     def begin(self, section: str) -> None:
-        """Begin a section."""
         self.text(f"${section}\n")
 
     def end(self, section: str) -> None:

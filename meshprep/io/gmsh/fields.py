@@ -37,11 +37,7 @@ _TOGETHER = "write mesh and values together"
 
 @dataclass(frozen=True, eq=False)
 class FileCells:
-    """The cells of one type, and where the elements of the file went.
-
-    ``cell`` is, for each element of this type in the file, the cell that it became; None where
-    every element became one.
-    """
+    """The cells of one type, and where the elements of the file went."""
 
     name: str
     dim: int
@@ -49,7 +45,7 @@ class FileCells:
     label: Int64s
     tags: dict[str, GroupTable]
     element_label: Int64s
-    cell: Int64s | None
+    cell: Int64s | None  # of each element of the file; None where every one became a cell
 
 
 @dataclass(frozen=True, eq=False)

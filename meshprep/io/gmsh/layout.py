@@ -84,7 +84,9 @@ def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None
 
 def find_layout(mesh: Mesh, version: str) -> FileLayout:
     """Decide where everything goes. O(size)."""
-    cells = tuple(s for s in mesh.cell_sets if _is_written(mesh, s))
+    fit = (s for s in mesh.cell_sets if s.size and s.cell_type in NUMBER_OF)
+    arity = {s.name: node_count(str(s.cell_type)) for s in fit}
+    cells = tuple(s for s in mesh.cell_sets if arity.get(s.name) == mesh.cell_map(s.name).arity)
     lost, dims = [], [shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size]
     for s in (s for s in mesh.cell_sets if s.size and s not in cells):
         if shape_of(str(s.cell_type)).dim == max(dims):
@@ -137,11 +139,6 @@ def is_text(text: str) -> bool:
         return not _NO_TEXT.search(text) and len(text.encode()) <= TEXT_LIMIT
     except UnicodeEncodeError:
         return False
-
-
-def _is_written(mesh: Mesh, s: ElementSet) -> bool:
-    kind = str(s.cell_type)
-    return kind in NUMBER_OF and mesh.cell_map(s.name).arity == node_count(kind) and s.size > 0
 
 
 def _native(mesh: Mesh, held: set[str], name: str, fits: Callable[[Tag], bool]) -> dict[str, Tag]:

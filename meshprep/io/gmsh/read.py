@@ -73,10 +73,9 @@ _REFUSED = {
 
 
 def read_file(path: Path) -> Mesh:
-    """Read a Gmsh mesh, MSH 2.2 or 4.1, text or binary.
+    """Read a Gmsh mesh, MSH 2.2 or 4.1, text or binary; :mod:`meshprep.io.gmsh` says what it holds.
 
-    ``path`` is a regular file; :mod:`meshprep.io.gmsh` says what the mesh holds. Raises
-    MeshprepError with the line (of text) or the byte (of a binary file) where it is damaged.
+    Raises MeshprepError with the line, or the byte of a binary file, where it is damaged.
     """
     cursor = GmshCursor(path, np.fromfile(path, np.uint8))
     return build(read_sections(cursor), cursor)

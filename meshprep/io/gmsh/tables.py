@@ -9,7 +9,6 @@ from ...mesh.cells import node_count_problem
 from ..text.tokens import (
     ASCII,
     Mode,
-    next_int,
     skip_blank,
     skip_line,
     take_doubles,
@@ -51,7 +50,6 @@ def read_header(cursor: GmshCursor, what: str, text: int, binary: int) -> tuple[
 
 
 def _check(cursor: GmshCursor, code: int, pos: int, extra: int, what: str) -> None:
-    """Raise the error that a kernel reports."""
     if code == FINE:
         return
     if code == NO_NUMBER:
@@ -74,11 +72,8 @@ def _check(cursor: GmshCursor, code: int, pos: int, extra: int, what: str) -> No
 @helper
 def _block(data: UInt8s, pos: int, mode: Mode, row: Int64s) -> int:
     """Read the four numbers at the head of a block."""
-    for j in range(4):
-        row[j], pos = next_int(data, pos, mode, 4 if j < 3 else 8)
-        if pos < 0:
-            break
-    return pos
+    pos = take_ints(data, pos, mode, 4, row, 0, 3)
+    return take_ints(data, pos, mode, 8, row, 3, 1) if pos >= 0 else pos
 
 
 @kernel
@@ -154,9 +149,7 @@ def _by_type(
 ) -> Iterator[tuple[int, Int64s, Int32s]]:
     """For each type, by first appearance: its elements and the positions of their nodes.
 
-    ``kind`` is Gmsh's number of the type of each element, ``flat`` the numbers as they stand in the
-    file, ``at`` where in it the nodes of each element begin, and ``place`` where in the file each
-    element begins, for messages.
+    ``at`` is where in ``flat`` the nodes of an element begin, ``place`` where in the file it does.
     """
     if cursor.nodes is None:
         raise cursor.error("the section stands before $Nodes: move it behind")

@@ -1,7 +1,6 @@
 """Gmsh's element types and node order, against the names and the order (VTK's) in memory."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...mesh.cells import node_count, shape_of
 
@@ -26,15 +25,10 @@ NUMBER_OF: dict[str, int] = {
 NAME_OF: dict[int, str] = {number: name for name, number in NUMBER_OF.items()}
 
 
-def _table(of: str) -> NDArray[np.int64]:
-    out = np.zeros(max(NAME_OF) + 1, dtype=np.int64)
-    for number, name in NAME_OF.items():
-        out[number] = node_count(name) if of == "nodes" else shape_of(name).dim
-    return out
-
-
 # By Gmsh's number; NODES is 0 for the types that meshprep does not know.
-NODES, DIMS = _table("nodes"), _table("dims")
+NODES, DIMS = np.zeros((2, max(NAME_OF) + 1), dtype=np.int64)
+for _number, _name in NAME_OF.items():
+    NODES[_number], DIMS[_number] = node_count(_name), shape_of(_name).dim
 
 # Corners stand as in memory; the nodes inside edges and faces are those at these positions of Gmsh.
 _INSIDE: dict[str, tuple[int, list[int]]] = {

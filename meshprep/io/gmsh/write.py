@@ -44,9 +44,8 @@ def write_file(
 ) -> None:
     """Write a mesh in its order: nodes and the cells of each set one after the other.
 
-    ``version`` is ``"2.2"`` or ``"4.1"``; it and ``binary`` are by default those of the file that
-    the mesh came from, else 4.1 and True. Raises MeshprepError when there are no coordinates or
-    cells, or the version is unknown.
+    Version and mode are by default those of the file that the mesh came from, else 4.1 and binary.
+    Raises MeshprepError where there are no coordinates or cells, or the version is unknown.
     """
     version, binary = target(mesh, version, binary)
     points = mesh.coordinates

@@ -147,7 +147,11 @@ def _refusal(d: Dat) -> str | None:
 def _reduced(mesh: Mesh) -> Mesh:
     """The mesh as reading gives it: of a symmetric matrix the lower half, in widened types."""
     pairs, symmetry = pairs_of(mesh), symmetry_of(mesh)
-    dats = [_wide(d) for d in mesh.dats if len(pairs) and _refusal(d) is None]
+    dats = [
+        Dat(WEIGHT, EDGES, d.values.reshape(-1).astype(_WIDE[d.values.dtype.kind]))
+        for d in mesh.dats
+        if len(pairs) and _refusal(d) is None
+    ]
     if symmetry != "general":
         above = pairs[:, 0] < pairs[:, 1]
         pairs = np.where(above[:, None], pairs[:, ::-1], pairs)
@@ -155,10 +159,6 @@ def _reduced(mesh: Mesh) -> Mesh:
     comments = mesh.extras.get(MATRIX_MARKET, {}).get("comments", ())
     notes = {"symmetry": symmetry, "comments": comments}
     return graph_mesh(mesh.size("vertices"), pairs, dats, {MATRIX_MARKET: notes})
-
-
-def _wide(d: Dat) -> Dat:
-    return Dat(d.name, d.set, d.values.reshape(-1).astype(_WIDE[d.values.dtype.kind]))
 
 
 def _mirrored(values: NDArray[Any], above: NDArray[np.bool_], symmetry: str) -> NDArray[Any]:

@@ -28,8 +28,8 @@ from .common import (
     symmetry_of,
 )
 
-# Digits of a whole number that fits eight bytes for sure.
-DIGITS = 18
+# Whole numbers below it fit eight bytes.
+LIMIT = 10**18
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,9 @@ def _header(words: list[int]) -> _Header:
 
 
 def _checked_lines(counts: NDArray[np.int64], header: _Header, n_bytes: int) -> NDArray[np.int64]:
-    """How many numbers the line of each vertex has.
+    """How many numbers the line of each vertex has; those missing at the end have none.
 
-    Only empty lines may follow. Those that are missing at the end count as empty, since editors
-    strip them; where more is missing, the number of edges tells. No more are added than the file
-    has bytes.
+    Editors strip them. No more are added than the file has bytes.
     """
     n = header.n_vertices
     n_lines = int(np.flatnonzero(counts).max(initial=-1)) + 1
@@ -212,13 +210,10 @@ def _refusal(d: Dat) -> str | None:
     several = d.values.ndim == 2 and d.values.shape[1] > 1
     if d.values.ndim > 2 or (several and (d.name, d.set) != (WEIGHT, VERTICES)):
         return "of several numbers"
-    if d.values.dtype.kind not in "iu" or not _between(d.values, lowest):
+    v = d.values
+    if v.dtype.kind not in "iu" or (v.size and not lowest <= v.min() <= int(v.max()) < LIMIT):
         return f"METIS takes whole numbers from {lowest}"
     return None
-
-
-def _between(values: NDArray[np.integer], lowest: int) -> bool:
-    return values.size == 0 or (values.min() >= lowest and int(values.max()) < 10**DIGITS)
 
 
 def _kept_edges(pairs: NDArray[np.int32], n_vertices: int) -> NDArray[np.int64]:

@@ -1,6 +1,5 @@
 """Mesh files read by slices."""
 
-from .model import SlicedMesh
-from .scan import scan
+from .stored import SlicedMesh, scan
 
 __all__ = ["SlicedMesh", "scan"]

@@ -17,7 +17,7 @@ from ..gmsh.sections import GmshCursor, GmshNotes
 from ..gmsh.tables import read_header
 from ..gmsh.types import DIMS, NAME_OF, NODES, TO_MEMORY
 from ..text.tokens import ASCII
-from .model import Run, RunRows, SlicedMesh, StoredMap, StoredTag, in_turn
+from .stored import Run, RunRows, SlicedMesh, StoredMap, StoredTag, in_turn
 
 # Sections that say what groups there are.
 _SMALL = ("PhysicalNames", "Entities", "PartitionedEntities", "Meshprep")
@@ -25,9 +25,6 @@ _SMALL = ("PhysicalNames", "Entities", "PartitionedEntities", "Meshprep")
 
 def scan_gmsh(path: Path) -> SlicedMesh:
     """What a file holds; as :func:`meshprep.io.read` without values, partitions and labels.
-
-    Groups are Gmsh's own: those that meshprep writes as values, since Gmsh has no such, are left
-    out.
 
     Raises MeshprepError for a file that is damaged, text, of another version, or whose nodes are
     not numbered 1, 2, 3 and so on.

@@ -168,6 +168,5 @@ class Cursor:
             raise self.error("there is more on this line than belongs there: repair it", start)
 
     def _find(self, what: bytes, start: int) -> int:
-        """Position of these bytes, -1 where there are none."""
         found = re.compile(re.escape(what)).search(self._bytes, start)
         return found.start() if found else -1

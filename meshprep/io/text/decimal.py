@@ -111,11 +111,11 @@ def is_blank(char: int) -> bool:
 @helper
 def parse_double(text: UInt8s, pos: int) -> tuple[float, int]:
     """The number that begins at ``pos``, and its end: -1 where none is up to the next blank."""
-    start, n = pos, text.size
-    sign = _U0
+    n, sign = text.size, _U0
     if pos < n and (text[pos] == 45 or text[pos] == 43):
         sign = _SIGN if text[pos] == 45 else _U0
         pos += 1
+    start = pos
     mantissa, power, seen, point = _U0, 0, False, False
     while pos < n:
         c = text[U64(pos)]
@@ -132,7 +132,7 @@ def parse_double(text: UInt8s, pos: int) -> tuple[float, int]:
             break
         pos += 1
     if not seen:
-        return _parse_word(text, start)
+        return _parse_word(text, start, sign)
     pos, exponent = _parse_exponent(text, pos)
     if pos < 0 or (pos < n and not is_blank(text[pos])):
         return 0.0, -1
@@ -159,19 +159,16 @@ def _parse_exponent(text: UInt8s, pos: int) -> tuple[int, int]:
 
 
 @helper
-def _parse_word(text: UInt8s, pos: int) -> tuple[float, int]:
-    """``nan`` and ``inf`` in any case, with a sign."""
-    n = text.size
-    negative = pos < n and text[pos] == 45
-    if pos < n and (text[pos] == 45 or text[pos] == 43):
-        pos += 1
-    if pos + 3 > n or (pos + 3 < n and not is_blank(text[pos + 3])):
+def _parse_word(text: UInt8s, pos: int, sign: U64) -> tuple[float, int]:
+    """``nan`` and ``inf`` in any case."""
+    n, end = text.size, pos + 3
+    if end > n or (end < n and not is_blank(text[end])):
         return 0.0, -1
     a, b, c = text[pos] | 32, text[pos + 1] | 32, text[pos + 2] | 32
     if a == 110 and b == 97 and c == 110:
-        return np.nan, pos + 3
+        return np.nan, end
     if a == 105 and b == 110 and c == 102:
-        return -np.inf if negative else np.inf, pos + 3
+        return U64(_INF | sign).view(np.float64), end
     return 0.0, -1
 
 

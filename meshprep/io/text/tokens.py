@@ -1,7 +1,7 @@
 """One way to take numbers from a file and to put them, whatever its mode: inside numba kernels.
 
-Every ``next_*`` returns the value and the position behind it; a negative position ``-1 - p``
-means that there is no such number at ``p``. Nothing is read past the end of the bytes.
+A negative position ``-1 - p`` means that there is no such number at ``p``. Nothing is read past
+the end of the bytes.
 """
 
 import numpy as np
@@ -41,15 +41,8 @@ def skip_line(data: UInt8s, pos: int) -> tuple[int, int]:
 
 
 @helper
-def next_int(data: UInt8s, pos: int, mode: Mode, width: int) -> tuple[int, int]:
-    """A whole number: of ``width`` bytes (4, signed, or 8), or of text."""
-    if mode is None:
-        stop = pos + width
-        if stop > data.size:
-            return 0, -1 - data.size
-        if width == 4:
-            return int(np.int64(data[pos:stop].view(np.int32)[0])), stop
-        return int(data[pos:stop].view(np.int64)[0]), stop
+def next_int(data: UInt8s, pos: int) -> tuple[int, int]:
+    """A whole number of text."""
     pos = skip_blank(data, pos)
     start, n = pos, data.size
     negative = pos < n and data[np.uint64(pos)] == 45
@@ -80,7 +73,7 @@ def take_ints(
             out[start : start + n] = data[pos:stop].view(np.int64)
         return stop
     for i in range(start, start + n):
-        out[i], pos = next_int(data, pos, mode, width)
+        out[i], pos = next_int(data, pos)
         if pos < 0:
             break
     return pos

@@ -31,18 +31,17 @@ class NumberWriter:
 
     def ints(self, values: Iterable[int], *, size: bool = False) -> None:
         """Write a few whole numbers, of 4 bytes or as wide as sizes; a line in text."""
-        values = list(values)
-        if self.mode != ASCII:
-            self.file.write(np.asarray(values, dtype="<i8" if size else "<i4").tobytes())
-        else:
-            self.text(" ".join(map(str, values)) + "\n")
+        self._few(map(int, values), "<i8" if size else "<i4")
 
     def doubles(self, values: Iterable[float]) -> None:
         """Write a few doubles; a line in text."""
+        self._few(map(float, values), "<f8")
+
+    def _few(self, values: Iterable[float], kind: str) -> None:
         if self.mode != ASCII:
-            self.file.write(np.asarray(list(values), dtype="<f8").tobytes())
+            self.file.write(np.fromiter(values, kind).tobytes())
         else:
-            self.text(" ".join(repr(float(x)) for x in values) + "\n")
+            self.text(" ".join(map(repr, values)) + "\n")
 
     def rows(
         self, ints: NDArray[np.integer], values: NDArray | None = None, *, size: bool = False

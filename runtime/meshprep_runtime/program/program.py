@@ -323,7 +323,8 @@ class Program:
         """Forget what the loops took so far, as after a first call that compiles."""
         for runner in self.runners.values():
             runner.settle()
-            runner.times.reset()
+            times = runner.times
+            runner.times = LoopTimes(useful_bytes=times.useful_bytes, elements=times.elements)
 
 
 class ProgramLoop:

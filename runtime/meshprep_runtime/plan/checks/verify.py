@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from ...errors import PlanError, ProofError
+from ...errors import MeshprepError, ProofError
 from ...types.maps import Int32s, SetMap, chunks
 from ...types.ordering import Ordering
 from ..model import LoopPlan, PlanContent
@@ -108,7 +108,7 @@ def _loop(loop_plan: LoopPlan) -> list[str]:
 def _raised(check: Callable[[], None]) -> list[str]:
     try:
         check()
-    except PlanError as error:
+    except MeshprepError as error:
         return [str(error)]
     return []
 

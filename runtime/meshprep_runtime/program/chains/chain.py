@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ...errors import MeshprepError, check_integer
 from ..checkpoints.checkpoints import Checkpoints
 from ..checkpoints.steps import Step
-from ..dat import ProgramDat
 from .execute import TiledRun
 from .records import (
     Assign,
@@ -62,6 +61,7 @@ class Chain:
         self._tiles = tiles
         self._program = program
         self._queue: list[Record] = []
+        self._used: list[Any] = []
         self._waiting = 0
         self._checked: dict[Hashable, tuple[Call, bool]] = {}
         self._steps: dict[Hashable, Step] = {}
@@ -131,8 +131,9 @@ class Chain:
             What a loop raised, with a note that names it; the loops after it have not run.
         """
         records, self._queue, self._waiting = self._queue, [], 0
-        for value in watched(records):
+        for value in self._used:
             value.chain = None
+        self._used.clear()
         calls = [r for r in records if isinstance(r, Call)]
         if self._tiles is None or len(calls) != self.length:
             self.run(records)
@@ -176,6 +177,7 @@ class Chain:
             if value.chain not in (None, self):
                 value.chain.flush()
             value.chain = self
+        self._used += used
         self._queue.append(record)
 
     def _check(self, call: Call) -> None:
@@ -185,14 +187,3 @@ class Chain:
             call.loop.taking(call.given).on_host(arrays)
         if self._tiles is not None:
             check_call(call)
-
-
-def watched(records: list[Record]) -> list[ProgramDat | ReducedGlobal]:
-    """The dats and reduced globals that some records use."""
-    found: list[ProgramDat | ReducedGlobal] = []
-    for record in records:
-        if isinstance(record, Assign):
-            found.append(record.target)
-        else:
-            found += [v for v in record.given.values() if isinstance(v, Watched)]
-    return found
