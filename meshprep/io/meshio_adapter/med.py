@@ -22,7 +22,7 @@ from ...mesh.cells import shape_of
 from .file_mesh import NUMBERS, Cells, FileMesh
 from .harden import check_hdf5
 from .incoming import BETWEEN
-from .outgoing import write_by_meshio
+from .outgoing import as_meshio
 
 _MED = {
     **{"vertex": "PO1", "line": "SE2", "line3": "SE3", "triangle": "TR3", "triangle6": "TR6"},
@@ -169,9 +169,10 @@ def _renumbered(ids: NDArray, numbers: Mapping[int, int]) -> NDArray[np.int64]:
 def write(path: Path, mesh: FileMesh) -> None:
     """Write a MED file as MED's own library reads it; the mesh is changed.
 
-    meshio writes it first; then it is made in memory: HDF5 prints at exit, or crashes, when the
-    disk is full.
+    It is made in memory: HDF5 prints at exit, or crashes, when the disk is full.
     """
+    import meshio
+
     _turn(mesh)
     numbers = mesh.take_numbers()
     for name in mesh.point_data.keys() & mesh.cell_data.keys():
@@ -179,9 +180,9 @@ def write(path: Path, mesh: FileMesh) -> None:
     cell_tags = mesh.cell_data["cell_tags"]
     families = _negative(sorted({i for ids in cell_tags for i in np.unique(ids).tolist()} - {0}))
     mesh.cell_data["cell_tags"] = [_renumbered(ids, families) for ids in cell_tags]
-    write_by_meshio("med", path, mesh)
+    buffer = BytesIO()
+    meshio.med.write(buffer, as_meshio(mesh))
     nodes = set(np.unique(mesh.point_data["point_tags"]).tolist()) | set(mesh.point_tags)
-    buffer = BytesIO(path.read_bytes())
     with h5py.File(buffer, "a") as file:
         _write_fields(file, mesh.fields)
         (step,) = _steps(file)
