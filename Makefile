@@ -151,6 +151,7 @@ $(addprefix bench-,$(BENCHES)): bench-%: env
 pictures: env
 	$(BIN)/python examples/picture.py docs/reordered.png
 	$(BIN)/python examples/report_picture.py docs/report.png
+	PATH=$(BIN):$$PATH PYTHONPATH=tests $(BIN)/python .ci/pictures.py
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

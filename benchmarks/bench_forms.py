@@ -21,7 +21,7 @@ from meshprep.io.generate import generate
 from meshprep.loops.requests import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime.cuda import program
-from meshprep_runtime.cuda.nvrtc import compile_program
+from meshprep_runtime.cuda.build import compile_program
 from quads import FORMS, laplacian
 
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-Wno-unknown-pragmas")

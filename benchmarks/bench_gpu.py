@@ -30,8 +30,8 @@ from gpu_timing import device_or_exit, device_seconds, report_gpu
 from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import Access, LoopPlan, MeshprepError, ParLoop, Plan
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, DeviceFunction, program, refusal
+from meshprep_runtime.cuda.build import compiled
 from meshprep_runtime.cuda.device import Device, use
-from meshprep_runtime.cuda.nvrtc import compiled
 from meshprep_runtime.tuning.machines import fewer_threads
 
 BUILD = Path(__file__).parent.parent / "build" / "bench-gpu"

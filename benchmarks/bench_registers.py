@@ -28,7 +28,7 @@ from meshprep.loops.requests import read_requests
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import LoopPlan
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, program, refusal
-from meshprep_runtime.cuda.nvrtc import compile_program
+from meshprep_runtime.cuda.build import compile_program
 
 QUADS = {"nx": 24, "ny": 24, "type": "quad"}
 HEXAHEDRA = {"nx": 8, "ny": 8, "nz": 8, "type": "hexahedron"}

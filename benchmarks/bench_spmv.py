@@ -20,7 +20,7 @@ import poisson
 from meshprep.io.generate import generate
 from meshprep.io.graphs.common import graph_mesh
 from meshprep.pipeline.steps import Options, prepare
-from meshprep_runtime.cuda.nvrtc import compile_program
+from meshprep_runtime.cuda.build import compile_program
 from meshprep_runtime.matrix import CsrMatrix
 from meshprep_runtime.matrix.cuda_products import (
     csr_program,

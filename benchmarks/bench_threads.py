@@ -19,7 +19,7 @@ from executed import executed
 
 from meshprep_runtime import LoopPlan
 from meshprep_runtime.cuda import program
-from meshprep_runtime.cuda.nvrtc import compile_program
+from meshprep_runtime.cuda.build import compile_program
 
 QUADS = {"nx": 100, "ny": 100, "type": "quad"}
 HEXAHEDRA = {"nx": 24, "ny": 24, "nz": 24, "type": "hexahedron"}

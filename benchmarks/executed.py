@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_cuda_check.checked import TALLY, library_of, run_checked
-from meshprep_runtime.cuda.nvrtc import assembly
+from meshprep_runtime.cuda.build import assembly
 from meshprep_runtime.cuda.programs import CudaProgram
 from meshprep_runtime.cuda.strategies import WARP
 

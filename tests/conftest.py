@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from meshprep_cuda_check import checked
 from meshprep_runtime import MissingPackageError
-from meshprep_runtime.cuda import nvrtc
+from meshprep_runtime.cuda import build as nvrtc
 from meshprep_runtime.kernel.cache import root
 
 # For what tests of several folders share.

@@ -18,6 +18,7 @@ PAGES = {
     "ranks": ("4 ranks: heat", ("mpiexec",)),
     "unchanged": ("cells", ()),
     "../solvers/c": ("cell 0 gets -", ("gcc", "g++", "pkg-config")),
+    "../gallery": ("reuse", ()),
     "../solvers/fortran": ("edges on top", ("gcc", "gfortran", "pkg-config")),
 }
 

@@ -117,7 +117,7 @@ class PartBuilder:
         return found
 
     def _describe_loop(self, spec: LoopSpec) -> dict[str, Any]:
-        loop, options = spec.loop, self.options.for_loop(spec.options)
+        loop, options = spec.loop, self.options.for_names(spec.options)
         words = {
             "block_size": options.block_elements,
             "target": options.target,
@@ -216,7 +216,7 @@ class PartBuilder:
         out.put(f"partial/{name}/receive/rows", rows.astype(np.int32), received.count)
 
     def _put_loop(self, out: "_PartArrays", spec: LoopSpec, at: range, known: PartBatch) -> None:
-        loop, size = spec.loop, self.options.for_loop(spec.options).block_elements
+        loop, size = spec.loop, self.options.for_names(spec.options).block_elements
         n, over, place = (
             known.loop_rows(loop.name),
             known.sets[loop.over],

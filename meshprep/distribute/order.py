@@ -142,13 +142,13 @@ def refuse_lists(subject: SplitSubject, options: Options) -> None:
 
 def _ordered(subject: SplitSubject, local: Mesh, options: Options) -> tuple[Orders, BlockEnds]:
     """The order of a part's sets, and the blocks of its loops."""
-    numbering = Numbering(local)
-    chosen = [(spec.loop, options.for_loop(spec.options)) for spec in subject.specs]
-    order_for_locality(numbering, chosen)
+    numbering = Numbering.of(local)
+    chosen = [(spec.loop, options.for_names(spec.options)) for spec in subject.specs]
+    numbering, _ = order_for_locality(numbering, chosen)
     blocks = {}
     # loops with maps first: they order their sets
     for spec in sorted(subject.specs, key=lambda spec: not spec.loop.maps):
-        found = cut(numbering, spec, options.for_loop(spec.options))
+        numbering, found = cut(numbering, spec, options.for_names(spec.options))
         if found.elements is not None:
             raise MeshprepError(
                 f"loop '{spec.loop.name}': another loop has ordered its set, and blocks of parts "
@@ -156,7 +156,7 @@ def _ordered(subject: SplitSubject, local: Mesh, options: Options) -> tuple[Orde
             )
         blocks[spec.loop.name] = found.block_offset
     follow = FOLLOW[chosen[0][1].target]
-    numbering.finish(propagate(local, numbering.settled(), follow))
+    numbering = numbering.following(propagate(local, numbering.known(), follow))
     return {name: numbering.ordering(name).new_to_old for name in subject.sizes}, blocks
 
 
@@ -183,7 +183,7 @@ def kept_blocks(
     found: list[dict[str, Int64s]] = [{} for _ in range(parts)]
     for spec in subject.specs:
         name, run = spec.loop.name, runs[spec.loop.over]
-        size = options.for_loop(spec.options).block_elements
+        size = options.for_names(spec.options).block_elements
         for part, ends in enumerate(found):
             core = int(run.core[part])
             ends[name] = _joined_pieces(run.of(part), core, subject.blocks[name], size)

@@ -137,7 +137,8 @@ def write(
         When the target cannot be written, something would be lost, or reading back differs.
     """
     path = Path(path)
-    target = _find(path, format, writing=True)
+    with named(path):
+        target = find(FORMATS, path, format, writing=True)
     _check_options(target, options, target.options, "option")
     if not drop:
         refuse_losses(mesh, path, target, **options)
@@ -194,14 +195,6 @@ def left_out(mesh: Mesh, target: Format, **options: Any) -> list[str]:
     return lost
 
 
-def _find(path: Path, name: str | None, *, writing: bool = False) -> Format:
-    with named(path):
-        found = find(FORMATS, path, name, writing=writing)
-    if writing and found.write is None:
-        raise MeshprepError(f"{path}: format '{found.name}' can only be read: choose another")
-    return found
-
-
 def _check_options(
     target: Format, options: Mapping[str, Any], known: Mapping[str, Any], what: str
 ) -> None:
@@ -212,11 +205,7 @@ def _check_options(
 
 
 def _write(target: Format, mesh: Mesh, staged: Path, options: dict[str, Any]) -> None:
-    assert target.write is not None
     target.write(mesh, staged, **{**target.options, **options})
-    others = [p.name for p in staged.parent.iterdir() if p.name != staged.name]
-    if others or not staged.exists():
-        raise MeshprepError(f"format '{target.name}' wants several files: use another format")
 
 
 def _prove(target: Format, mesh: Mesh, staged: Path, *, partial: bool) -> None:

@@ -1,12 +1,15 @@
 """meshio's mesh objects in and out, without a file between."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from meshprep_runtime.errors import MeshprepError
 
 from ..mesh import Mesh
 from .registry import FIELD_DATA, Capabilities, Values
+
+if TYPE_CHECKING:
+    from .meshio_adapter.file_mesh import FileMesh
 
 
 def from_meshio(source: Any, dimension: int | None = None) -> Mesh:
@@ -34,9 +37,21 @@ def from_meshio(source: Any, dimension: int | None = None) -> Mesh:
     from .validate import validate
 
     with guarded("not a mesh that meshprep can hold"):
-        mesh = _with_own_arrays(convert(source))
+        mesh = _with_own_arrays(convert(_of_meshio(source)))
     validate(mesh, dimension)
     return mesh
+
+
+def _of_meshio(source: Any) -> "FileMesh":
+    """What a ``meshio.Mesh`` holds."""
+    from .meshio_adapter.file_mesh import Cells, FileMesh
+
+    made = FileMesh(source.points, [Cells(block.type, block.data) for block in source.cells])
+    for key in ("point_data", "cell_data", "field_data", "point_sets", "cell_sets"):
+        setattr(made, key, dict(getattr(source, key)))
+    made.left_out = list(source.info) if isinstance(source.info, dict) else []
+    made.left_out += ["periodic pairs of nodes"] if source.gmsh_periodic else []
+    return made
 
 
 def _with_own_arrays(mesh: Mesh) -> Mesh:
@@ -68,9 +83,7 @@ def to_meshio(mesh: Mesh, *, drop: bool = False) -> Any:
     MeshprepError
         That names what would be lost, unless ``drop``.
     """
-    import meshio
-
-    from .meshio_adapter.outgoing import convert
+    from .meshio_adapter.outgoing import as_meshio, convert
     from .reduce import reduce
 
     capabilities = Capabilities(
@@ -86,8 +99,6 @@ def to_meshio(mesh: Mesh, *, drop: bool = False) -> Any:
     kept, lost = reduce(mesh, capabilities)
     if lost and not drop:
         raise MeshprepError(f"meshio has no place for {'; '.join(lost)}: say drop=True to go on")
-    made = convert(kept, capabilities, meshio)
-    # for writers of our own: here the names are in field_data
-    made.group_names = {}
+    made = as_meshio(convert(kept, capabilities))
     made.field_data |= dict(mesh.extras.get(FIELD_DATA, {}))
     return made

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import Float64s, Int32s, Int64s
+from meshprep_runtime.types.maps import Float64s, Int64s, as_indices
 
 from ..mesh import Dat, ElementSet, Mesh, SetMap
+from .reduce import other_losses
 from .registry import Format
 
 DECIMALS = "op2-grid:decimals"
@@ -58,17 +59,14 @@ def _mesh(points: Float64s, cells: Int64s, edges: Int64s, bedges: Int64s, decima
     sizes = (len(points), len(cells), len(edges), len(bedges))
     tables = (cells, edges[:, :2], edges[:, 2:], bedges[:, :2], bedges[:, 2:3])
     ends = [m.split("->") for m in MAPS]
-    maps = [SetMap(f"{a}->{b}", a, b, _narrow(t)) for (a, b), t in zip(ends, tables, strict=True)]
-    dats = [Dat("coordinates", "nodes", points), Dat("bound", "bedges", _narrow(bedges[:, 3]))]
+    maps = [
+        SetMap(f"{a}->{b}", a, b, as_indices(t, f"map '{a}->{b}'"))
+        for (a, b), t in zip(ends, tables, strict=True)
+    ]
+    bound = Dat("bound", "bedges", as_indices(bedges[:, 3], "bound"))
+    dats = [Dat("coordinates", "nodes", points), bound]
     sets = [ElementSet(name, n) for name, n in zip(SETS, sizes, strict=True)]
     return Mesh(sets, maps, dats, extras={DECIMALS: decimals})
-
-
-def _narrow(values: Int64s) -> Int32s:
-    """The numbers in four bytes; what does not fit is refused."""
-    if values.size and np.abs(values).max() > np.iinfo(np.int32).max:
-        raise MeshprepError("there is a whole number past 2^31-1: the file is damaged")
-    return values.astype(np.int32)
 
 
 def _decimals(first: bytes, points: Float64s) -> int:
@@ -106,16 +104,9 @@ def _write(mesh: Mesh, path: Path) -> None:
 
 
 def _losses(mesh: Mesh, **_options: object) -> list[str]:
-    """Everything but these four sets, their maps, coordinates and bounds."""
     _reduced(mesh)
-    lost = [f"set '{s}'" for s in mesh.sets if s not in SETS]
-    types = dict.fromkeys(str(s.cell_type) for s in mesh.cell_sets)
-    lost += [f"the types of the cells ({', '.join(types)})"] if types else []
-    lost += [f"map '{m}'" for m in mesh.maps if m not in MAPS]
     kept = (("coordinates", "nodes"), ("bound", "bedges"))
-    lost += [f"values '{d.name}' on '{d.set}'" for d in mesh.dats if (d.name, d.set) not in kept]
-    lost += [f"groups '{t.name}' on '{t.set}'" for t in mesh.tags]
-    return lost + [f"index list '{i.name}'" for i in mesh.lists]
+    return other_losses(mesh, SETS, [*MAPS], lambda d: None if (d.name, d.set) in kept else "")
 
 
 def _reduced(mesh: Mesh) -> Mesh:

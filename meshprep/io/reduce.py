@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -281,6 +281,28 @@ def _foreign_sets(job: _Job) -> None:
     valued = {"nodes", *(s.name for s in job.valued)} | dropped
     for what, items, sets in (("values", job.mesh.dats, valued), ("groups", job.mesh.tags, known)):
         job.lost.extend(f"{what} '{i.name}' on '{i.set}'" for i in items if i.set not in sets)
+
+
+def other_losses(
+    mesh: Mesh,
+    sets: Sequence[str],
+    maps: Sequence[str],
+    refusal: Callable[[Dat], str | None],
+) -> list[str]:
+    """What of a mesh is none of these sets and maps, and the values on them, in a few words each.
+
+    ``refusal`` says why values do not fit, "" where there is no place for such, None where they do.
+    """
+    lost = [f"set '{s}'" for s in mesh.sets if s not in sets]
+    types = dict.fromkeys(str(s.cell_type) for s in mesh.cell_sets)
+    lost += [f"the types of the cells ({', '.join(types)})"] if types else []
+    lost += [f"map '{m}'" for m in mesh.maps if m not in maps]
+    for d in mesh.dats:
+        why = refusal(d)
+        if why is not None:
+            lost.append(f"values '{d.name}' on '{d.set}'" + (f" ({why})" if why else ""))
+    lost += [f"groups '{t.name}' on '{t.set}'" for t in mesh.tags]
+    return lost + [f"index list '{i.name}'" for i in mesh.lists]
 
 
 def with_used_names(tag: Tag) -> Tag:

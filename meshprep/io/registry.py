@@ -10,13 +10,6 @@ from meshprep_runtime.types.ordering import Ordering
 
 from ..mesh import Mesh
 
-# By ending: formats of surfaces and of programs that have gone, which meshio converts.
-GONE = {
-    **{".ply": "ply", ".obj": "obj", ".off": "off", ".stl": "stl", ".tec": "tecplot"},
-    **{".h5m": "h5m", ".hmf": "hmf", ".xml": "dolfin-xml", ".avs": "avsucd"},
-    **{".post": "permas", ".dato": "permas", ".f3grid": "flac3d"},
-}
-
 
 @dataclass(frozen=True)
 class Format:
@@ -26,8 +19,8 @@ class Format:
     extensions: tuple[str, ...]  # with the dot, lower case; the first is the usual one
     read: Callable[[Path], Mesh]  # ``read(path) -> Mesh``
     # ``write(mesh, path, **options)``; writes what it can, in the order of the mesh, and may assume
-    # that the caller asked ``losses`` first. None where the format is read only.
-    write: Callable[..., None] | None
+    # that the caller asked ``losses`` first.
+    write: Callable[..., None]
     # ``losses(mesh, **options) -> list of str``: what of this mesh the format cannot carry when
     # written with these options, in a few words each, empty when nothing is lost.
     losses: Callable[..., list[str]]
@@ -58,28 +51,18 @@ class Format:
 def find(
     formats: Mapping[str, Format], path: Path, name: str | None, *, writing: bool = False
 ) -> Format:
-    """The format of that name, or of the longest ending that fits; the error lists what there is.
-
-    Raises MeshprepError that says how to convert where it is one of :data:`GONE`.
-    """
-    if name is not None and name not in GONE.values():
+    """The format of that name, or of the longest ending that fits; else an error lists all."""
+    if name is not None:
         check_choice("format", name, sorted(formats))
         return formats[name]
     endings = {e: f for f in formats.values() for e in f.extensions}
-    lower = path.name.lower()
-    if name is not None or lower.endswith(tuple(GONE)):
-        gone = name or GONE[next(e for e in GONE if lower.endswith(e))]
-        before, after = ("a.vtu", path.name) if writing else (path.name, "a.vtu")
-        raise MeshprepError(
-            f"{path}: format '{gone}' is left to meshio: use a.vtu, and  "
-            f"meshio convert {before} {after}"
-        )
-    found = [e for e in endings if lower.endswith(e)]
+    found = [e for e in endings if path.name.lower().endswith(e)]
     if not found:
         how = "name the format" if writing else "name the format by --format (in Python format=)"
-        known = sorted(e for e, f in endings.items() if f.write is not None or not writing)
+        known = " ".join(sorted(endings))
         raise MeshprepError(
-            f"{path}: cannot tell the format from the name: use one of {' '.join(known)}, or {how}"
+            f"{path}: cannot tell the format from the name: use one of {known}, {how}, "
+            "or leave others to  meshio convert"
         )
     return endings[max(found, key=len)]
 

@@ -5,10 +5,10 @@ when a name follows an integer, reads the zones of a file into one another, and 
 """
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,14 +23,14 @@ from ..mesh.assemble import Block, assemble
 from ..mesh.cells import check_node_count, node_count, shape_of
 from .reduce import flattened, reduce
 from .registry import Capabilities, Format
+from .text.words import numbers, words_of_lines
 
 TAG = "su2:tag"
-# Sections that are not the mesh, as text; SURFACE_POINTS stands for the next list of that kind.
+# Sections that are not the mesh, as text, or the name of the list that has their nodes.
 SECTIONS = "su2:sections"
 # The markers in the order of the file.
 MARKERS = "su2:markers"
 SURFACE_POINTS = "FFD_SURFACE_POINTS"
-SURFACE_KIND = "su2:surface_points"
 VTK_NUMBER = {
     **{"line": 3, "triangle": 5, "quad": 9},
     **{"tetra": 10, "hexahedron": 12, "wedge": 13, "pyramid": 14},
@@ -78,7 +78,10 @@ def read(path: Path) -> Mesh:
     blocks = [Block(t, n) for t, n in _read_cells(_only(sections, "NELEM"))]
     names: dict[int, str] = {}
     markers = _read_markers(sections, names)
-    extras, lists = _others(sections)
+    others = tuple(_others(sections))
+    lists = [one for one in others if isinstance(one, IndexList)]
+    texts = tuple(one if isinstance(one, str) else one.name for one in others)
+    extras: dict[str, Any] = {SECTIONS: texts} if texts else {}
     tags = tuple(dict.fromkeys(s.value for s in sections if s.keyword == "MARKER_TAG"))
     extras |= {MARKERS: tags} if tags else {}
     unread = tuple(_unread_markers(sections, names if markers else {}))
@@ -97,20 +100,14 @@ def _refuse_halos(sections: Sequence[_Section]) -> None:
             )
 
 
-def _others(sections: Sequence[_Section]) -> tuple[dict[str, Any], list[IndexList]]:
+def _others(sections: Sequence[_Section]) -> Iterator[str | IndexList]:
     """What is not the mesh: as text where it names no nodes, else as lists of nodes."""
-    text: list[str] = []
-    lists: list[IndexList] = []
+    number = count(1)
     for s in sections:
-        if s.keyword in _KNOWN:
-            continue
         if s.keyword == SURFACE_POINTS and s.value != "0":
-            lists.append(_surface_points(s, len(lists) + 1))
-            text.append(SURFACE_POINTS)
-        else:
-            body = s.body.decode("utf-8", "replace").rstrip()
-            text.append(f"{s.keyword}= {s.value}{body}\n")
-    return ({SECTIONS: tuple(text)} if text else {}), lists
+            yield _surface_points(s, next(number))
+        elif s.keyword not in _KNOWN:
+            yield f"{s.keyword}= {s.value}{s.body.decode('utf-8', 'replace').rstrip()}\n"
 
 
 def _surface_points(section: _Section, number: int) -> IndexList:
@@ -122,8 +119,7 @@ def _surface_points(section: _Section, number: int) -> IndexList:
         raise MeshprepError(f"{SURFACE_POINTS}: a row is not MARKER NODE X Y Z") from None
     if len(rows) != _count(section):
         raise MeshprepError(f"{SURFACE_POINTS}= {section.value}, but {len(rows)} rows: {_DAMAGED}")
-    texts = tuple((row[0], " ".join(row[2:])) for row in rows)
-    attrs = {"kind": SURFACE_KIND, "rows": texts}
+    attrs = {"kind": SURFACE_POINTS, "rows": tuple((row[0], " ".join(row[2:])) for row in rows)}
     return IndexList(f"{SURFACE_POINTS} {number}", "nodes", index, attrs)
 
 
@@ -179,13 +175,10 @@ def _count(section: _Section) -> int:
 
 
 def _numbers(section: _Section, dtype: Any) -> NDArray:
-    """All numbers of a section."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            return np.fromstring(section.body, dtype=dtype, sep=" ")
-        except (DeprecationWarning, ValueError):
-            raise MeshprepError(f"{section.keyword}: something there is no number") from None
+    try:
+        return numbers(section.body, dtype)
+    except ValueError:
+        raise MeshprepError(f"{section.keyword}: something there is no number") from None
 
 
 def _columns(section: _Section, size: int, count: int) -> int:
@@ -197,7 +190,8 @@ def _columns(section: _Section, size: int, count: int) -> int:
 def _read_points(section: _Section, dim: int) -> NDArray[np.float64]:
     values = _numbers(section, np.float64)
     count = _count(section)
-    words = _words_of_lines(section.body)
+    words = words_of_lines(section.body)
+    words = words[words > 0]
     for row in np.flatnonzero(words != words[:1])[:1]:
         raise MeshprepError(
             f"NPOIN: point {row + 1} has {words[row]} numbers, the first {words[0]}: {_DAMAGED}"
@@ -215,7 +209,8 @@ def _read_cells(section: _Section) -> list[tuple[str, NDArray[np.int64]]]:
     count, values = _count(section), _numbers(section, np.int64)
     if count == 0:
         return []
-    words = _words_of_lines(section.body)
+    words = words_of_lines(section.body)
+    words = words[words > 0]
     if words.size != count:
         raise MeshprepError(
             f"{section.keyword}= {count}, but {words.size} cells follow: {_DAMAGED}"
@@ -233,19 +228,6 @@ def _read_cells(section: _Section) -> list[tuple[str, NDArray[np.int64]]]:
         columns = np.array(WEDGE) if _TYPE[number] == "wedge" else np.arange(n)
         out.append((_TYPE[number], values[start[rows][:, None] + 1 + columns]))
     return out
-
-
-def _words_of_lines(body: bytes) -> NDArray[np.int64]:
-    """How many words stand in each line that has some. O(bytes)."""
-    data = np.frombuffer(body, dtype=np.uint8)
-    blank = data <= ord(" ")
-    first = ~blank
-    first[1:] &= blank[:-1]
-    ends = np.flatnonzero((data == ord("\n")) | (data == ord("\r")))
-    words = np.flatnonzero(first)
-    before = np.searchsorted(words, ends)
-    found = np.diff(before, prepend=0, append=words.size)
-    return found[found > 0]
 
 
 def _read_markers(sections: Sequence[_Section], names: dict[int, str]) -> list[Block]:
@@ -304,7 +286,7 @@ CAPABILITIES = Capabilities(
     group_names=True,
     plane=True,
     lower="facets",
-    lists=(SURFACE_KIND,),
+    lists=(SURFACE_POINTS,),
     extras=(SECTIONS, MARKERS),
 )
 
@@ -322,9 +304,8 @@ def write(mesh: Mesh, path: Path) -> None:
         for name in top:
             _write_cells(f, kept, name, None)
         _write_markers(f, kept)
-        lists = iter(kept.lists)
-        for text in kept.extras.get(SECTIONS, ()):
-            f.write((_rows(next(lists)) if text == SURFACE_POINTS else text).encode())
+        lists = {i.name: _rows(i) for i in kept.lists}
+        f.write("".join(lists.get(text, text) for text in kept.extras.get(SECTIONS, ())).encode())
 
 
 def _rows(points: IndexList) -> str:

@@ -125,12 +125,10 @@ def first_duplicate(table: Int32s, hashes: UInt64s) -> tuple[int, int]:
     """
     ordered = np.sort(hashes)
     shared = ordered[1:][ordered[1:] == ordered[:-1]]
-    seen: dict[tuple[int, ...], int] = {}
-    for row in np.flatnonzero(np.isin(hashes, shared)).tolist() if shared.size else ():
-        first = seen.setdefault(tuple(np.sort(table[row]).tolist()), row)
-        if first != row:
-            return first, row
-    return -1, -1
+    rows = np.flatnonzero(np.isin(hashes, shared)) if shared.size else np.empty(0, np.int64)
+    first = rows[first_equal(np.sort(table[rows], axis=1))]
+    again = np.flatnonzero(first != rows)[:1]
+    return (int(first[again[0]]), int(rows[again[0]])) if again.size else (-1, -1)
 
 
 def first_equal(rows: NDArray[np.integer]) -> Int64s:

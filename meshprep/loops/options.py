@@ -283,25 +283,6 @@ class Options:
                 raise MeshprepError(f"there is no option '{name}': use {', '.join(near)}")
         return replace(self, **chosen)
 
-    def for_loop(self, own: Mapping[str, Any]) -> "Options":
-        """These options with those of one loop over them.
-
-        Parameters
-        ----------
-        own : mapping
-            What the loop's table gives: names in :func:`loop_options`.
-
-        Returns
-        -------
-        Options
-
-        Raises
-        ------
-        MeshprepError
-            For values that cannot be.
-        """
-        return replace(self, **own)
-
 
 def table(command: str | None = None) -> Iterator[tuple[str, OptionRow]]:
     """Names and rows of the options, of all or of those that a command takes."""

@@ -279,19 +279,11 @@ def _check(loop: Loop, mesh: Mesh, where: str) -> None:
         raise MeshprepError(f"{where}: {error}") from None
 
 
-# Bytes of a file of loops: those of large programs have a few thousand.
-LARGEST = 1 << 20
-
-
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The content of a TOML file; raises MeshprepError where it cannot be read or is none."""
     path = Path(path)
     try:
-        size = check_input(path)
-        if size > LARGEST:
-            raise MeshprepError(
-                f"it has {size:,} bytes, more than any list of loops: check the name"
-            )
+        check_input(path)
         with path.open("rb") as file:
             return tomllib.load(file)
     except MeshprepError as error:

@@ -1,13 +1,13 @@
 """What a report shows of a variant: reuse, blocks, colours, bytes, and how blocks differ."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.cuda.strategies import WARP
-from meshprep_runtime.plan import LoopPlan, Variant
+from meshprep_runtime.plan import LoopPlan, Staging, Variant
 from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import (
     Histogram,
@@ -31,6 +31,9 @@ from ..kernels.parallel import at_once
 from ..loops.reach import indirect_dats, maps_by_place, maps_by_set, written_table
 from .traffic import LAYOUTS, LINE_BYTES, SECTOR_BYTES, staged_units, traffic
 
+# The lists of a dat, its components, and bytes of one.
+StagedDat = tuple[Staging, int, int]
+
 
 def measure(plan: LoopPlan, variant: Variant | None = None) -> VariantMetrics:
     """:func:`variant_metrics` of a variant of a loop plan, the default one unless given."""
@@ -49,8 +52,25 @@ def variant_metrics(
 
     O(n x arity + loads x dats).
     """
-    by_set = _reuse_by_set(loop, maps, variant)
-    overall = _overall(by_set, variant)
+    counts = {
+        to_set: (
+            sum(maps[name].table.size for name in names),
+            variant.staging[to_set].points.size,
+            int(np.count_nonzero(variant.staging[to_set].exclusive)),
+        )
+        for to_set, names in maps_by_set(loop, maps).items()
+    }
+    overall = _reuse(*(sum(found) for found in zip((0, 0, 0), *counts.values(), strict=True)))
+    # matrices are not staged
+    matrices = {matrix.name for matrix in loop.matrices}
+    dats = [
+        (variant.staging[to_set], dim, itemsize)
+        for (name, to_set), (dim, itemsize) in indirect_dats(loop, maps).items()
+        if name not in matrices
+    ]
+    staged = np.zeros(variant.n_blocks, np.int64)
+    for staging, dim, itemsize in dats:
+        staged += np.diff(staging.point_offset) * (dim * itemsize)
     elements = np.diff(variant.block_offset)
     least = -(-int(elements.sum()) // variant.block_size)
     colour_sizes = np.diff(variant.block_colour_offset)
@@ -60,7 +80,7 @@ def variant_metrics(
         lambda: {name: traffic(loop, maps, sizes, variant, layout=name) for name in LAYOUTS},
         lambda: thread_bound(*written_table(loop, by_place, sizes), variant.block_offset),
         lambda: useful_bytes(loop, maps, sizes),
-        lambda: {name: _transfers(loop, maps, variant, name) for name in LAYOUTS},
+        lambda: {name: _transfers(dats, variant.n_blocks, name) for name in LAYOUTS},
         lambda: warp_efficiency(variant),
     )
     return VariantMetrics(
@@ -73,12 +93,12 @@ def variant_metrics(
         loads=overall.loads,
         reuse=overall.reuse,
         exclusive_share=overall.exclusive_share,
-        sets=by_set,
+        sets={to_set: _reuse(*found) for to_set, found in counts.items()},
         blocks=variant.n_blocks,
         least_blocks=least,
         blocks_over_least=variant.n_blocks / least if least else None,
         block_elements=_spread(elements),
-        staged_bytes=StagedBytes(*_mean_max(_staged_bytes(loop, maps, variant))),
+        staged_bytes=StagedBytes(*_mean_max(staged)),
         thread_colours=ThreadColourMetrics(*_mean_max(variant.thread_colours), _mean_max(bound)[0]),
         block_colours=variant.n_block_colours,
         block_colour_blocks=_spread(colour_sizes),
@@ -91,52 +111,18 @@ def variant_metrics(
     )
 
 
-def _reuse_by_set(loop: Loop, maps: Mapping[str, SetMap], variant: Variant) -> dict[str, SetReuse]:
-    return {
-        to_set: _reuse(
-            sum(maps[name].table.size for name in names),
-            variant.staging[to_set].points.size,
-            int(np.count_nonzero(variant.staging[to_set].exclusive)),
-        )
-        for to_set, names in maps_by_set(loop, maps).items()
-    }
-
-
-def _overall(by_set: Mapping[str, SetReuse], variant: Variant) -> SetReuse:
-    accesses = sum(s.accesses for s in by_set.values())
-    loads = sum(s.loads for s in by_set.values())
-    exclusive = sum(int(np.count_nonzero(s.exclusive)) for s in variant.staging.values())
-    return _reuse(accesses, loads, exclusive)
-
-
 def _reuse(accesses: int, loads: int, exclusive: int) -> SetReuse:
     if not loads:
         return SetReuse(accesses, loads, None, None)
     return SetReuse(accesses, loads, accesses / loads, exclusive / loads)
 
 
-def _staged_dats(loop: Loop, maps: Mapping[str, SetMap]) -> dict[tuple[str, str], tuple[int, int]]:
-    """As :func:`indirect_dats`, without matrices, which are not staged."""
-    matrices = {matrix.name for matrix in loop.matrices}
-    return {k: v for k, v in indirect_dats(loop, maps).items() if k[0] not in matrices}
-
-
-def _staged_bytes(loop: Loop, maps: Mapping[str, SetMap], variant: Variant) -> NDArray[np.int64]:
-    total = np.zeros(variant.n_blocks, np.int64)
-    for (_, to_set), (dim, itemsize) in _staged_dats(loop, maps).items():
-        total += np.diff(variant.staging[to_set].point_offset) * (dim * itemsize)
-    return total
-
-
-def _transfers(
-    loop: Loop, maps: Mapping[str, SetMap], variant: Variant, layout: str
-) -> MemoryUnits:
+def _transfers(dats: Sequence[StagedDat], n_blocks: int, layout: str) -> MemoryUnits:
     """Lines and sectors a block."""
     found = []
     for nbytes in (LINE_BYTES, SECTOR_BYTES):
-        count = np.zeros(variant.n_blocks, np.int64)
-        for (_, to_set), (dim, itemsize) in _staged_dats(loop, maps).items():
-            staging = variant.staging[to_set]
+        count = np.zeros(n_blocks, np.int64)
+        for staging, dim, itemsize in dats:
             width, arrays = (itemsize, dim) if layout == "soa" else (dim * itemsize, 1)
             count += arrays * staged_units(staging, width, nbytes)
         found.append(UnitCount(_mean_max(count)[0], int(count.sum())))

@@ -39,29 +39,6 @@ class OrderedArrays:
     neighbours: NDArray[np.integer] | None
     ordering: Mapping[str, Ordering]
 
-    def move_keys(self, keys: ArrayLike) -> NDArray[np.integer]:
-        """Keys ``(cell, side)``, such as boundary conditions hold, with the new numbers of cells.
-
-        Parameters
-        ----------
-        keys : (m, 2) array of int
-            Sides keep their numbers, and keys their order.
-
-        Returns
-        -------
-        (m, 2) array
-
-        Raises
-        ------
-        MeshprepError
-            For another shape, and cells that there are not.
-        """
-        found, old_to_new = _rows(keys, "keys").copy(), self.ordering["cells"].old_to_new
-        if found.shape[1] != 2:
-            raise MeshprepError(f"keys have shape {found.shape}, must be (m, 2)")
-        found[:, 0] = old_to_new[_checked(found[:, 0], old_to_new.size, "keys", "cells")]
-        return found
-
 
 def order(
     cells: ArrayLike,

@@ -1,6 +1,6 @@
 """One loop: its blocks, the grouping of what they reach, and their colours."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,37 +49,46 @@ def cut(
     spec: LoopSpec,
     options: Options,
     progress: Callable[[float], None] = lambda share: None,
-) -> Cut:
+    temporary: Numbering | None = None,
+) -> tuple[Numbering, Cut]:
     """Cut a loop into blocks; the first loop over a set orders that set and what it reaches.
 
-    ``progress`` is told the share of a long search that is done.
+    ``progress`` is told the share of a long search that is done. Sets of a mesh that keeps its
+    order are cut in ``temporary``, where that is given.
 
     For the GPU points are grouped by the blocks that use them; for the CPU blocks are runs of the
     order that the loop streams through, and the points stay. Where a part of a set has its order
     already, the blocks of that part are runs of it, or lists where :func:`wants_lists` says so.
     """
     loop, over = spec.loop, spec.loop.over
-    movable, lists = numbering.movable(over), wants_lists(numbering, spec, options)
+    movable, leaves = numbering.movable(over), numbering.leaves(over)
+    lists = wants_lists(numbering, spec, options)
+    name = options.partitioner if movable and (loop.maps or options.partition) else "contiguous"
+    ways = [(numbering, name, movable)]
+    if lists:
+        source = temporary if temporary is not None and numbering.is_frozen(over) else numbering
+        # where nobody names the partitioner, lists may load hardly less than runs: both are cut
+        both = not _names_partitioner(numbering, spec, options)
+        ways = [(source, options.partitioner, leaves), *(ways if both else ())]
     cuts = []
-    for source, name, leaves in _ways(numbering, spec, options):
-        problems = _problems(source, loop, name, options, progress, leaves)
-        parts = [function(problem, wishes) for function, problem, wishes in problems]
+    for source, name, chosen in ways:
+        problems = _problems(source, loop, name, options, progress, chosen)
+        parts = [PARTITIONERS[by].function(problem, wishes) for by, problem, wishes in problems]
         cuts.append((source, name, _joined(parts)))
     if len(cuts) > 1 and _loads(loop, cuts[1]) < LEAST_GAIN * _loads(loop, cuts[0]):
         lists, cuts = False, cuts[1:]
     source, name, blocks = cuts[0]
-    elements = _listed(numbering, source, over, blocks) if lists else None
-    if not lists:
-        numbering.move(over, blocks.new_to_old)
+    here = source.ordering(over).new_to_old
+    numbering, elements = numbering.moved(over, blocks.new_to_old), None
+    if lists:
+        elements = _listed(numbering.ordering(over).old_to_new[here[blocks.new_to_old]], blocks)
     # points that a loop streams through keep their band
     grouped = options.target == "gpu" or name != "contiguous"
     found = Cut(blocks.block_offset, elements, name, None, blocks.notes)
-    settle_points(numbering, loop, found if grouped else None)
-    whole = elements is not None or movable == numbering.leaves(over)
-    if options.sort_by_colour and whole:
-        found = _sort_by_colour(numbering, loop, found)
-    numbering.settle(over)
-    return found
+    numbering = settle_points(numbering, loop, found if grouped else None)
+    if options.sort_by_colour and (elements is not None or movable == leaves):
+        numbering, found = _sort_by_colour(numbering, loop, found)
+    return numbering.settled(over), found
 
 
 def check_partitioner(options: Options) -> None:
@@ -106,31 +115,9 @@ def _names_partitioner(numbering: Numbering, spec: LoopSpec, options: Options) -
     return "partition" in spec.options or numbering.is_frozen(spec.loop.over)
 
 
-def _ways(
-    numbering: Numbering, spec: LoopSpec, options: Options
-) -> list[tuple[Numbering, str, Sequence[str]]]:
-    """In which order a set is cut, by which partitioner, and which of its parts.
-
-    Lists first, where they are wanted. Sets of a mesh that keeps its order are cut in a temporary
-    one. Where nobody names the partitioner, lists that load hardly less than runs of the order are
-    not worth their reading: both are cut.
-    """
-    loop, over = spec.loop, spec.loop.over
-    movable = numbering.movable(over)
-    name = options.partitioner if movable and (loop.maps or options.partition) else "contiguous"
-    lists = (numbering.to_cut_in(over), options.partitioner, numbering.leaves(over))
-    if not wants_lists(numbering, spec, options):
-        return [(numbering, name, movable)]
-    named = _names_partitioner(numbering, spec, options)
-    return [lists] if named else [lists, (numbering, name, movable)]
-
-
-def _listed(numbering: Numbering, source: Numbering, over: str, blocks: Blocks) -> Int32s | None:
-    """The elements of each block, cut in the order of ``source``, or None; free parts move."""
-    element = source.present_ordering(over).new_to_old[blocks.new_to_old]
-    numbering.move(over, blocks.new_to_old)
-    element = numbering.present_ordering(over).old_to_new[element]
-    # ascending in each block, so that neighbours in memory are used together
+def _listed(element: Int32s, blocks: Blocks) -> Int32s | None:
+    """The elements of each block, ascending in it, or None where these are the order itself."""
+    # neighbours in memory are used together
     block = np.empty_like(element)
     block[element] = rows_of_entries(blocks.block_offset)
     element = blocks_of(block, blocks.n_blocks, keep_numbers=True).new_to_old
@@ -150,24 +137,27 @@ def _problems(
     options: Options,
     progress: Callable[[float], None],
     leaves: Sequence[str],
-) -> Iterator[tuple[Callable[..., Blocks], BlockProblem, Mapping[str, Any]]]:
+) -> list[tuple[str, BlockProblem, Mapping[str, Any]]]:
     """How each part of the from-set is cut on its own, so that no block mixes cell types.
 
     The partitioner cuts ``leaves``; other parts are cut into runs of their order, which keep the
     caps that runs have.
     """
-    mesh, partitioner, runs = numbering.mesh, PARTITIONERS[name], PARTITIONERS["contiguous"]
-    given = options.given_to_partitioner if loop.maps else {}
-    kept = {key: value for key, value in given.items() if key in runs.options}
-    asked = given if leaves else kept
-    run_wishes = effective(runs.options, kept, "partitioner 'contiguous'")
-    wishes = effective(partitioner.options, asked, f"partitioner '{name}'")
-    table, n_points, weight = _reached(numbering, loop, weighted="staged_bytes" in asked)
+    mesh, given = numbering.mesh, options.given_to_partitioner if loop.maps else {}
+    kept = {k: v for k, v in given.items() if k in PARTITIONERS["contiguous"].options}
+    if not leaves:
+        given = kept
+    wishes = {
+        one: effective(PARTITIONERS[one].options, asked, f"partitioner '{one}'")
+        for one, asked in {"contiguous": kept, name: given}.items()
+    }
+    table, n_points, weight = _reached(numbering, loop, weighted="staged_bytes" in given)
     # an axis along which nothing differs only costs memory, but says how sizes of tiles are meant
     axes = axes_in_use(mesh) if name == "blocks" else None
     where = centroids(mesh, loop.over, axes)
-    where = None if where is None else take(where, numbering.present_ordering(loop.over).new_to_old)
+    where = None if where is None else take(where, numbering.ordering(loop.over).new_to_old)
     base = 0
+    problems: list[tuple[str, BlockProblem, Mapping[str, Any]]] = []
     for leaf in numbering.leaves(loop.over):
         rows = slice(base, base + mesh.size(leaf))
         problem = BlockProblem(
@@ -179,14 +169,13 @@ def _problems(
             seed=options.seed,
             progress=progress,
         )
-        if leaf in leaves:
-            yield partitioner.function, problem, wishes
-        else:
-            yield runs.function, problem, run_wishes
+        by = name if leaf in leaves else "contiguous"
+        problems.append((by, problem, wishes[by]))
         base = rows.stop
+    return problems
 
 
-def _joined(parts: Iterable[Blocks]) -> Blocks:
+def _joined(parts: Sequence[Blocks]) -> Blocks:
     """The blocks of all parts, one part after the other."""
     base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
     notes: dict[str, Any] = {}
@@ -205,7 +194,7 @@ def _reached(
     mesh = numbering.mesh
     tables: dict[str, list[Int32s]] = {}
     for name in loop.maps:
-        m = numbering.present_map(name)
+        m = numbering.map(name)
         tables.setdefault(m.to_set, []).append(m.table)
     if not tables:
         return np.empty((mesh.size(loop.over), 0), np.int32), 0, None
@@ -220,32 +209,32 @@ def _reached(
     return table, n_points, weight
 
 
-def settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> None:
+def settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> Numbering:
     """Settle the sets that the loop reaches, but its own, grouped by blocks [S19 2.3.2]."""
     mesh, own = numbering.mesh, numbering.leaves(loop.over)
     for points in dict.fromkeys(mesh.map(m).to_set for m in loop.maps):
         others = [leaf for leaf in numbering.movable(points) if leaf not in own]
         if others and blocks is not None:
-            into = {m: numbering.present_map(m) for m in loop.maps if mesh.map(m).to_set == points}
+            into = {m: numbering.map(m) for m in loop.maps if mesh.map(m).to_set == points}
             tables = [m.table for m in maps_by_place(into, blocks.elements).values()]
             order = group_points(np.hstack(tables), mesh.size(points), blocks.block_offset)
-            numbering.move(points, numbering.in_runs(points, order), only=others)
-        for leaf in others:
-            numbering.settle(leaf)
+            numbering = numbering.moved(points, numbering.in_runs(points, order), others)
+        numbering = numbering.settled(*others)
+    return numbering
 
 
-def _sort_by_colour(numbering: Numbering, loop: Loop, blocks: Cut) -> Cut:
+def _sort_by_colour(numbering: Numbering, loop: Loop, blocks: Cut) -> tuple[Numbering, Cut]:
     """Sort the elements of each block by thread colour, in the set's order or in the list."""
     offset, elements = blocks.block_offset, blocks.elements
-    maps = maps_by_place({name: numbering.present_map(name) for name in loop.maps}, elements)
+    maps = maps_by_place({name: numbering.map(name) for name in loop.maps}, elements)
     colours = colour_threads(*written_table(loop, maps, numbering.mesh.sizes), offset)
     order = sort_by_colour(colours.colour, offset)
     if elements is None:
-        numbering.move(loop.over, order)
+        numbering = numbering.moved(loop.over, order)
     else:
         elements = elements[order]
     colours = replace(colours, colour=colours.colour[order])
-    return replace(blocks, elements=elements, thread_colours=colours)
+    return numbering, replace(blocks, elements=elements, thread_colours=colours)
 
 
 def colour(numbering: Numbering, loop: Loop, cut: Cut, options: Options) -> Variant:

@@ -12,7 +12,6 @@ from meshprep_runtime.types.ordering import Ordering
 from ..kernels import Int32s
 from ..loops.options import Options
 from ..loops.reach import indirect_dats
-from ..mesh import Mesh
 from ..mesh.geometry import centroids
 from ..mesh.model import rows_turned
 from ..mesh.orderings import ordering_of
@@ -20,7 +19,6 @@ from ..reorder import (
     FOLLOW,
     METHODS,
     LocalityProblem,
-    OrderCandidate,
     figures,
     followers,
     locality_order,
@@ -41,14 +39,14 @@ class Lead:
 
 def order_for_locality(
     numbering: Numbering, loops: Sequence[tuple[Loop, Options]]
-) -> tuple[Lead, ...]:
+) -> tuple[Numbering, tuple[Lead, ...]]:
     """Order the points of the leading map, and let every other set follow.
 
     The first loop with maps leads. Where no chain of maps ties the points of a further loop to sets
     that have an order (two meshes in one file), that loop leads its part. Gives the loops that
     lead, the first one first; none where every set keeps its order.
     """
-    mesh, known = numbering.mesh, numbering.settled()
+    mesh, known = numbering.mesh, numbering.known()
     follow = FOLLOW[loops[0][1].target]
     leads: list[Lead] = []
     followed: dict[str, Int32s] = {}
@@ -58,57 +56,62 @@ def order_for_locality(
         points = mesh.map(loop.leading_map).to_set
         if points in followers(mesh, known):
             continue
-        found, rows = _lead(numbering, points, loop, options)
-        leads.append(found)
-        if rows is not None and options.target == loops[0][1].target:
-            followed[loop.leading_map] = rows
-        known |= {leaf: numbering.present_ordering(leaf) for leaf in numbering.leaves(points)}
+        problem = locality_problem(numbering, loop, options)
+        found = locality_order(problem, options.method, seconds=options.order_time)
+        metrics = OrderMetrics(
+            set=points,
+            target=options.target,
+            asked=options.method,
+            method=found.method,
+            applied=found.applied,
+            reason=found.reason,
+            before=found.before,
+            after=found.after,
+            candidates=tuple(
+                TriedOrder(
+                    *(one.method, one.seconds),
+                    **asdict(one.figures) if one.figures else {},
+                    note=one.note or None,
+                )
+                for one in found.candidates
+            ),
+        )
+        leads.append(Lead(loop, options, metrics))
+        order = numbering.in_runs(points, found.ordering.new_to_old)
+        numbering = numbering.moved(points, order)
+        # parts that stay apart are not in the order that was found
+        whole = len(numbering.leaves(points)) == 1
+        if found.rows is not None and whole and options.target == loops[0][1].target:
+            followed[loop.leading_map] = found.rows
+        known |= {leaf: numbering.orders[leaf] for leaf in numbering.leaves(points)}
     # what no loop reaches follows once blocks are cut
-    reached = {loop.over for loop, _ in loops}
-    reached |= {mesh.map(name).to_set for loop, _ in loops for name in loop.maps}
-    wanted = {leaf for name in reached for leaf in numbering.leaves(name)}
-    numbering.follow(propagate(mesh, known, follow, followed, wanted, numbering.in_runs))
-    return tuple(leads)
+    wanted = reached_leaves(numbering, [loop for loop, _ in loops])
+    orders = propagate(mesh, known, follow, followed, wanted, numbering.in_runs)
+    return numbering.following(orders), tuple(leads)
 
 
-def go_by_cells(numbering: Numbering, name: str) -> Mesh:
-    """Freeze all sets in the order of a case whose interior faces go by their cells.
+def reached_leaves(numbering: Numbering, loops: Sequence[Loop]) -> set[str]:
+    """The sets that loops run over or reach, unions as their parts."""
+    reached = {loop.over for loop in loops}
+    reached |= {numbering.mesh.map(name).to_set for loop in loops for name in loop.maps}
+    return {leaf for name in reached for leaf in numbering.leaves(name)}
 
-    The mesh of the numbering, which comes back, has the rows of the map ``name`` turned whose
-    first cell becomes the upper one. O(size).
+
+def go_by_cells(numbering: Numbering, name: str) -> Numbering:
+    """All sets frozen in the order of a case whose interior faces go by their cells.
+
+    The mesh has the rows of the map ``name`` turned whose first cell becomes the upper one.
+    O(size).
     """
     mesh = numbering.mesh
     m = mesh.map(name)
-    new = numbering.present_ordering(m.to_set).old_to_new[m.table]
+    new = numbering.ordering(m.to_set).old_to_new[m.table]
     sides = rows_turned(m.table, new[:, 0] > new[:, 1])
-    maps = {**mesh.maps, name: replace(m, table=sides)}
-    made = replace(mesh, maps=maps)
+    made = replace(mesh, maps={**mesh.maps, name: replace(m, table=sides)})
     kept = {s: Ordering.identity(size) for s, size in mesh.sizes.items() if s != m.to_set}
-    numbering.freeze(made, kept | {m.from_set: ordering_of(from_set_order(new), m.from_set)})
-    return made
-
-
-def _lead(
-    numbering: Numbering, points: str, loop: Loop, options: Options
-) -> tuple[Lead, Int32s | None]:
-    """Order the points of a loop; the order of its elements that follows, where that is known."""
-    problem = locality_problem(numbering, loop, options)
-    found = locality_order(problem, options.method, seconds=options.order_time)
-    numbering.move(points, numbering.in_runs(points, found.ordering.new_to_old))
-    metrics = OrderMetrics(
-        set=points,
-        target=options.target,
-        asked=options.method,
-        method=found.method,
-        applied=found.applied,
-        reason=found.reason,
-        before=found.before,
-        after=found.after,
-        candidates=tuple(map(_tried, found.candidates)),
-    )
-    # parts that stay apart are not in the order that was found
-    whole = len(numbering.leaves(points)) == 1
-    return Lead(loop, options, metrics), found.rows if whole else None
+    faces = ordering_of(from_set_order(new), m.from_set)
+    orders = numbering.following(kept | {m.from_set: faces}).orders
+    return replace(Numbering.of(made, made.sets, numbering.runs), orders=orders)
 
 
 def locality_metrics(numbering: Numbering, leads: Sequence[Lead]) -> OrderMetrics | None:
@@ -126,7 +129,7 @@ def locality_metrics(numbering: Numbering, leads: Sequence[Lead]) -> OrderMetric
 def locality_problem(numbering: Numbering, loop: Loop, options: Options) -> LocalityProblem:
     """The leading map in its present numbering, and what the loop moves for one of its points."""
     assert loop.leading_map is not None
-    leading = numbering.present_map(loop.leading_map)
+    leading = numbering.map(loop.leading_map)
     points, mesh = leading.to_set, numbering.mesh
     known = METHODS.get(options.method)
     needed = known is None or known.needs_coordinates
@@ -139,13 +142,8 @@ def locality_problem(numbering: Numbering, loop: Loop, options: Options) -> Loca
         table=np.column_stack([itself, leading.table]) if own else leading.table,
         rows_are_points=own,
         n_points=mesh.size(points),
-        coordinates=None if where is None else numbering.present_ordering(points).apply(where),
+        coordinates=None if where is None else numbering.ordering(points).apply(where),
         target=options.target,
         block_size=options.block_elements,
         point_bytes=sum(dim * size for (_, to), (dim, size) in dats.items() if to == points),
     )
-
-
-def _tried(candidate: OrderCandidate) -> TriedOrder:
-    known = {} if candidate.figures is None else asdict(candidate.figures)
-    return TriedOrder(candidate.method, candidate.seconds, **known, note=candidate.note or None)

@@ -9,11 +9,14 @@ only this module, :mod:`order`, :mod:`blocks` and :mod:`matrices` know them.
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.loop import show_options
@@ -29,8 +32,6 @@ from meshprep_runtime.plan.metrics import (
 )
 from meshprep_runtime.plan.ranges import ranges_for
 from meshprep_runtime.plan.records import from_json
-from meshprep_runtime.types.loops import Loop
-from meshprep_runtime.types.maps import SetMap
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import clock
@@ -45,7 +46,7 @@ from ..topology import derive, steps_of
 from .blocks import colour, cut, wants_lists
 from .matrices import build_matrices, input_reach
 from .numbering import Numbering
-from .order import Lead, go_by_cells, locality_metrics, order_for_locality
+from .order import Lead, go_by_cells, locality_metrics, order_for_locality, reached_leaves
 from .variants import baseline, input_baselines
 
 STAGES = ("topology", "locality", "blocks and grouping", "colours and staging", "figures", "proof")
@@ -134,18 +135,21 @@ show_options(prepare, Options)
 class Ordered:
     """A mesh in its locality order, from which plans of several block sizes can be made.
 
-    ``seconds`` are those of the stages so far, ``source_hash`` is that of the mesh; ``baselines``
-    keeps the figures of input orders by loop and block size, filled as plans are made.
+    ``fixed`` are orders of sets that the new mesh's file has in no other one. ``temporary`` is what
+    sets of a mesh that keeps its order are cut in. ``seconds`` are those of the stages so far;
+    ``baselines`` keeps the figures of input orders by loop and block size, filled as plans are
+    made.
     """
 
     mesh: Mesh
-    full: Mesh
     specs: tuple[LoopSpec, ...]
     numbering: Numbering
     leads: tuple[Lead, ...]
     seconds: Mapping[str, float]
     source_hash: str
-    baselines: dict[tuple[str, int], VariantMetrics | None] = field(default_factory=dict)
+    fixed: Mapping[str, Ordering]
+    temporary: Numbering | None
+    baselines: dict[tuple[str, int], VariantMetrics | None]
 
 
 def order(
@@ -156,60 +160,54 @@ def order(
     keep_order: bool = False,
     progress: Progress = lambda done, total, name: None,
     derived: tuple[Mesh, list[LoopSpec]] | None = None,
-    fixed: Mapping[str, Ordering] | None = None,
+    fixed: Mapping[str, Ordering] = MappingProxyType({}),
     planned: bool = True,
 ) -> Ordered:
     """The first half of :func:`prepare`: topology and locality.
 
-    ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops,
-    ``fixed`` the orders of sets that the new mesh's file has in no other one. Where no plan is made
-    then, the hash of the mesh and the figures of the input's order are not found.
+    ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops. Where
+    no plan is made then, the hash of the mesh and the figures of its order are not found.
     """
-    stages = _Clock(progress)
-    with stages.stage("topology"):
+    seconds = dict.fromkeys(STAGES, 0.0)
+    with _stage("topology", seconds, progress):
         (full, specs), source_hash = at_once(
             lambda: derived or plan_request_maps(mesh, loops), mesh.content_hash if planned else str
         )
     triangular = mesh.extras.get(UPPER_TRIANGULAR, {})
     runs = {full.map(name).to_set: sizes for name, sizes in triangular.items()}
-    numbering = Numbering(full, mesh.sets if keep_order else (), runs)
-    with stages.stage("locality"):
-        chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
+    start, temporary = Numbering.of(full, mesh.sets if keep_order else (), runs), None
+    with _stage("locality", seconds, progress):
+        chosen = [(spec.loop, options.for_names(spec.options)) for spec in specs]
         # most of an order is found on one core, and the rest waits for it
         sizes = [own.block_elements for _, own in chosen]
-        leads, before = at_once(
-            lambda: order_for_locality(numbering, chosen),
+        (numbering, leads), before = at_once(
+            lambda: order_for_locality(start, chosen),
             lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)) if planned else {},
         )
-        numbering.fix(fixed or {}, [spec.loop.over for spec in specs])
+        for name in fixed.keys() & {spec.loop.over for spec in specs}:
+            numbering = numbering.following({name: fixed[name]}).settled(name)
         for name in () if keep_order else triangular:
-            full = go_by_cells(numbering, name)
+            numbering = go_by_cells(numbering, name)
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
-            numbering.cut_frozen_in(_temporary(full, chosen))
-    return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds, source_hash, before)
+            named = [
+                (loop, replace(own, method="gps") if own.method == "none" else own)
+                for loop, own in chosen
+            ]
+            temporary, _ = order_for_locality(Numbering.of(full), named)
+    rest = source_hash, fixed, temporary, before
+    return Ordered(mesh, tuple(specs), numbering, leads, seconds, *rest)
 
 
 def order_alone(
     ordered: Ordered, options: Options
-) -> tuple[dict[str, Ordering], tuple[OrderMetrics, ...]]:
+) -> tuple[Mapping[str, Ordering], tuple[OrderMetrics, ...]]:
     """The order of every set without any blocks, and the figures of those of points."""
-    numbering, mesh = ordered.numbering, ordered.full
-    loops = [spec.loop for spec in ordered.specs]
-    reached = {loop.over for loop in loops}
-    reached |= {mesh.map(name).to_set for loop in loops for name in loop.maps}
-    leaves = {leaf for name in reached for leaf in numbering.leaves(name)}
-    known = {leaf: numbering.present_ordering(leaf) for leaf in leaves}
-    follow = FOLLOW[options.for_loop(ordered.specs[0].options).target]
-    numbering.finish(propagate(mesh, known, follow))
+    numbering = ordered.numbering
+    reached = reached_leaves(numbering, [spec.loop for spec in ordered.specs])
+    follow = FOLLOW[options.for_names(ordered.specs[0].options).target]
+    others = propagate(numbering.mesh, {n: numbering.orders[n] for n in reached}, follow)
+    numbering = numbering.following({**others, **ordered.fixed})
     return numbering.all(), Metrics(locality_metrics(numbering, ordered.leads)).orders
-
-
-def _temporary(mesh: Mesh, loops: Sequence[tuple[Loop, Options]]) -> Numbering:
-    """A locality order of a mesh that keeps its own, for partitioners alone."""
-    numbering = Numbering(mesh)
-    known = [(loop, replace(o, method="gps") if o.method == "none" else o) for loop, o in loops]
-    order_for_locality(numbering, known)
-    return numbering
 
 
 def cut_and_colour(
@@ -219,95 +217,78 @@ def cut_and_colour(
 ) -> Plan:
     """The second half of :func:`prepare`: blocks, colours and figures, without the new mesh.
 
-    ``ordered`` is left as it was. The plan has no hash of a renumbered mesh.
-
-    ``ordered`` is left as it was. The plan has no hash of a renumbered mesh. Raises ProofError when
-    the plan is wrong, which is a fault of meshprep.
+    The plan has no hash of a renumbered mesh. Raises ProofError when the plan is wrong, which is a
+    fault of meshprep.
     """
     made = draft(ordered, options, progress)
     progress(STAGES.index("proof"), len(STAGES), "proof")
-    return prove(*made)
-
-
-# A plan that is not proved yet, and the maps of the input that it is to be compared with, or None
-# where no proof is asked for.
-Draft = tuple[Plan, Mapping[str, SetMap] | None]
+    return prove(made, ordered, options)
 
 
 def draft(
     ordered: Ordered,
     options: Options,
     progress: Progress = lambda done, total, name: None,
-) -> Draft:
-    """All of :func:`cut_and_colour` but the proof, and the maps that :func:`prove` takes.
+) -> Plan:
+    """All of :func:`cut_and_colour` but the proof.
 
     Blocks of every loop come first, since they order the sets; what names elements by their new
     numbers comes after.
     """
-    stages, numbering = _Clock(progress, ordered.seconds), ordered.numbering.copy()
+    numbering, specs, seconds = ordered.numbering, ordered.specs, dict(ordered.seconds)
+    chosen = {spec.loop.name: options.for_names(spec.options) for spec in specs}
+    follow = FOLLOW[chosen[specs[0].loop.name].target]
     cuts, notes = {}, {}
     # a loop without maps does not decide the order of its set, and takes what the others leave
-    turns = sorted(ordered.specs, key=lambda s: not s.loop.maps)
-    for turn, spec in enumerate(turns):
-        start = clock()
-        share = partial(stages.within, turn, len(turns))
-        with stages.stage("blocks and grouping"):
-            found = cut(numbering, spec, options.for_loop(spec.options), share)
-        seconds = round(clock() - start, 4)
-        cuts[spec.loop.name] = found
-        told = {**found.notes, "seconds": seconds}
-        notes[spec.loop.name] = from_json(PartitionMetrics, told, "notes")
-    chosen = [options.for_loop(spec.options) for spec in ordered.specs]
-    follow = FOLLOW[chosen[0].target]
-    with stages.stage("colours and staging"):
+    for turn, spec in enumerate(sorted(specs, key=lambda s: not s.loop.maps)):
+        name, start = spec.loop.name, clock()
+        share = partial(_within, progress, turn, len(specs))
+        with _stage("blocks and grouping", seconds, progress):
+            numbering, found = cut(numbering, spec, chosen[name], share, ordered.temporary)
+        cuts[name] = found
+        told = {**found.notes, "seconds": round(clock() - start, 4)}
+        notes[name] = from_json(PartitionMetrics, told, "notes")
+    with _stage("colours and staging", seconds, progress):
         # what loops reach is settled: the others follow meanwhile
-        _, variants = at_once(
-            lambda: numbering.finish(propagate(ordered.full, numbering.settled(), follow)),
-            lambda: {
-                spec.loop.name: colour(numbering, spec.loop, cuts[spec.loop.name], own)
-                for spec, own in zip(ordered.specs, chosen, strict=True)
-            },
+        others, variants = at_once(
+            lambda: propagate(numbering.mesh, numbering.known(), follow),
+            lambda: [
+                colour(numbering, s.loop, cuts[s.loop.name], chosen[s.loop.name]) for s in specs
+            ],
         )
-    with stages.stage("figures"):
+        numbering = numbering.following({**others, **ordered.fixed})
+    with _stage("figures", seconds, progress):
         plan = _assemble(ordered, numbering, variants, options)
         locality, loops = at_once(
             lambda: locality_metrics(numbering, ordered.leads),
             lambda: _measure(ordered, plan, notes),
         )
-    plan = replace(plan, metrics=Metrics(locality, loops, stages.seconds))
-    return plan, ordered.full.maps if options.proof else None
+    return replace(plan, metrics=Metrics(locality, loops, seconds))
 
 
-def prove(plan: Plan, maps: Mapping[str, SetMap] | None) -> Plan:
+def prove(plan: Plan, ordered: Ordered, options: Options) -> Plan:
     """The plan, proved, with the seconds that this took; raises ProofError when it is wrong."""
     start, metrics = clock(), plan.metrics
-    if maps is not None:
-        refuse_wrong(plan, maps, at_once)
+    if options.proof:
+        refuse_wrong(plan, ordered.numbering.mesh.maps)
     seconds = {**metrics.seconds, "proof": round(clock() - start, 4)}
     return replace(plan, metrics=replace(metrics, seconds=seconds))
 
 
-class _Clock:
-    """Tells the stages to the caller and adds up their seconds."""
+@contextmanager
+def _stage(name: str, seconds: dict[str, float], progress: Progress) -> Iterator[None]:
+    """Tell a stage, and add up its seconds."""
+    progress(STAGES.index(name), len(STAGES), name)
+    start = clock()
+    yield
+    seconds[name] = round(seconds[name] + clock() - start, 4)
 
-    def __init__(self, progress: Progress, before: Mapping[str, float] | None = None) -> None:
-        self.seconds = dict.fromkeys(STAGES, 0.0) | dict(before or {})
-        self._progress = progress
-        self._now = STAGES[0]
 
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        self._now = name
-        self._progress(STAGES.index(name), len(STAGES), name)
-        start = clock()
-        yield
-        self.seconds[name] = round(self.seconds[name] + clock() - start, 4)
-
-    def within(self, turn: int, turns: int, share: float) -> None:
-        """Tell the share of one of several equal turns of this stage."""
-        if share < 1.0:
-            done = STAGES.index(self._now) + (turn + share) / turns
-            self._progress(done, len(STAGES), self._now)
+def _within(progress: Progress, turn: int, turns: int, share: float) -> None:
+    """Tell the share of one of several equal turns of cutting blocks."""
+    if share < 1.0:
+        name = "blocks and grouping"
+        progress(STAGES.index(name) + (turn + share) / turns, len(STAGES), name)
 
 
 def plan_request_maps(mesh: Mesh, loops: Loops) -> tuple[Mesh, list[LoopSpec]]:
@@ -333,7 +314,7 @@ def _asking(requests: Sequence[LoopRequest], message: str) -> str:
 
 
 def _assemble(
-    ordered: Ordered, numbering: Numbering, variants: Mapping[str, Variant], options: Options
+    ordered: Ordered, numbering: Numbering, variants: Sequence[Variant], options: Options
 ) -> Plan:
     full, specs = numbering.mesh, ordered.specs
     wanted = dict.fromkeys(m for s in specs for m in s.loop.maps)
@@ -341,11 +322,10 @@ def _assemble(
     maps = {name: numbering.map(name) for name in wanted}
     matrices = build_matrices(numbering, specs)
     loops = {}
-    for spec in specs:
-        loop, variant = spec.loop, variants[spec.loop.name]
+    for spec, variant in zip(specs, variants, strict=True):
+        loop, blocks = spec.loop, {variant.name: variant}
         own = {m: maps[m] for m in loop.maps}
         added = {a.name: matrices[a.name] for a in loop.matrices}
-        blocks = {variant.name: variant}
         made = LoopPlan(loop, full.sizes, own, blocks, variant.name, matrices=added)
         loops[loop.name] = replace(made, ranges=ranges_for(made))
     where = full.coordinates if options.coordinates else None
@@ -361,8 +341,35 @@ def _assemble(
         about=about(),
         matrices=matrices,
         coordinates={} if where is None else {"nodes": where},
-        **numbering.groups(ordered.mesh),
+        **_groups(numbering, ordered.mesh),
     )
+
+
+# A plan file holds a line for each name; what is no Unicode becomes a question mark.
+_ONE_LINE = str.maketrans("\n\0", "  ")
+
+
+def _groups(numbering: Numbering, file: Mesh) -> dict[str, Any]:
+    """``tags``, ``further_groups`` and ``group_names`` of a plan.
+
+    Those of sets that a file does not have, and the numbers that it gave its elements. Names are on
+    one line.
+    """
+    tags, further, names = (dict[str, dict[str, Any]]() for _ in range(3))
+    for t in (t for t in numbering.mesh.tags if t.set not in file.sets):
+        order, rows = numbering.ordering(t.set), t.further_ids()
+        tags.setdefault(t.set, {})[t.name] = order.apply(t.first_ids())
+        if rows.size:
+            rows[:, 0] = order.old_to_new[rows[:, 0]]
+            further.setdefault(t.set, {})[t.name] = rows[np.argsort(rows[:, 0], kind="stable")]
+        if t.names:
+            lines = names.setdefault(t.set, {})[t.name] = {}
+            for k in sorted(t.names):
+                lines[k] = t.names[k].translate(_ONE_LINE).encode(errors="replace").decode()
+    for d in (d for d in file.dats if d.is_numbering):
+        values = numbering.ordering(d.set).apply(d.values.astype(np.int64))
+        tags.setdefault(d.set, {})[d.name] = values
+    return {"tags": tags, "further_groups": further, "group_names": names}
 
 
 def _measure(

@@ -193,7 +193,7 @@ def input_baselines(
     full: Mesh, specs: Sequence[LoopSpec], block_sizes: Sequence[int]
 ) -> dict[tuple[str, int], VariantMetrics | None]:
     """The figures of loops in the order of a mesh, by loop and block size; see :func:`baseline`."""
-    matrices = build_matrices(Numbering(full, full.sets), specs)
+    matrices = build_matrices(Numbering.of(full), specs)
     found = {}
     for loop, block_size in zip((spec.loop for spec in specs), block_sizes, strict=True):
         reached = with_places(loop, {m: full.map(m) for m in loop.maps}, full.sizes, matrices)

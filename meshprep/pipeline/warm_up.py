@@ -21,7 +21,7 @@ from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.program.chains.inspect import with_maps
 from meshprep_runtime.program.chains.numbers import number
 from meshprep_runtime.program.chains.tiles import Kept
-from meshprep_runtime.program.chains.tiling import cut as cut_into_tiles
+from meshprep_runtime.program.chains.tiling import cut
 
 from .. import io
 from ..io.generate import generate
@@ -195,7 +195,7 @@ def _chains() -> None:
     plan = prepare(_triangles(), loops, options).plan
     plans = [*plan.loops.values()]
     chain = number([one.loop for one in plans], plan.sizes, plan.maps)
-    with_maps(cut_into_tiles(chain, plans, SMALL, Kept()), plan.maps, plan.sizes)
+    with_maps(cut(chain, plans, SMALL, Kept()), plan.maps, plan.sizes)
 
 
 def _measure() -> None:

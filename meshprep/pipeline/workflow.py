@@ -5,7 +5,6 @@ Reading, preparing and writing in one call each, all or nothing on disk.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ from .blocks import check_partitioner
 from .measure import measure
 from .steps import (
     STAGES,
-    Draft,
     Options,
     Ordered,
     draft,
@@ -89,42 +87,25 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class _Written:
-    """The files of a job."""
+class JobResult:
+    """What a job made: files, the order of every set, figures, and the plan if there is one."""
 
     written: list[Path]
     notes: list[str]
     dropped: list[str]  # what ``drop`` made the mesh lose
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        written = [str(p) for p in self.written]
-        return {"written": written, "notes": [*self.notes, *self.dropped]}
-
-
-@dataclass(frozen=True, eq=False)
-class JobResult(_Written):
-    """What a job made."""
-
-    plan: Plan
-    measured: Mapping[str, Measured] = field(default_factory=dict)  # by loop
+    ordering: Mapping[str, Ordering]
+    orders: tuple[OrderMetrics, ...]
+    plan: Plan | None
+    measured: Mapping[str, Measured]  # by loop
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: files, notes and every figure."""
+        written = [str(p) for p in self.written]
+        values: dict[str, Any] = {"written": written, "notes": [*self.notes, *self.dropped]}
+        if self.plan is None:
+            return values | {"orders": [to_json(one) for one in self.orders]}
         measured = {name: asdict(one) for name, one in self.measured.items()}
-        return {**super().to_dict(), "metrics": to_json(self.plan.metrics), "measured": measured}
-
-
-@dataclass(frozen=True, eq=False)
-class OrderResult(_Written):
-    """What a job without a plan made: an order of every set, and figures of those of points."""
-
-    ordering: Mapping[str, Ordering]
-    orders: tuple[OrderMetrics, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values: files, notes and the figures."""
-        return {**super().to_dict(), "orders": [to_json(one) for one in self.orders]}
+        return values | {"metrics": to_json(self.plan.metrics), "measured": measured}
 
 
 @dataclass(frozen=True)
@@ -141,100 +122,74 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     Raises MeshprepError on bad input, unknown names, outputs that exist, and losses without
     ``drop``.
     """
-    assert job.plan is not None
-    told, target = _JobProgress(progress, job), job.plan
-    mesh, ordered = _ordered(job, told)
-    made = drafted, _ = draft(ordered, job.options, told.stage)
-    check_default(job.requests, drafted.loops.values(), drafted.sizes)
-    with together(job.outputs, overwrite=job.overwrite) as temporary:
-        staged = dict(zip(job.outputs, temporary, strict=True))
-        if job.options.proof:
-            told.stage(told.stages - 1, 0, STAGES[-1])
-        if job.output is not None:
-            told.writing(job.output, " and reading it back")
-        new = renumbered(mesh, drafted.ordering)
-        plan, (left_out, dropped) = at_once(
-            lambda: _save(made, new, job, mesh, staged[target], partial(told.writing, target)),
-            lambda: _write_mesh(new, drafted.ordering, job, mesh, staged),
-        )
-        _write_orders(ordered, plan.ordering, job, staged, told.writing)
-        if job.blocks is not None:
-            first = next(iter(plan.loops.values()))
-            block = plan.ordering[first.loop.over].restore(first.variant().block_of_element())
-            told.writing(job.blocks)
-            write_vector(staged[job.blocks], block)
-    notes = [*_found(mesh), *_empty(plan.loops.values(), plan.sizes)]
-    notes += [*_not_applied(plan.metrics.orders), *_runs(job, plan), *left_out]
-    measured = measure(plan) if job.measure else {}
-    return JobResult(job.outputs, notes, dropped, plan, measured)
+    outputs, proof = job.outputs, job.options.proof and job.plan is not None
+    stages = 2 if job.plan is None else len(STAGES) - (not proof)
 
+    def told(done: float, _: int, name: str) -> None:
+        progress(1 + done, 1 + stages + len(outputs), name)
 
-def run_order(job: Job, progress: Progress = lambda done, total, name: None) -> OrderResult:
-    """Read, order, write: of a job without a plan, so without blocks, colours and proof.
+    def writing(path: Path, more: str = "") -> None:
+        told(stages + outputs.index(path), 0, f"writing {path.name}{more}")
 
-    Raises MeshprepError as :func:`run` does.
-    """
-    told = _JobProgress(progress, job)
-    mesh, ordered = _ordered(job, told)
-    check_default(job.requests, ordered.specs, ordered.full.sizes)
-    ordering, orders = order_alone(ordered, job.options)
-    with together(job.outputs, overwrite=job.overwrite) as temporary:
-        staged = dict(zip(job.outputs, temporary, strict=True))
-        if job.output is not None:
-            told.writing(job.output, " and reading it back")
-        new = renumbered(mesh, ordering)
-        left_out, dropped = _write_mesh(new, ordering, job, mesh, staged)
-        _write_orders(ordered, ordering, job, staged, told.writing)
-    notes = [*_found(mesh), *_not_applied(orders), *left_out]
-    return OrderResult(job.outputs, notes, dropped, ordering, orders)
-
-
-def _ordered(job: Job, told: "_JobProgress") -> tuple[Mesh, Ordered]:
-    """The mesh, and the first half of its preparation."""
     _refuse(job)
-    mesh = _read(job, lambda name: told.stage(-1, 0, name))
-    made = order(
+    mesh = _read(job, lambda name: told(-1, 0, name))
+    ordered = order(
         mesh,
         job.requests,
         job.options,
         keep_order=job.keeps_order,
-        progress=told.stage,
+        progress=told,
         fixed={} if job.output is None else _fixed(mesh, _target(job)),
         planned=job.plan is not None,
     )
-    return mesh, made
-
-
-@dataclass(frozen=True)
-class _JobProgress:
-    """Progress of a job: it reads, goes through stages, and writes."""
-
-    progress: Progress
-    job: Job
-
-    @property
-    def stages(self) -> int:
-        return 2 if self.job.plan is None else len(STAGES) - (not self.job.options.proof)
-
-    def stage(self, done: float, _: int, name: str) -> None:
-        self.progress(1 + done, 1 + self.stages + len(self.job.outputs), name)
-
-    def writing(self, path: Path, more: str = "") -> None:
-        self.stage(self.stages + self.job.outputs.index(path), 0, f"writing {path.name}{more}")
+    check_default(job.requests, ordered.specs, ordered.numbering.mesh.sizes)
+    drafted = None if job.plan is None else draft(ordered, job.options, told)
+    if drafted is None:
+        ordering, orders = order_alone(ordered, job.options)
+    else:
+        ordering, orders = drafted.ordering, drafted.metrics.orders
+    with together(outputs, overwrite=job.overwrite) as temporary:
+        staged = dict(zip(outputs, temporary, strict=True))
+        if proof:
+            told(stages - 1, 0, STAGES[-1])
+        if job.output is not None:
+            writing(job.output, " and reading it back")
+        new = renumbered(mesh, ordering)
+        plan, (left_out, dropped) = at_once(
+            lambda: drafted and _save(drafted, ordered, new, job, staged, writing),
+            lambda: _write_mesh(new, ordering, job, mesh, staged),
+        )
+        _write_orders(ordered, ordering, job, staged, writing)
+        if job.blocks is not None and plan is not None:
+            first = next(iter(plan.loops.values()))
+            block = ordering[first.loop.over].restore(first.variant().block_of_element())
+            writing(job.blocks)
+            write_vector(staged[job.blocks], block)
+    notes = [*_found(mesh), *_not_applied(orders), *left_out]
+    if plan is not None:
+        notes += [*_empty(plan.loops.values(), plan.sizes), *_runs(job, plan)]
+    measured = measure(plan) if job.measure and plan is not None else {}
+    return JobResult(outputs, notes, dropped, ordering, orders, plan, measured)
 
 
 def _save(
-    made: Draft, new: Mesh, job: Job, mesh: Mesh, staged: Path, writing: Callable[[], None]
+    made: Plan,
+    ordered: Ordered,
+    new: Mesh,
+    job: Job,
+    staged: Mapping[Path, Path],
+    writing: Callable[[Path], None],
 ) -> Plan:
     """Prove and write the plan of a mesh that is ``new`` in its order."""
-    proved, digest = at_once(lambda: prove(*made), new.content_hash)
+    assert job.plan is not None
+    proved, digest = at_once(lambda: prove(made, ordered, job.options), new.content_hash)
     plan: Plan = replace(proved, mesh_hash=digest)
-    writing()
+    writing(job.plan)
     again = job.source.find_format().again
     if again is not None:
         # what the input does not say by itself
-        plan = replace(plan, options={**plan.options, **again(mesh)})
-    plan.save(staged)
+        plan = replace(plan, options={**plan.options, **again(ordered.mesh)})
+    plan.save(staged[job.plan])
     return plan
 
 
@@ -264,7 +219,7 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     check_default(job.requests, specs, sizes)
     loops = []
     for spec in specs:
-        size = job.options.for_loop(spec.options).block_elements
+        size = job.options.for_names(spec.options).block_elements
         n = sizes[spec.loop.over]
         loops.append({"name": spec.loop.name, "elements": n, "block_size": size})
     by = f"order the mesh by {job.options.method}"
@@ -397,7 +352,7 @@ def _write_orders(
                 "name another loop first"
             )
         writing(path)
-        points = ordered.full.map(loop.leading_map).to_set
+        points = ordered.numbering.mesh.map(loop.leading_map).to_set
         write_vector(staged[path], getattr(ordering[points], way))
 
 

@@ -136,12 +136,6 @@ def figures(
     return Figures(int(bandwidth), int(profile), float(rms), int(lines))
 
 
-def envelope_and_wavefront(table: Int32s, n_points: int) -> tuple[int, int, float]:
-    """Bandwidth, profile and root mean square wavefront of points as they are numbered."""
-    bandwidth, profile, rms = _envelope(read_only(table), n_points)
-    return int(bandwidth), int(profile), float(rms)
-
-
 def following(problem: LocalityProblem, old_to_new: Int32s) -> Int32s:
     """The order of the elements, new_to_old, that follows a numbering of their points."""
     return problem.follow(renumber_table(problem.table, None, old_to_new))

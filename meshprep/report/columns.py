@@ -100,9 +100,7 @@ class Column:
     after: ShownMetrics
     # The reuse factor if every point were loaded once; None where nobody knows the points.
     bound: float | None = None
-    # Tells plans of one partitioner apart: by options or the order of points where these differ,
-    # else by the file.
-    way: str = ""
+    way: str = ""  # order of points and options of the partitioner, where plans differ in these
     tuned: str = ""  # what was tuned
     elements: int = 0  # of the loop
     chosen: bool = True  # whether the variant is the default one of the plan's loop
@@ -123,19 +121,17 @@ def columns_of(
     plans: Mapping[str, Plan], times: Mapping[str, Mapping[str, Measured]]
 ) -> list[Column]:
     """Every variant of every loop in every plan, loop by loop; ``times`` are by plan and loop."""
-    found = [c for name, plan in plans.items() for c in _columns(name, plan, times.get(name, {}))]
+    ways = {
+        name: f"{_method(plan)} {options_text(plan.options.get('partition_options'))}".strip()
+        for name, plan in plans.items()
+    }
+    if len({*ways.values()}) < 2:
+        ways = dict.fromkeys(plans, "")
+    found = [c for n, plan in plans.items() for c in _columns(n, plan, times.get(n, {}), ways[n])]
     loops = list(dict.fromkeys(column.loop for column in found))
     found.sort(key=lambda column: loops.index(column.loop))
-    ways = [
-        way
-        for loop in loops
-        for way in _ways([column for column in found if column.loop == loop], plans)
-    ]
     bounds = {_subject(c): c.bound for c in found if c.bound is not None}
-    return [
-        replace(c, way=way, bound=bounds.get(_subject(c)))
-        for c, way in zip(found, ways, strict=True)
-    ]
+    return [replace(c, bound=bounds.get(_subject(c))) for c in found]
 
 
 def _subject(column: Column) -> tuple[str, int, int]:
@@ -143,7 +139,7 @@ def _subject(column: Column) -> tuple[str, int, int]:
     return column.loop, column.elements, column.after.accesses
 
 
-def _columns(name: str, plan: Plan, times: Mapping[str, Measured]) -> Iterator[Column]:
+def _columns(name: str, plan: Plan, times: Mapping[str, Measured], way: str) -> Iterator[Column]:
     for loop, found in plan.metrics.loops.items():
         timed = times.get(loop)
         old, new = timed.milliseconds if timed else (None, None)
@@ -159,6 +155,7 @@ def _columns(name: str, plan: Plan, times: Mapping[str, Measured]) -> Iterator[C
                 before,
                 after,
                 bound=_bound(plan[loop]),
+                way=way,
                 tuned=tuned(plan[loop]),
                 elements=plan.sizes[plan[loop].loop.over],
                 chosen=variant == default,
@@ -179,25 +176,6 @@ def _method(plan: Plan) -> str:
     """The order that was applied, in a word."""
     first = plan.metrics.locality
     return first.method if first and first.applied else "input"
-
-
-def _ways(columns: Sequence[Column], plans: Mapping[str, Plan]) -> list[str]:
-    """What sets the columns of one loop apart that have one partitioner and block size.
-
-    The least of: nothing, the order and the partitioner's options, the file.
-    """
-    told = {
-        name: f"{_method(plan)} {options_text(plan.options.get('partition_options'))}".strip()
-        for name, plan in plans.items()
-    }
-    names = [c.plan for c in columns]
-    for ways in ([""] * len(names), [told[name] for name in names]):
-        keys = {
-            (w, c.after.partitioner, c.after.block_size) for w, c in zip(ways, columns, strict=True)
-        }
-        if len(keys) == len(columns):
-            return ways
-    return names
 
 
 def options_text(options: Mapping[str, Any] | None) -> str:

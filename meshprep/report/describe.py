@@ -1,6 +1,6 @@
 """What a mesh or a plan holds, for ``meshprep info``."""
 
-import math
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import PlanError
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.file.seal import is_parts, is_plan
-from meshprep_runtime.plan.records import Record, from_json, wrong_figures
+from meshprep_runtime.plan.records import from_json, to_json, wrong_figures
 
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh, Tag
@@ -200,35 +200,15 @@ def _text(value: Any) -> str:
     return figure(value)
 
 
-# Far more than meshprep writes, far less than what Python can walk through.
-_DEEPEST = 50
-
-
 def check_printable(plan: Plan, where: str) -> None:
     """Raise PlanError, with ``where``, unless metrics, about and options can be shown."""
     try:
-        _check(plan.about, "about", 0)
-        _check(plan.options, "options", 0)
-        _check(plan.metrics, "metrics", 0)
+        json.dumps([plan.about, plan.options, to_json(plan.metrics)], allow_nan=False)
         for name in ("creator", "created"):
             from_json(str, plan.about.get(name, ""), f"about/{name}")
         if not isinstance(plan.options.get("partition_options") or {}, Mapping):
             raise wrong_figures("options/partition_options is no JSON object")
     except PlanError as error:
         raise PlanError(f"{where}: {error}") from None
-
-
-def _check(value: Any, where: str, depth: int) -> None:
-    if depth > _DEEPEST:
-        raise wrong_figures(f"{where} is nested too deeply")
-    if isinstance(value, Record):
-        value = vars(value)
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            _check(key, f"a name in {where}", depth)
-            _check(inner, f"{where}/{key}", depth + 1)
-    elif isinstance(value, list | tuple):
-        for i, inner in enumerate(value):
-            _check(inner, f"{where}/{i}", depth + 1)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise wrong_figures(f"{where} is {value}")
+    except (ValueError, RecursionError) as error:
+        raise PlanError(f"{where}: {wrong_figures(str(error))}") from None

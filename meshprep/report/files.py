@@ -1,7 +1,7 @@
 """Reports as files: a page, its figures, a picture, a mesh for ParaView; all of them or none."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -196,15 +196,26 @@ def paraview_mesh(plan: Plan, loop: str, named: NamedMesh) -> Mesh:
     mesh, over = named.mesh, plan[loop].loop.over
     if mesh.coordinates is None:
         raise MeshprepError(f"{named.name} has no coordinates: ParaView needs them")
-    values = block_values(plan, loop)
-    fields = _fields(values, plan.ordering[over].old_to_new)
+    fields = _fields(block_values(plan, loop), plan.ordering[over].old_to_new)
+    pieces = _pieces(mesh, plan, over)
+    if not pieces:
+        raise MeshprepError(f"there are no elements of '{over}': nothing is left for ParaView")
+    # one type of cells alone is the set itself
+    names = [name for name, _, _ in pieces] if len(pieces) > 1 else ["cells"]
+    sets, maps, start = [mesh.sets["nodes"]], [], 0
+    dats = [d for d in mesh.dats if (d.name, d.set) == ("coordinates", "nodes")]
     if over == "nodes":
-        return _whole(mesh, "nodes", {"nodes": slice(None)}, fields)
-    cells = mesh.sets.get("cells")
-    parts = () if cells is None else cells.parts or ("cells",)
-    if over in ("cells", *parts):
-        return _whole(mesh, "cells", _slices(mesh, over, parts), fields)
-    return _elements(mesh, plan, over, fields)
+        dats += [Dat(field, over, values) for field, values in fields.items()]
+    for name, (_, cell_type, table) in zip(names, pieces, strict=True):
+        sets.append(ElementSet(name, len(table), cell_type))
+        maps.append(SetMap(f"{name}->nodes", name, "nodes", table))
+        rows = slice(start, start + len(table))
+        if over != "nodes":
+            dats += [Dat(field, name, values[rows]) for field, values in fields.items()]
+        start += len(table)
+    if len(names) > 1:
+        sets.append(ElementSet("cells", start, parts=tuple(names)))
+    return Mesh(sets, maps, dats)
 
 
 def write_vtu(plan: Plan, loop: str, named: NamedMesh, path: Path) -> None:
@@ -227,77 +238,30 @@ def _fields(values: BlockValues, plan_id: NDArray[np.int32]) -> dict[str, NDArra
     return dict(zip(FIELDS, columns, strict=True))
 
 
-def _slices(mesh: Mesh, over: str, parts: tuple[str, ...]) -> dict[str, slice]:
-    """Which rows of the fields belong to each part of the cells that the loop runs over."""
-    if over != "cells":
-        return {over: slice(None)}
-    found, start = {}, 0
-    for part in parts:
-        found[part] = slice(start, start + mesh.size(part))
-        start += mesh.size(part)
-    return found
+def _pieces(mesh: Mesh, plan: Plan, over: str) -> list[tuple[str, str | None, NDArray[np.int32]]]:
+    """Name, type and nodes of the cells that stand for the elements, type by type.
 
-
-def _whole(mesh: Mesh, what: str, rows: dict[str, slice], fields: dict[str, NDArray]) -> Mesh:
-    """Nodes and the cells of the highest dimension, with the fields on what the loop runs over."""
-    cells = mesh.sets["cells"]
-    chosen = list(rows) if what == "cells" else list(cells.parts or ("cells",))
-    # one type of cells alone is the set itself
-    names = chosen if len(chosen) > 1 else ["cells"]
-    sets, maps = [mesh.sets["nodes"]], []
-    for old, name in zip(chosen, names, strict=True):
-        sets.append(replace(mesh.sets[old], name=name))
-        maps.append(SetMap(f"{name}->nodes", name, "nodes", mesh.cell_map(old).table))
-    if len(names) > 1:
-        sets.append(ElementSet("cells", sum(s.size for s in sets[1:]), parts=tuple(names)))
-    set_names = dict(zip(chosen, names, strict=True)) | {"nodes": "nodes"}
-    dats = [
-        Dat(name, set_names[of], values[where])
-        for of, where in rows.items()
-        for name, values in fields.items()
-    ]
-    return Mesh(sets, maps, [_coordinates(mesh), *dats])
-
-
-def _elements(mesh: Mesh, plan: Plan, over: str, fields: dict[str, NDArray]) -> Mesh:
-    """Nodes and the elements of the loop as cells, type by type."""
-    # a mesh file has no types without cells
-    tables = [table for table in _nodes_of(mesh, plan, over) if len(table)]
-    sets, maps, dats, start = [], [], [_coordinates(mesh)], 0
-    names = [_AS_CELLS.get(table.shape[1], "") for table in tables]
-    if not names:
-        raise MeshprepError(f"there are no elements of '{over}': nothing is left for ParaView")
-    if "" in names:
-        raise MeshprepError(f"the elements of '{over}' have not 2, 3 or 4 nodes: not for ParaView")
-    names = names if len(names) > 1 else ["cells"]
-    for name, table in zip(names, tables, strict=True):
-        sets.append(ElementSet(name, len(table), _AS_CELLS[table.shape[1]]))
-        maps.append(SetMap(f"{name}->nodes", name, "nodes", table))
-        rows = slice(start, start + len(table))
-        dats += [Dat(field, name, values[rows]) for field, values in fields.items()]
-        start += len(table)
-    if len(names) > 1:
-        sets.append(ElementSet("cells", start, parts=tuple(names)))
-    return Mesh([mesh.sets["nodes"], *sets], maps, dats)
-
-
-def _nodes_of(mesh: Mesh, plan: Plan, over: str) -> list[NDArray[np.int32]]:
-    """Corner nodes of the elements, in the numbering of the mesh; a table for each face type."""
+    For nodes these are all cells of the mesh; elements of other sets have their corners.
+    """
+    cells = mesh.sets.get("cells")
+    parts = () if cells is None else cells.parts or ("cells",)
+    if over in ("nodes", "cells", *parts):
+        chosen = (over,) if over in parts else parts
+        return [(name, mesh.sets[name].cell_type, mesh.cell_map(name).table) for name in chosen]
     if over in mesh.sets:
-        table = mesh.map(f"{over}->nodes").table
-        cell_type = mesh.sets[over].cell_type
-        return [table if cell_type is None else table[:, : shape_of(cell_type).n_corners]]
-    entity = over.removeprefix("boundary_")
-    prefix = over.removesuffix(entity)
-    parts = part_names(layout_of(mesh), entity, prefix) if entity in ENTITY_DIM else ()
-    names = [f"{name}->nodes" for name in parts or (over,)]
-    # derived with its map to cells the set holds the same elements as the plan's
-    inner = are_between_cells(over, plan.maps)
-    full = derive(mesh, [*[f"{entity_of(over)}->cells"] * inner, *names])
-    return [full.map(name).table for name in names]
-
-
-def _coordinates(mesh: Mesh) -> Dat:
-    found = mesh.dat("coordinates", "nodes")
-    assert found is not None
-    return found
+        table, cell_type = mesh.map(f"{over}->nodes").table, mesh.sets[over].cell_type
+        tables = [table if cell_type is None else table[:, : shape_of(cell_type).n_corners]]
+    else:
+        entity = over.removeprefix("boundary_")
+        prefix = over.removesuffix(entity)
+        faces = part_names(layout_of(mesh), entity, prefix) if entity in ENTITY_DIM else ()
+        names = [f"{name}->nodes" for name in faces or (over,)]
+        # derived with its map to cells the set holds the same elements as the plan's
+        inner = are_between_cells(over, plan.maps)
+        full = derive(mesh, [*[f"{entity_of(over)}->cells"] * inner, *names])
+        tables = [full.map(name).table for name in names]
+    if not all(table.shape[1] in _AS_CELLS for table in tables):
+        raise MeshprepError(f"the elements of '{over}' have not 2, 3 or 4 nodes: not for ParaView")
+    # a mesh file has no types without cells
+    kinds = [(_AS_CELLS[table.shape[1]], table) for table in tables if len(table)]
+    return [(kind, kind, table) for kind, table in kinds]

@@ -1,7 +1,7 @@
 """Many plans of one mesh: every order, partitioner and block size asked for, side by side."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -137,28 +137,8 @@ def sweep(
     """
     plans: dict[str, Plan] = {}
     failures: list[tuple[str, str]] = []
-    points: dict[str, SweepPoint] = {}
-    kept: tuple[str, Plan] | None = None
-    for point, made in _plans(mesh, loops, chosen, options or Options(), progress):
-        if isinstance(made, MeshprepError):
-            failures.append((point.name, str(made)))
-            continue
-        plans[point.name], points[point.name] = _figures_only(made), point
-        best = best_plan(plans)
-        if kept is None or (best and best.name == point.name):
-            kept = point.name, made
-    if kept is None:
-        raise MeshprepError("no plan could be made; {}: {}".format(*failures[0]))
-    plans[kept[0]] = kept[1]
-    comparison = Comparison(tuple(plans), tuple(plans.values()))
-    return SweepResult(comparison, tuple(failures), points[kept[0]])
-
-
-def _plans(
-    mesh: Mesh, loops: Loops, chosen: Sequence[SweepPoint], options: Options, progress: Progress
-) -> Iterator[tuple[SweepPoint, Plan | MeshprepError]]:
-    """The plan of every point, or why there is none."""
-    total = 1 + len(chosen)
+    kept: tuple[SweepPoint, Plan] | None = None
+    options, total = options or Options(), 1 + len(chosen)
     progress(0, total, "topology")
     start = clock()
     full, specs = plan_request_maps(mesh, loops)
@@ -175,11 +155,21 @@ def _plans(
             ordered = order(mesh, (), first, derived=derived)
             # every plan bears the whole cost, as if it were made alone
             ordered = replace(ordered, seconds={**ordered.seconds, **topology})
+        within = _within(progress, 1 + number, total, point.name)
         try:
-            within = _within(progress, 1 + number, total, point.name)
-            yield point, cut_and_colour(ordered, point.over(options), within)
+            made = cut_and_colour(ordered, point.over(options), within)
         except MeshprepError as error:
-            yield point, error
+            failures.append((point.name, str(error)))
+            continue
+        plans[point.name] = _figures_only(made)
+        best = best_plan(plans)
+        if kept is None or (best and best.name == point.name):
+            kept = point, made
+    if kept is None:
+        raise MeshprepError("no plan could be made; {}: {}".format(*failures[0]))
+    plans[kept[0].name] = kept[1]
+    comparison = Comparison(tuple(plans), tuple(plans.values()))
+    return SweepResult(comparison, tuple(failures), kept[0])
 
 
 def _within(progress: Progress, number: int, total: int, name: str) -> Progress:
@@ -208,47 +198,38 @@ def _cut(text: str) -> tuple[str, dict[str, Any]]:
     return name, given
 
 
-@dataclass(frozen=True)
-class SweepJob:
-    """What to read, the plans to make and compare, and what to write of the comparison."""
-
-    source: MeshSource
-    sweep_points: tuple[SweepPoint, ...]
-    requests: tuple[LoopRequest, ...] = ()
-    options: Options = field(default_factory=Options)
-    files: ReportFiles = field(default_factory=ReportFiles)
-    measure: bool = False  # whether calls of the best plan's loops are timed
-
-
-def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None) -> SweepResult:
+def run_sweep(
+    source: MeshSource,
+    chosen: Sequence[SweepPoint],
+    requests: Sequence[LoopRequest],
+    options: Options,
+    files: ReportFiles,
+    *,
+    measure: bool,
+    progress: Progress = lambda done, total, name: None,
+) -> SweepResult:
     """Read once, make every plan, compare them, and write the page if it is asked for.
 
-    Raises MeshprepError on bad input, outputs that exist, and where no plan could be made.
+    ``measure`` times calls of the best plan's loops. Raises MeshprepError on bad input, outputs
+    that exist, and where no plan could be made.
     """
-    job.source.find_format()
-    job.files.check([job.source.path])
+    source.find_format()
+    files.check([source.path])
     # reading and topology come first
-    made = 2 + len(job.sweep_points)
-    total = made + len(job.files.outputs)
+    made = 2 + len(chosen)
+    total = made + len(files.outputs)
     progress(0, total, "reading")
-    mesh = job.source.read()
-    result = sweep(
-        mesh,
-        job.requests,
-        job.sweep_points,
-        job.options,
-        progress=lambda done, n, name: progress(done + 1, total, name),
-    )
-    if job.measure:
+    mesh = source.read()
+
+    def later(by: int) -> Progress:
+        return lambda done, _, name: progress(by + done, total, name)
+
+    result = sweep(mesh, requests, chosen, options, progress=later(1))
+    if measure:
         result = replace(result, comparison=result.comparison.timed())
     first = result.comparison.plans[0]
-    check_default(job.requests, first.loops.values(), first.sizes)
-    meshes = [NamedMesh(str(job.source.path), bare(mesh))]
-    write_files(
-        result.comparison,
-        job.files,
-        lambda done, n, name: progress(made + done, total, name),
-        meshes=meshes,
-        title=f"meshprep sweep: {len(result.comparison.plans)} plans of {job.source.path.name}",
-    )
+    check_default(requests, first.loops.values(), first.sizes)
+    title = f"meshprep sweep: {len(result.comparison.plans)} plans of {source.path.name}"
+    meshes = [NamedMesh(str(source.path), bare(mesh))]
+    write_files(result.comparison, files, later(made), meshes=meshes, title=title)
     return result

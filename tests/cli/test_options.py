@@ -65,7 +65,7 @@ def test_loops_may_set_the_rows_that_say_so(tmp_path):
     own += "\nown_blocks = true"
     path.write_text(f'[loop.a]\nover = "edges"\n{own}\n{arg}\n')
     (request,) = read_requests(path)
-    chosen = Options(seed=3).for_loop({k: request.values[k] for k in loop_options()})
+    chosen = Options(seed=3).for_names({k: request.values[k] for k in loop_options()})
     assert (chosen.block_size, chosen.partition, chosen.target, chosen.seed) == (
         64, "metis", "cpu", 3,
     )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import meshio
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -185,8 +184,6 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("slices")
     wing, box = generate("delaunay2d", cells=600, seed=1), generate("mixed3d", nx=4, ny=3, nz=3)
     write(wing, folder / "wing.msh")
-    cells = [("triangle", wing.map("cells->nodes").table)]
-    meshio.write(folder / "wing.xdmf", meshio.Mesh(wing.coordinates, cells), data_format="HDF")
     write(box, folder / "box.msh")
     write(generate("box", nx=2, ny=1, nz=1), folder / "two.msh")
     grid = derive(wing, ["edges->cells", "edges->nodes"])
@@ -201,7 +198,6 @@ CASES = [
     ("two.msh", ["faces->cells"]),
     ("grid.h5", ["edges->cells", "cells->nodes"]),
     ("wing.msh", ["edges->cells", "boundary_edges->nodes"]),
-    ("wing.xdmf", ["edges->cells"]),
     ("box.msh", ["faces->cells", "tetra->nodes"]),
 ]
 

@@ -107,17 +107,17 @@ $Nodes
 0 1 0 1
 50
 0 0 0
-1 3 1 2
+1 3 0 2
 2
 4
-1 0 0 0.25
-1 1 0 0.75
+1 0 0
+1 1 0
 2 1 0 0
-2 1 1 2
+2 1 0 2
 3
 1
-0 1 0 0.5 0.125
-9 9 9 0 1
+0 1 0
+9 9 9
 $EndNodes
 $Elements
 4 4 1 9
@@ -184,9 +184,7 @@ def decorated(seed=0):
         np.array([0, 0, 1, 3, 4]),
         np.array([5, 5, 6, -9]),
     )
-    parts = GroupTable(
-        rng.integers(0, 3, k).astype(np.int32), np.array([0, 1, 3, 5]), np.array([1, 1, 2, 2, 5])
-    )
+    parts = rng.integers(0, 3, k)
     blocks = [
         Block("line", lines, rng.permutation(len(lines)) + 100, {"entity": np.arange(len(lines))}),
         Block(
@@ -232,7 +230,7 @@ def binary4():
     entities = pack("4z", 0, 0, 1, 0) + pack("i6dz2izi", 3, 0, 0, 0, 1, 1, 0, 2, 5, -6, 1, -9)
     nodes = pack("4z", 2, 4, 1, 9)
     nodes += pack("3iz2z6d", 2, 3, 0, 2, 9, 1, 0, 0, 0, 1, 0, 0)
-    nodes += pack("3iz2z10d", 2, 4, 1, 2, 4, 5, 1, 1, 0, 0.25, 0.5, 0, 1, 0.125, 1, 2)
+    nodes += pack("3iz2z6d", 2, 4, 0, 2, 4, 5, 1, 1, 0, 0, 1, 0.125)
     elements = pack("4z", 1, 2, 1, 2) + pack("3iz8z", 2, 3, 2, 2, 1, 9, 1, 4, 2, 9, 4, 5)
     periodic = pack("z3izdzzz", 1, 1, 3, 4, 1, 2.5, 1, 9, 5)
     data = pack("id", 5, 1.5) + pack("id", 9, -2.5)

@@ -36,22 +36,6 @@ VTU = """<VTKFile type="UnstructuredGrid" version="0.1"><UnstructuredGrid>
 <DataArray type="UInt8" Name="types" format="ascii">5</DataArray>
 </Cells></Piece></UnstructuredGrid></VTKFile>
 """
-NETGEN = """mesh3d
-dimension
-3
-geomtype
-0
-surfaceelements
-1
-1 1 0 0 3 1 2 3
-points
-3
-0 0 0
-1 0 0
-0 1 0
-endmesh
-"""
-UGRID = "4 0 0 1 0 0 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n1 2 3 4\n"
 NASTRAN = """BEGIN BULK
 GRID,1,,0.,0.,0.
 GRID,2,,1.,0.,0.
@@ -74,8 +58,6 @@ GOOD = {
     ".vtk": VTK,
     ".mesh": MEDIT,
     ".vtu": VTU,
-    ".vol": NETGEN,
-    ".ugrid": UGRID,
     ".bdf": NASTRAN,
     ".inp": ABAQUS,
 }

@@ -92,9 +92,9 @@ CASES = [
     (MSH4, "4 5 1 50", "4 6 1 50", "the blocks hold 5 nodes, fewer"),
     (MSH4, "4 5 1 50", "5 5 1 50", "expected a number of the nodes, found '$EndNodes'"),
     (MSH4, "4 5 1 50", f"{10**12} 5 1 50", "declares 1000000000000 blocks of nodes"),
-    (MSH4, "1 3 1 2\n2", "7 3 1 2\n2", "a block of nodes has dimension 7"),
-    (MSH4, "1 3 1 2\n2", "1 3 2 2\n2", "the parametric flag 2, must be 0 or 1"),
-    (MSH4, "1 3 1 2\n2", "1 3 1 -2\n2", "a block declares -2 nodes"),
+    (MSH4, "1 3 0 2\n2", "7 3 0 2\n2", "a block of nodes has dimension 7"),
+    (MSH4, "1 3 0 2\n2", "1 3 1 2\n2", "the parametric flag 1, must be 0 (Mesh.SaveP"),
+    (MSH4, "1 3 0 2\n2", "1 3 0 -2\n2", "a block declares -2 nodes"),
     (MSH4, "4 4 1 9", f"4 {10**12} 1 9", "declares 1000000000000 elements"),
     (MSH4, "4 4 1 9", "3 4 1 9", "the blocks hold 3 elements, fewer"),
     (MSH4, "2 1 2 1\n", "3 1 2 1\n", "a block of elements has dimension 3"),
@@ -136,7 +136,7 @@ def test_the_place_in_a_binary_file(refuse):
     data = binary2()
     at = data.index(b"$Elements\n") + 12
     assert refuse(data[:at] + b"\x02\0\0\0\xff\xff\xff\x7f" + data[at + 8 :]).startswith(
-        f"byte {at} in $Elements: a header declares 2147483647 elements"
+        f"byte {at} in $Elements: a block declares 2147483647 elements"
     )
 
 

@@ -9,7 +9,7 @@ from op2_files import c_mesh, put_dat, put_map, shuffles, write_hdf5
 from texts import refusal
 
 from meshprep import io
-from meshprep.io.op2.fit import check_fit
+from meshprep.io.op2.infer import check_fit
 from meshprep.mesh import SetMap
 from meshprep_runtime import MeshprepError, Ordering
 

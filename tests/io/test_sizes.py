@@ -4,7 +4,7 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
-from good_files import ABAQUS, MEDIT, NASTRAN, NETGEN, UGRID, VTK, VTU
+from good_files import ABAQUS, MEDIT, NASTRAN, VTK, VTU
 from io_meshes import plain_meshes
 from texts import read, refusal, refused
 
@@ -157,33 +157,12 @@ def test_points_among_the_cells_of_xdmf(tmp_path):
     assert mesh.cell_map("tetra10").table.tolist() == [list(range(10))]
 
 
-NETGEN3D = """mesh3d
-dimension
-3
-volumeelements
-1
-1 4 1 2 3 4
-points
-4
-0 0 0
-1 0 0
-0 1 0
-0 0 1
-endmesh
-"""
-UGRID3D = "4 1 0 1 0 0 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n1 2 3\n7\n1 2 3 4\n"
-
 # Good file, what to write otherwise, and what is said of it.
 WRONG = [
-    (".mesh", MEDIT, "1 2 3 4 7", "1 2 3 7", "cell 1 is of type 'tetra', which has 4 nodes, but"),
-    (".mesh", MEDIT, "1 2 3 4 7", "1 2 3 4 1 7", "cell 1 is of type 'tetra', which has 4 nodes"),
-    (".vol", NETGEN3D, "1 4 1 2 3 4", "1 4 1 2 3 4 1", "cell 1 is of type 'tetra', which has 4"),
-    (".vol", NETGEN, "3 1 2 3", "4 1 2 3", "index"),
-    (".ugrid", UGRID3D, "\n1 2 3 4\n", "\n1 2 3 4 1\n", "cell 2 is of type 'tetra', which has 4"),
-    (".ugrid", UGRID, "\n1 2 3 4\n", "\n1 2 3\n", "cell 1 is of type 'tetra', which has 4 nodes"),
+    (".mesh", MEDIT, "1 2 3 4 7", "1 2 3 7", "declares 1 Tetrahedra of 5 numbers each, but"),
+    (".mesh", MEDIT, "1 2 3 4 7", "1 2 3 4 1 7", "of 5 numbers each, but has 6"),
     (".bdf", NASTRAN, "5,1,2,3\n", "5,1,2,3,1\n", "cell 1 is of type 'triangle', which has 3"),
     (".bdf", NASTRAN, "CTRIA3,1", "CTETRA,1", "cell 1 is of type 'tetra', which has 4 nodes"),
-    (".bdf", NASTRAN, "CTRIA3,1,5,1,2,3", "CTRIA3*,1,5,1,2,3", "CTRIA3* in large fields"),
     (".inp", ABAQUS, "\n1, 1, 2, 3\n", "\n1, 1, 2\n", "element 1 of type CPS3 is of type"),
     (".inp", ABAQUS, "\n1, 1, 2, 3\n", "\n1, 1, 2,\n3, 1\n", "which has 3 nodes, but has 4"),
     (".inp", ABAQUS, "\n1, 1, 2, 3\n", "\n1, 1, 2,\n", "element 1 of type CPS3 ends in the middle"),
@@ -251,14 +230,6 @@ def test_gmsh(good, first, nodes, tmp_path):
     assert read(good, path).size("cells") == 2
     told = f"element 1 is of type 'tetra', which has 4 nodes, but has {nodes} in the file"
     assert told in refused(good.replace("1 1 2 3 4\n", f"1 {first}\n"), tmp_path / "a.msh")
-
-
-def test_tetgen(tmp_path):
-    (tmp_path / "a.node").write_text("4 3 0 0\n0 0 0 0\n1 1 0 0\n2 0 1 0\n3 0 0 1\n")
-    (tmp_path / "a.ele").write_text("1 4 1\n0 0 1 2 3 7\n")
-    assert io.read(tmp_path / "a.node").size("cells") == 1
-    (tmp_path / "a.ele").write_text("1 4 1\n0 0 1 2 3 0 1 7\n")
-    assert "cell 1 is of type 'tetra', which has 4 nodes, but has 6" in refusal(tmp_path / "a.node")
 
 
 def test_exodus(tmp_path):

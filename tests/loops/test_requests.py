@@ -6,7 +6,6 @@ import pytest
 
 from meshprep.io.generate import generate
 from meshprep.loops.requests import (
-    LARGEST,
     LoopRequest,
     as_requests,
     default_request,
@@ -241,10 +240,3 @@ def test_what_is_no_regular_file_is_refused_unopened(tmp_path, make):
     make(tmp_path / "loops.toml")
     with pytest.raises(MeshprepError, match=r"loops.toml: cannot be read: is no regular file"):
         read_requests(tmp_path / "loops.toml")
-
-
-def test_a_file_that_is_larger_than_any_list_of_loops(tmp_path):
-    path = tmp_path / "loops.toml"
-    path.write_text("#" * (LARGEST + 1))
-    with pytest.raises(MeshprepError, match=r"it has 1,048,577 bytes, more than any list of loops"):
-        read_requests(path)

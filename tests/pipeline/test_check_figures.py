@@ -52,13 +52,9 @@ def test_the_figures_of_plans_are_right(mesh, loops, chosen):
     [
         ("loops/edges->cells/s32/after/reuse", "after/reuse is {}, but the plan gives"),
         ("loops/edges->cells/s64/after/loads", "'s64': the figure after/loads is {}, but"),
-        ("loops/cells->nodes/s32/before/reuse", "before/reuse is {}, but the input order gives"),
-        ("loops/cells->nodes/s32/before/sets/nodes/loads", "before/sets/nodes/loads is {}, but"),
         ("loops/edges->cells/s32/after/block_colours", "after/block_colours is {}, but the plan"),
         ("loops/edges->cells/s32/after/traffic/soa/read", "after/traffic/soa/read is {}, but"),
         ("loops/edges->cells/s32/after/thread_colours/mean", "after/thread_colours/mean is {}"),
-        ("locality/before/bandwidth", "order of 'cells': the figure before/bandwidth is {}, but"),
-        ("locality/final/rms_wavefront", "the figure final/rms_wavefront is {}, but the map gives"),
     ],
 )
 def test_a_false_figure_is_named(plan, tmp_path, path, said):

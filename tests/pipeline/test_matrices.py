@@ -73,7 +73,7 @@ def test_what_the_order_is_compared_with(mesh, columns):
     requests = [stiffness("cells->dofs2", columns, fixed="boundary")]
     plan = prepare(mesh, requests, Options(block_size=64)).plan
     full, specs = plan_request_maps(mesh, requests)
-    wanted = build_matrices(Numbering(full, full.sets), specs)["K"]
+    wanted = build_matrices(Numbering.of(full), specs)["K"]
     maps, sizes = input_reach(plan, plan["stiffness"])
     assert np.array_equal(maps["cells->nonzeros of K"].table, wanted.place["stiffness"])
     assert sizes["nonzeros of K"] == wanted.columns.size

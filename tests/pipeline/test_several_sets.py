@@ -204,7 +204,7 @@ def test_the_cpu_streams_a_band_and_the_gpu_gets_compact_blocks():
 
 def test_each_target_has_its_own_block_size():
     assert (Options().block_elements, Options(target="cpu").block_elements) == (256, 2048)
-    assert Options(target="cpu").for_loop({"target": "gpu"}).block_elements == 256
+    assert Options(target="cpu").for_names({"target": "gpu"}).block_elements == 256
     assert Options(target="cpu", block_size=7).effective()["block_size"] == 7
     mesh = generate("box", nx=60, ny=60, type="quad")
     plan = prepare(mesh, ["cells->nodes"], Options(target="cpu")).plan
@@ -216,9 +216,9 @@ def test_nothing_leads_where_nothing_is_reached():
     from meshprep.pipeline.numbering import Numbering
 
     mesh = two_levels()
-    numbering = Numbering(mesh, mesh.sets)
+    numbering = Numbering.of(mesh, mesh.sets)
     specs = prepare(mesh, [sum_request("s", "edges0->cells0")], keep_order=True).plan
-    assert order_for_locality(numbering, [(specs["s"].loop, Options())]) == ()
+    assert order_for_locality(numbering, [(specs["s"].loop, Options())])[1] == ()
     assert specs.metrics.locality is None
 
 

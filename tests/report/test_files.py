@@ -273,7 +273,7 @@ def test_pages_of_odd_plans(mesh, loops, options, figures):
     assert "nan" not in re.sub(r"base64,[^\"]+", "", page).lower().split()
 
 
-def test_plans_without_block_figures_say_so():
+def test_plans_without_block_figures_have_a_page_without_them():
     plan = prepare(generate("delaunay2d", cells=100), ["edges->cells"]).plan
     stored = json.loads(json.dumps(to_json(plan.metrics)))
     for side in stored["loops"]["edges->cells"]["s256"].values():
@@ -281,7 +281,8 @@ def test_plans_without_block_figures_say_so():
             del side[name]
     old = replace(plan, metrics=from_json(Metrics, stored, "metrics"))
     page = html_report(compare_one(old))
-    assert page.count("make it anew with this meshprep") == 4
+    # where the mesh would stand, and the map before and after
+    assert page.count("<figure") == 3
 
 
 def test_names_from_files_cannot_break_the_page():

@@ -11,7 +11,7 @@ import numpy as np
 
 from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_cuda_check.emulated import Stream as Queue
-from meshprep_runtime.cuda.nvrtc import Compiled
+from meshprep_runtime.cuda.build import Compiled
 
 FUNCTION, MAX_SHARED, REGISTERS = 4711, 8, 4
 COPIES = {"HostToDevice": 1, "DeviceToHost": 2, "DeviceToDevice": 3}

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from cuda_loops import BODY, LAYOUT, random_plan
 
-from meshprep_runtime.cuda import nvrtc, program
-from meshprep_runtime.cuda.nvrtc import Compiled
+from meshprep_runtime.cuda import build as nvrtc
+from meshprep_runtime.cuda import program
+from meshprep_runtime.cuda.build import Compiled
 
 SCALE = 3.0
 

@@ -12,9 +12,10 @@ from cuda_loops import LAYOUT, body, random_plan, run_and_check
 from meshprep_cuda_check.checked import run_checked
 from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, MissingPackageError, ParLoop
-from meshprep_runtime.cuda import DeviceFunction, nvrtc, program
+from meshprep_runtime.cuda import DeviceFunction, program
+from meshprep_runtime.cuda import build as nvrtc
+from meshprep_runtime.cuda.build import compile_program
 from meshprep_runtime.cuda.device import use
-from meshprep_runtime.cuda.nvrtc import compile_program
 from meshprep_runtime.cuda.source import element
 
 OLDER = [pytest.param(arch, marks=pytest.mark.long) for arch in ("sm_75", "sm_80")]

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from python_loops import INC, READ, RW, WRITE
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
-from meshprep_runtime.cpu import executor, forms
-from meshprep_runtime.cpu.elements import CHUNK, LOCAL, ROWS
+from meshprep_runtime.cpu import executor
 from meshprep_runtime.cpu.pool import Team
-from meshprep_runtime.cpu.schedule import SCHEDULES
+from meshprep_runtime.cpu.source import forms
+from meshprep_runtime.cpu.source.element import CHUNK, LOCAL, ROWS
+from meshprep_runtime.cpu.strategies import SCHEDULES
 from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.kernel.rows import rows_of
 

@@ -17,13 +17,13 @@ from meshprep_runtime.cpu.pool import (
     RECENT,
     SETTLED,
     SOON,
-    Alone,
+    OneThread,
     Team,
     core_count,
     share,
     thread_count,
 )
-from meshprep_runtime.cpu.source import BOXES, COUNTERS
+from meshprep_runtime.cpu.source.text import BOXES, COUNTERS
 
 TAKES_SEVERAL = Team._takes_several
 PATIENCE = 60
@@ -182,7 +182,7 @@ def machine(monkeypatch, two_threads):
     monkeypatch.setattr(Team, "_takes_several", TAKES_SEVERAL)
     monkeypatch.setattr(pool._pool, "launch", on_two)
     monkeypatch.setattr(pool, "time", SimpleNamespace(perf_counter=lambda: found.now))
-    found.alone = [Alone(on_one, None)]
+    found.alone = [OneThread(on_one, None)]
     return found
 
 

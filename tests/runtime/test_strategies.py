@@ -9,8 +9,8 @@ from python_loops import INC, RW, check, edge_plan, res_calc
 
 from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, PlanError
 from meshprep_runtime.cpu import executor
-from meshprep_runtime.cpu.elements import ElementCode
-from meshprep_runtime.cpu.schedule import SCHEDULES
+from meshprep_runtime.cpu.source.element import ElementCode
+from meshprep_runtime.cpu.strategies import SCHEDULES
 from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.kernel.colouring import colour_elements
 from meshprep_runtime.kernel.rows import rows_of

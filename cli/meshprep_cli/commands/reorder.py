@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError, listed
 from .. import console, options, process
 
 if TYPE_CHECKING:
-    from meshprep.pipeline.workflow import JobResult, OrderResult
+    from meshprep.pipeline.workflow import JobResult
 
 Blocks = Annotated[
     Path | None,
@@ -114,17 +114,15 @@ def run(
         blocks=outputs.blocks,
         measure=not (outputs.no_measure or outputs.order_only),
     )
-    run_job = workflow.run_order if outputs.order_only else workflow.run
     with console.progress(shown.quiet) as report:
-        done = workflow.describe(job, report) if how.dry_run else run_job(job, report)
+        done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
     show(done, shown, watch)
 
 
 def show(
-    done: "JobResult | OrderResult | dict[str, Any]", shown: options.Shown, watch: console.Stopwatch
+    done: "JobResult | dict[str, Any]", shown: options.Shown, watch: console.Stopwatch
 ) -> None:
     """Print what a job did, or, of a dry run, what it would do."""
-    from meshprep.pipeline.workflow import OrderResult
     from meshprep.report import Comparison
 
     if isinstance(done, dict):
@@ -138,7 +136,7 @@ def show(
     if shown.as_json:
         console.show_json(done.to_dict())
         return
-    if isinstance(done, OrderResult):
+    if done.plan is None:
         for one in done.orders:
             console.show(f"{one.set}: {one.reason}")
     else:

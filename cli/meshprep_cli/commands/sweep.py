@@ -15,7 +15,7 @@ from .. import console, options, process
 from ..groups import listed, words
 
 if TYPE_CHECKING:
-    from meshprep.report.sweep import SweepJob, SweepPoint
+    from meshprep.report.sweep import SweepPoint
 
 
 # What the command that makes a plan says, unless it is what reorder chooses itself.
@@ -73,22 +73,18 @@ def run(
 ) -> None:
     """Make and compare plans of many block sizes and partitioners."""
     from meshprep.report.files import ReportFiles
-    from meshprep.report.sweep import SweepJob, run_sweep
+    from meshprep.report.sweep import VARIED, SweepPoint, run_sweep
 
     options.set_threads(how.threads)
     process.keep_freed()
-    job = SweepJob(
-        source=inputs.of(mesh, loops.loops),
-        sweep_points=axes.points(chosen.target),
-        requests=loops.requests,
-        options=chosen,
-        measure=not how.no_measure,
-        files=ReportFiles(html=how.html, overwrite=how.force),
-    )
-    job.files.check([mesh])
-    watch = console.Stopwatch()
+    source, requests = inputs.of(mesh, loops.loops), loops.requests
+    points = axes.points(chosen.target)
+    files = ReportFiles(html=how.html, overwrite=how.force)
+    watch, measure = console.Stopwatch(), not how.no_measure
     with console.progress(shown.quiet) as report:
-        result = run_sweep(job, report)
+        result = run_sweep(
+            source, points, requests, chosen, files, measure=measure, progress=report
+        )
     reasons = dict.fromkeys(reason for _, reason in result.failures)
     for reason in reasons:
         without = all_of([name for name, why in result.failures if why == reason])
@@ -97,25 +93,13 @@ def run(
         console.show_json(result.to_dict())
         return
     console.show_comparison(result.comparison, shown)
-    console.show(f"to make it: {_command(job, result.best, loops, inputs)}")
-    done = f"{len(result.comparison.plans)} plans in {watch}"
-    written = " and ".join(map(str, job.files.outputs))
-    console.note(f"{done}, wrote {written}" if written else done, shown.quiet)
-
-
-def _command(
-    job: SweepJob, best: SweepPoint, loops: options.LoopChoice, inputs: options.InputOptions
-) -> str:
-    """What makes a plan, and the mesh in its order, as a shell takes it.
-
-    A file of loops goes before the command's options, so what was varied must leave it.
-    """
-    from meshprep.report.sweep import VARIED, SweepPoint
-
-    plain = job.options
-    usual = SweepPoint(plain.method, plain.partitioner, plain.block_elements)
-    how = words(plain) if best == usual else words(best.over(plain), SHOWN)
-    groups = (*words(loops), *words(inputs), *how)
-    own = [word for word in VARIED if any(word in request.values for request in job.requests)]
+    best, plain = result.best, SweepPoint(chosen.method, chosen.partitioner, chosen.block_elements)
+    chose = words(chosen) if best == plain else words(best.over(chosen), SHOWN)
+    command = ["meshprep", "reorder", str(mesh), *words(loops), *words(inputs), *chose]
+    # a file of loops goes before the command's options, so what was varied must leave it
+    own = [word for word in VARIED if any(word in request.values for request in requests)]
     without = f" (with {' and '.join(own)} taken out of {loops.loops})" if own else ""
-    return shlex.join(["meshprep", "reorder", str(job.source.path), *groups]) + without
+    console.show(f"to make it: {shlex.join(command)}{without}")
+    done = f"{len(result.comparison.plans)} plans in {watch}"
+    written = " and ".join(map(str, files.outputs))
+    console.note(f"{done}, wrote {written}" if written else done, shown.quiet)

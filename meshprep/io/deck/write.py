@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mesh import IndexList, Mesh
-from ..meshio_adapter.numbers import without_counts
+from ..meshio_adapter.incoming import without_counts
 from ..reduce import bad_lists, reduce
 from ..registry import Capabilities, Values
 from .keywords import MIDDLE, NAME, USUAL

@@ -86,19 +86,14 @@ def generate(name: str, **options: Any) -> Mesh:
 
 def _convert(mesh: str, option: str, value: Any, default: Any) -> Any:
     """The value in the type of the default, from text too."""
-    convert, wanted = _KINDS[type(default)]
-    found = convert(str(value).strip())
-    if found is None:
-        raise MeshprepError(f"mesh '{mesh}': option '{option}' is {value!r}, must be {wanted}")
+    kind, text = type(default), str(value).strip()
+    try:
+        found = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+        if kind is int and not 0 <= found < 10**18:
+            raise ValueError(text)
+    except (KeyError, ValueError):
+        wanted = "true or false" if kind is bool else "a whole number, 0 or more"
+        raise MeshprepError(
+            f"mesh '{mesh}': option '{option}' is {value!r}, must be {wanted}"
+        ) from None
     return found
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 19 else None
-
-
-_KINDS: dict[type, tuple[Callable[[str], Any], str]] = {
-    int: (_whole, "a whole number, 0 or more"),
-    bool: (lambda text: {"true": True, "false": False}.get(text.lower()), "true or false"),
-    str: (str, "text"),
-}

@@ -1,16 +1,12 @@
 """Gmsh meshes: MSH 2.2 and 4.1, text and binary.
 
-What a mesh from such a file holds, besides the sets of cells:
-
-- the tags ``entity``, ``physical`` (with names) and ``partition`` on every set of cells;
-- the dat ``label``, where nodes or cells have numbers other than 1, 2, 3, ...;
-- MSH 4.1: the dats ``gmsh:entity_dim`` and ``gmsh:entity_tag`` on the nodes;
-- a list ``gmsh:periodic`` of (slave, master) nodes for each periodic link;
-- values of nodes and elements as dats, their headers in ``attrs``;
-- ``extras["gmsh"]``: version, mode, the table of entities, names of groups without cells, and
-  sections that hold no numbers of nodes or elements;
-- ``extras["unread"]``: what was left out, such as ghost cells, parametric coordinates of nodes, and
-  values at the nodes of cells.
+What a mesh from such a file holds, besides the sets of cells: the tags ``entity``, ``physical``
+(with names) and ``partition``; the dat ``label``, where nodes or cells have numbers other than 1,
+2, 3, ...; in MSH 4.1 the dats ``gmsh:entity_dim`` and ``gmsh:entity_tag`` on the nodes; a list
+``gmsh:periodic`` of (slave, master) nodes for each periodic link; values of nodes and elements as
+dats, their headers in ``attrs``; ``extras["gmsh"]``: version, mode, the table of entities, names of
+groups without cells, and sections that hold no numbers of nodes or elements; ``extras["unread"]``:
+what was left out, such as ghost cells and values at the nodes of cells.
 
 Cells of second order stand in VTK's order in memory (``tetra10``, ``hexahedron20``,
 ``hexahedron27``, ``wedge15``, ``wedge18``, ``pyramid13``), all others in Gmsh's. MSH 2 repeats an

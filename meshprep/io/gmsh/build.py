@@ -1,6 +1,6 @@
 """From what a file holds to a mesh: numbers become positions, groups become tags."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,22 +10,13 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, IndexList, Mesh
 from ...mesh.assemble import Block, GroupTable, assemble, set_names
+from ..text.tokens import ASCII
 from .fields import FileCells, field_values
 from .layout import ENTITY_DIM, ENTITY_TAG, PERIODIC
 from .numbering import Lookup, distinct, distinct_lists, is_range, merge_copies, one_each
-from .raw import RawCells, RawElements, RawMesh, RawNodes
-from .scan import MODES, GmshCursor
+from .raw import RawCells, RawElements, RawMesh, RawNodes, RawPeriodic
+from .sections import GmshCursor, GmshNotes
 from .types import DIMS, NAME_OF, TO_MEMORY
-
-
-@dataclass(frozen=True, eq=False)
-class GmshNotes:
-    """The records of the section that only meshprep writes."""
-
-    entity: dict[int, dict[int, int]]
-    bare_nodes: bool
-    numbered: bool
-    physical: str
 
 
 def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
@@ -34,7 +25,7 @@ def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
     assert raw.nodes is not None
     assert nodes is not None
     assert raw.elements is not None
-    notes = notes_of(raw)
+    notes = raw.notes or GmshNotes()
     try:
         cells = [_cells(c, raw, notes) for c in raw.elements.cells]
         names = set_names(c.name for c in cells) if cells else {}
@@ -55,18 +46,6 @@ def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
         raise MeshprepError(f"{cursor.path}: {error}") from None
 
 
-def notes_of(raw: RawMesh) -> GmshNotes:
-    """What the notes of a file say."""
-    entity: dict[int, dict[int, int]] = {}
-    for words in raw.notes:
-        if words[0] == "entity":
-            entity.setdefault(int(words[1]), {})[int(words[2])] = int(words[3])
-    named = {words[0]: words[-1] for words in reversed(raw.notes)}
-    bare, numbered = (name in named for name in ("nodes", "numbered"))
-    physical = named.get("physical", "physical")
-    return GmshNotes(entity, bare, numbered, physical)
-
-
 def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
     assert mesh.elements is not None
     name, dim = NAME_OF[raw.number], int(DIMS[raw.number])
@@ -75,10 +54,10 @@ def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
     table = raw.nodes
     if name in TO_MEMORY:
         table = table[:, TO_MEMORY[name]]
-    if raw.entity.size:
+    if raw.physical is not None:
         cell, tags = _tags2(raw, mesh.elements, notes, dim)
     else:
-        cell, tags = None, tags_of_blocks(raw.runs, mesh, notes, dim)
+        cell, tags = None, tags_of_entities(raw.entity, mesh, notes, dim)
     tags = {key: tag for key, tag in tags.items() if tag.group_id.size}
     label = raw.label
     if cell is not None:
@@ -91,6 +70,8 @@ def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
 def _tags2(
     raw: RawCells, elements: RawElements, notes: GmshNotes, dim: int
 ) -> tuple[NDArray[np.int64] | None, dict[str, GroupTable]]:
+    assert raw.part_start is not None
+    assert raw.part_count is not None
     lists, part = distinct_lists(raw.part_start, raw.part_count, elements.parts)
     cell, physical = merge_copies(raw, part)
     entities, owners = raw.entity, part
@@ -108,24 +89,18 @@ def _tags2(
     return cell, tags
 
 
-def tags_of_blocks(
-    runs: NDArray[np.int64], mesh: RawMesh, notes: GmshNotes, dim: int
+def tags_of_entities(
+    entity: NDArray[np.int64], mesh: RawMesh, notes: GmshNotes, dim: int
 ) -> dict[str, GroupTable]:
-    """Groups of the cells of MSH 4.1: entities make the blocks, and have groups and partitions.
-
-    ``runs`` (m, 2) are entities and how many cells.
-    """
+    """Groups of the cells of MSH 4.1: entities have groups and partitions."""
     known = {e.tag: e for e in mesh.entities or () if e.dim == dim}
-    if mesh.partitioned is not None:
-        known.update({e.tag: e for e in mesh.partitioned["entities"] if e.dim == dim})
-    unique, run, _ = distinct(runs[:, 0])
-    place = np.repeat(run, runs[:, 1])
+    known |= {e.tag: e for e in mesh.partitioned if e.dim == dim}
+    unique, place, _ = distinct(entity)
     origin = notes.entity.get(dim, {})
     found = [known.get(int(i)) for i in unique]
     old = distinct(np.array([origin.get(int(i), int(i)) for i in unique]))
-    entity = place if not origin else np.repeat(old.place[run], runs[:, 1])
     return {
-        "entity": one_each(old.values, entity),
+        "entity": one_each(old.values, old.place[place]),
         notes.physical: GroupTable.of([_groups(e.physical) if e else () for e in found], place),
         "partition": GroupTable.of([e.partitions if e else () for e in found], place),
     }
@@ -137,17 +112,16 @@ def _groups(physical: tuple[int, ...]) -> tuple[int, ...]:
 
 def _node_dats(nodes: RawNodes, notes: GmshNotes) -> list[Dat]:
     """The entity of each node, in MSH 4.1."""
-    if nodes.runs is None or notes.bare_nodes:
+    if nodes.runs is None or notes.nodes:
         return []
     count = nodes.runs[:, 3]
     dim, tag = (np.repeat(nodes.runs[:, j].astype(np.int32), count) for j in (0, 1))
     return [Dat(ENTITY_DIM, "nodes", dim), Dat(ENTITY_TAG, "nodes", tag)]
 
 
-def _periodic(link: Any, nodes: Lookup) -> IndexList:
-    pairs = nodes.find_all(link.pairs, "$Periodic", "node", "repair the file")
-    attrs = {name: getattr(link, name) for name in ("dim", "slave", "master", "affine")}
-    return IndexList(PERIODIC, "nodes", pairs, {"kind": "periodic", **attrs})
+def _periodic(link: RawPeriodic, nodes: Lookup) -> IndexList:
+    pairs = nodes.find_all(link[1], "$Periodic", "node", "repair the file")
+    return IndexList(PERIODIC, "nodes", pairs, {"kind": "periodic", **link[0]})
 
 
 def _blocks(cells: list[FileCells], notes: GmshNotes) -> list[Block]:
@@ -165,18 +139,15 @@ def _extras(
     held = {c.dim for c in cells if notes.physical in c.tags}
     out: dict[str, Any] = {
         "version": cursor.version,
-        "binary": MODES[cursor.mode] != "ascii",
-        "mode": MODES[cursor.mode],
+        "binary": cursor.mode != ASCII,
         "names": {dim: table for dim, table in raw.names.items() if dim not in held},
         "sections": tuple(raw.sections),
     }
     assert raw.elements is not None
-    zero = [c for c in raw.elements.cells if not (c.entity.all() and c.runs[:, 0].all())]
+    zero = [c for c in raw.elements.cells if not c.entity.all()]
     if zero:
         out["zero"] = tuple({int(DIMS[c.number]) for c in zero})
     if raw.entities is not None:
-        out["entities"] = tuple(e for e in raw.entities if (e.dim, e.tag) not in made)
-    if raw.partitioned is not None:
-        kept = tuple(e for e in raw.partitioned["entities"] if (e.dim, e.tag) not in made)
-        out["partitioned"] = {**raw.partitioned, "entities": kept}
+        every = (*raw.entities, *(replace(e, partitions=()) for e in raw.partitioned))
+        out["entities"] = tuple(e for e in every if (e.dim, e.tag) not in made)
     return out

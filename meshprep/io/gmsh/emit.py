@@ -14,7 +14,6 @@ class GmshWriter(NumberWriter):
     """A Gmsh file being written: sections, blocks of nodes and of elements."""
 
     def begin(self, section: str) -> None:
-        """Begin a section."""
         self.text(f"${section}\n")
 
     def end(self, section: str) -> None:
@@ -39,7 +38,7 @@ class GmshWriter(NumberWriter):
         step, out = self.room(n, row)
         for i in range(0, n, step):
             items = (i, min(i + step, n), int(np.searchsorted(ends, i, side="right")) - 1)
-            self.put(out, put(out, self.mode, items, *arrays))
+            self.file.write(out[: put(out, self.mode, items, *arrays)].data)
 
     def elements2(
         self, number: int, label: Int64s, tags: Int64s, nodes: Int32s, node_label: Int64s
@@ -50,10 +49,12 @@ class GmshWriter(NumberWriter):
         step = max(1, PIECE // (8 * (3 + tags.shape[1] + nodes.shape[1])))
         for i in range(0, len(label), step):
             some = slice(i, i + step)
-            rows = [label[some], tags[some], node_label[nodes[some]]]
+            rows = [label[some], tags[some], node_label.take(nodes[some])]
             if self.mode == ASCII:
                 rows.insert(1, np.broadcast_to([number, tags.shape[1]], (len(rows[0]), 2)))
-            self.rows(np.column_stack(rows))
+                self.rows(np.column_stack(rows))
+            else:
+                self.file.write(np.column_stack(rows).astype("<i4").data)
 
 
 @helper

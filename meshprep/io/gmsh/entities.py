@@ -1,8 +1,8 @@
 """Entity assignment: the entity that each cell is written in.
 
-In MSH 4.1 the groups and partitions belong to entities, in a mesh to cells. Cells of one entity
-that differ in these are split over new entities, and cells without an entity get one; the file
-notes which entity a new one was made from, so that reading it gives the mesh as it was.
+In MSH 4.1 the groups belong to entities, in a mesh to cells. Cells of one entity that differ in
+their groups are split over new entities, and cells without an entity get one; the file notes which
+entity a new one was made from, so that reading it gives the mesh as it was.
 """
 
 import itertools
@@ -11,24 +11,21 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from meshprep_runtime.types.maps import read_only
-
-from ...kernels import Float64s, Int32s, Int64s, kernel
+from ...kernels import Float64s, Int64s
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
-from .layout import CellBlock, FileLayout, NodeEntity, source
-from .numbering import distinct, distinct_pairs
+from .layout import CellBlock, FileLayout, source
+from .numbering import distinct_pairs
 from .raw import Entity
 
 
 @dataclass(frozen=True)
 class CellKind:
-    """Cells that may share an entity: dimension, entity in the mesh (0: none), groups, parts."""
+    """Cells that may share an entity: dimension, entity in the mesh (0: none), groups."""
 
     dim: int
     old: int
     groups: tuple[int, ...] = ()
-    parts: tuple[int, ...] = ()
 
 
 @dataclass(eq=False)
@@ -37,9 +34,8 @@ class EntityAssignment:
 
     # By set, (n,): the entity of each cell.
     number: dict[str, Int64s] = field(default_factory=dict)
-    # By (dim, number): for $Entities and $PartitionedEntities.
+    # By (dim, number).
     entities: dict[tuple[int, int], Entity] = field(default_factory=dict)
-    parts: dict[tuple[int, int], Entity] = field(default_factory=dict)
     notes: list[tuple[int, int, int]] = field(default_factory=list)
 
 
@@ -52,13 +48,6 @@ class FileContent:
     assignment: EntityAssignment
     cells: Sequence[CellBlock]
     node_label: Int64s  # (n,)
-
-    @property
-    def points(self) -> Float64s:
-        """Three coordinates a node."""
-        points = _points(self.mesh)
-        missing = 3 - points.shape[1]
-        return np.pad(points, ((0, 0), (0, missing))) if missing else points
 
 
 def keep_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
@@ -80,14 +69,12 @@ def keep_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
 
 
 def split_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
-    """For MSH 4.1: entities so that all cells of one have its groups and partitions."""
+    """For MSH 4.1: entities so that all cells of one have its groups."""
     info = source(mesh)
     assignment = EntityAssignment()
     assignment.entities = {(e.dim, e.tag): e for e in info.get("entities", ())}
-    parted = info.get("partitioned") or {}
-    assignment.parts = {(e.dim, e.tag): e for e in parted.get("entities", ())}
     kinds, place = _kinds(layout)
-    taken = {(k.dim, k.old) for k in kinds} | set(assignment.entities) | set(assignment.parts)
+    taken = {(k.dim, k.old) for k in kinds} | set(assignment.entities)
     if layout.node_entity is not None:
         pairs, _, _ = distinct_pairs(*layout.node_entity)
         taken |= {(int(d), int(t)) for d, t in pairs}
@@ -98,7 +85,7 @@ def split_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
             number[k] = next(fresh[k.dim])
             assignment.notes.append((k.dim, number[k], k.old))
     _fill_numbers(assignment, kinds, place, number)
-    _list_entities(mesh, layout, assignment, number, fresh)
+    _list_entities(mesh, layout, assignment, number)
     return assignment
 
 
@@ -119,14 +106,11 @@ def _kinds(layout: FileLayout) -> tuple[list[CellKind], dict[str, Int64s]]:
         dim = shape_of(str(s.cell_type)).dim
         entities, entity = row_lists(layout.entity.get(s.name), s.size)
         groups, group = row_lists(layout.physical.get(s.name), s.size)
-        owners, owner = row_lists(layout.partition.get(s.name), s.size)
-        pairs = distinct_pairs(group, owner)
-        both = distinct_pairs(entity, pairs.place)
+        both = distinct_pairs(entity, group)
         numbers = np.empty(len(both.values), dtype=np.int64)
         for i in np.argsort(both.first):
-            e, pair = both.values[i]
-            g, o = pairs.values[pair]
-            kind = CellKind(dim, (*entities[e], 0)[0], groups[g], owners[o])
+            e, g = both.values[i]
+            kind = CellKind(dim, (*entities[e], 0)[0], groups[g])
             numbers[i] = kinds.setdefault(kind, len(kinds))
         place[s.name] = numbers[both.place]
     return list(kinds), place
@@ -166,114 +150,41 @@ def _keep_some(
             by_old.setdefault((k.dim, k.old), []).append(k)
     kept = {}
     for key, candidates in by_old.items():
-        known = assignment.parts.get(key, assignment.entities.get(key, Entity(*key, ())))
-        fit = [k for k in candidates if k.parts == known.partitions]
-        same = [k for k in fit if k.groups == known.physical]
-        for k in (same or fit)[:1]:
+        known = assignment.entities.get(key, Entity(*key, ()))
+        same = [k for k in candidates if k.groups == known.physical]
+        for k in (same or candidates)[:1]:
             kept[k] = k.old
     return kept
 
 
 def _list_entities(
-    mesh: Mesh,
-    layout: FileLayout,
-    assignment: EntityAssignment,
-    number: Mapping[CellKind, int],
-    fresh: Sequence[Iterator[int]],
+    mesh: Mesh, layout: FileLayout, assignment: EntityAssignment, number: Mapping[CellKind, int]
 ) -> None:
-    """Complete the tables: groups as the cells have them, and what no table has yet."""
-    tables = {k: assignment.parts if k.parts else assignment.entities for k in number}
-    listed = all((k.dim, number[k]) in table for k, table in tables.items())
-    boxes = {} if listed else _cell_boxes(mesh, layout, assignment)
+    """Complete the table: groups as the cells have them, and what it has not yet.
+
+    The box of a new entity is that of the whole mesh; a point is where a node of it is.
+    """
+    points, table = three_coordinates(mesh), assignment.entities
+    box = tuple(np.concatenate([points.min(axis=0), points.max(axis=0)]).tolist())
     # MSH's number of no group: meshio reads no file in which only some cells have one
     none = (0,) if any(k.groups for k in number) else ()
-    for k, table in tables.items():
-        new = number[k]
-        key, groups = (k.dim, new), k.groups or none
-        if key in table:
-            table[key] = replace(table[key], physical=groups)
-            continue
-        parent = _parent(k, assignment, boxes[key], fresh) if k.parts else None
-        table[key] = Entity(k.dim, new, boxes[key], groups, (), parent, k.parts)
+    for k, new in number.items():
+        place = box
+        if not k.dim:
+            s = next(s for s in layout.cells if s.cell_type == "vertex")
+            row = int(np.argmax(assignment.number[s.name] == new))
+            place = tuple(points[mesh.cell_map(s.name).table[row, 0]].tolist())
+        known = table.get((k.dim, new), Entity(k.dim, new, place))
+        table[k.dim, new] = replace(known, physical=k.groups or none)
     if layout.node_entity is not None:
-        _list_node_entities(mesh, layout.node_entity, assignment)
+        rows, _, first = distinct_pairs(*layout.node_entity)
+        for (dim, tag), node in zip(rows.tolist(), first, strict=True):
+            place = box if dim else tuple(points[node].tolist())
+            table.setdefault((dim, tag), Entity(dim, tag, place))
 
 
-def _parent(
-    k: CellKind,
-    assignment: EntityAssignment,
-    box: tuple[float, ...],
-    fresh: Sequence[Iterator[int]],
-) -> tuple[int, int]:
-    """The entity that a new part belongs to, which is made where there is none."""
-    key = (k.dim, k.old)
-    if key in assignment.parts:
-        return assignment.parts[key].parent or key
-    if not k.old:
-        key = (k.dim, next(fresh[k.dim]))
-        assignment.notes.append((*key, 0))
-    if key not in assignment.entities:
-        assignment.entities[key] = Entity(*key, box)
-    return key
-
-
-def _list_node_entities(mesh: Mesh, of_nodes: NodeEntity, assignment: EntityAssignment) -> None:
-    rows, place, _ = distinct_pairs(*of_nodes)
-    if all((*row,) in assignment.entities or (*row,) in assignment.parts for row in rows.tolist()):
-        return
-    every = np.arange(place.size, dtype=np.int32).reshape(-1, 1)
-    box = _boxes(_points(mesh), every, place, len(rows))
-    for (dim, tag), b in zip(rows.tolist(), box, strict=True):
-        if (dim, tag) not in assignment.entities and (dim, tag) not in assignment.parts:
-            assignment.entities[dim, tag] = Entity(dim, tag, _as_box(dim, b))
-
-
-def _cell_boxes(
-    mesh: Mesh, layout: FileLayout, assignment: EntityAssignment
-) -> dict[tuple[int, int], tuple[float, ...]]:
-    """Bounding boxes of the entities of the cells, from the nodes of these."""
-    points = _points(mesh)
-    found: dict[tuple[int, int], Float64s] = {}
-    for s in layout.cells:
-        dim = shape_of(str(s.cell_type)).dim
-        tags, place, _ = distinct(assignment.number[s.name])
-        table = mesh.cell_map(s.name).table
-        box = _boxes(points, table, place, len(tags))
-        for tag, b in zip(tags.tolist(), box, strict=True):
-            old = found.get((dim, tag))
-            if old is not None:
-                b = np.concatenate([np.minimum(old[:3], b[:3]), np.maximum(old[3:], b[3:])])
-            found[dim, tag] = b
-    return {(dim, tag): _as_box(dim, b) for (dim, tag), b in found.items()}
-
-
-def _points(mesh: Mesh) -> Float64s:
+def three_coordinates(mesh: Mesh) -> Float64s:
+    """Three coordinates a node."""
     points = mesh.coordinates
     assert points is not None
-    return np.asarray(points, dtype=np.float64)
-
-
-def _boxes(points: Float64s, table: Int32s, place: Int32s, n: int) -> Float64s:
-    """The box (n, 6) of each place, from the nodes of its rows; from inf to -inf without any."""
-    box = np.tile(np.array([np.inf] * 3 + [-np.inf] * 3), (n, 1))
-    _grow(points, read_only(table), place, box)
-    return box
-
-
-def _as_box(dim: int, box: Float64s) -> tuple[float, ...]:
-    """Six numbers, three for a point; zeros where nothing is inside."""
-    if box[0] > box[3]:
-        box = np.zeros(6)
-    box = np.where(np.isfinite(box), box, 0.0)
-    return tuple(box[: 3 if dim == 0 else 6].tolist())
-
-
-@kernel
-def _grow(points: Float64s, table: Int32s, place: Int32s, box: Float64s) -> None:
-    """Extend the box of each place over the nodes of its rows. O(size of the table)."""
-    for i in range(len(table)):
-        b = box[place[i]]
-        for node in table[i]:
-            for k in range(points.shape[1]):
-                b[k] = min(b[k], points[node, k])
-                b[3 + k] = max(b[3 + k], points[node, k])
+    return np.pad(points.astype(np.float64), ((0, 0), (0, 3 - points.shape[1])))

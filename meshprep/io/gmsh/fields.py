@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,11 +37,7 @@ _TOGETHER = "write mesh and values together"
 
 @dataclass(frozen=True, eq=False)
 class FileCells:
-    """The cells of one type, and where the elements of the file went.
-
-    ``cell`` is, for each element of this type in the file, the cell that it became; None where
-    every element became one.
-    """
+    """The cells of one type, and where the elements of the file went."""
 
     name: str
     dim: int
@@ -50,30 +45,28 @@ class FileCells:
     label: Int64s
     tags: dict[str, GroupTable]
     element_label: Int64s
-    cell: Int64s | None
+    cell: Int64s | None  # of each element of the file; None where every one became a cell
 
 
 @dataclass(frozen=True, eq=False)
 class ElementLookup:
-    """The cell of the element of each number, counted through all types.
-
-    Those of a type begin at ``start``, which has the number of all behind them.
-    """
+    """The cell of the element of each number, counted through all types."""
 
     lookup: Lookup
-    start: Int64s
+    ranges: dict[str, tuple[int, int]]  # of the cells, by set
     cell: Int32s
 
     @classmethod
-    def of(cls, cells: list[FileCells]) -> "ElementLookup":
+    def of(cls, cells: list[FileCells], names: Mapping[str, str]) -> "ElementLookup":
         """Look at all cells; raises MeshprepError where a number stands for two of them."""
-        labels = [c.element_label for c in cells]
-        label = np.concatenate([*labels, np.empty(0, np.int64)])
-        start = np.concatenate([[0], np.cumsum([x.size for x in labels])]).astype(np.int64)
-        cell = np.arange(label.size, dtype=np.int32)
-        for c, s in zip(cells, start, strict=False):
+        label = np.concatenate([*(c.element_label for c in cells), np.empty(0, np.int64)])
+        cell, start, ranges = np.arange(label.size, dtype=np.int32), 0, {}
+        for c in cells:
+            stop = start + c.element_label.size
             if c.cell is not None:
-                cell[s : s + c.cell.size] = s + c.cell
+                cell[start:stop] = start + c.cell
+            ranges[names[c.name]] = start, stop
+            start = stop
         lookup, twice = make_lookup(label)
         if twice >= 0:
             bad = cell[lookup.find(label)] != cell
@@ -82,11 +75,7 @@ class ElementLookup:
                     f"$Elements: element number {label[np.argmax(bad)]} occurs twice, so that "
                     "values of elements are ambiguous: renumber one"
                 )
-        return cls(lookup, start, cell)
-
-    def find(self, label: Int64s, section: str) -> Int32s:
-        """The cells of the elements with these numbers."""
-        return self.cell[self.lookup.find_all(label, section, "element", _TOGETHER)]
+        return cls(lookup, ranges, cell)
 
 
 @dataclass(frozen=True)
@@ -129,53 +118,44 @@ def field_values(
     """
     dats: list[Dat] = []
     tags: list[Tag] = []
-    where = ElementLookup.of(cells) if any(f.section != "NodeData" for f in fields) else None
+    sizes = {"nodes": nodes.size} | {names[c.name]: len(c.nodes) for c in cells}
+    where = ElementLookup.of(cells, names) if any(f.section != "NodeData" for f in fields) else None
     for f in fields:
         mark = _mark(f)
-        for dat in _pieces(f, mark, nodes, cells, names, where):
+        for dat in _pieces(f, mark, nodes, sizes, where):
             if mark.kind == "tag":
-                tags.append(_tag(dat, mark, _size(dat.set, nodes, cells, names)))
+                tags.append(_tag(dat, mark, sizes[dat.set]))
             else:
                 dats.append(_named(dat, taken))
     return dats, tags
-
-
-def _size(name: str, nodes: Lookup, cells: list[FileCells], names: Mapping[str, str]) -> int:
-    if name == "nodes":
-        return nodes.size
-    return next(len(c.nodes) for c in cells if names[c.name] == name)
 
 
 def _pieces(
     f: RawField,
     mark: SectionMark,
     nodes: Lookup,
-    cells: list[FileCells],
-    names: Mapping[str, str],
+    sizes: Mapping[str, int],
     where: ElementLookup | None,
 ) -> Iterator[Dat]:
     """The section cut by sets."""
     name = f.strings[0] if f.strings and mark.own else ""
-    attrs = {
-        SECTION: f.section,
-        STRINGS: f.strings[1 : mark.own],
-        REALS: f.reals,
-        INTEGERS: (f.integers[0], *f.integers[3:]),
-    }
+    integers = (f.integers[0], *f.integers[3:])
+    attrs = {SECTION: f.section, STRINGS: f.strings[1 : mark.own], REALS: f.reals}
+    attrs |= {INTEGERS: integers}
+    title, ranges = f"${f.section} '{name}'", {"nodes": (0, nodes.size)}
     if f.section == "NodeData":
-        at = nodes.find_all(f.label, f"$NodeData '{name}'", "node", _TOGETHER)
-        yield _dat(name, "nodes", nodes.size, at, _shaped(f.values, mark, name), attrs)
-        return
-    assert where is not None
-    cell = where.find(f.label, f"${f.section} '{name}'")
-    for c, (begin, end) in zip(cells, pairwise(where.start.tolist()), strict=True):
-        mine = np.flatnonzero((cell >= begin) & (cell < end))
+        at = nodes.find_all(f.label, title, "node", _TOGETHER)
+    else:
+        assert where is not None
+        at = where.cell[where.lookup.find_all(f.label, title, "element", _TOGETHER)]
+        ranges = where.ranges
+    for set_name, (begin, end) in ranges.items():
+        mine = np.flatnonzero((at >= begin) & (at < end))
         # values of no element belong to the last type
-        if not mine.size and (cell.size or c is not cells[-1]):
-            continue
-        row = cell[mine] - np.int32(begin)
-        values = _shaped(f.values[mine], mark, name)
-        yield _dat(name, names[c.name], len(c.nodes), row, values, attrs)
+        if mine.size or (not at.size and set_name == [*ranges][-1]):
+            values = _shaped(f.values[mine], mark, name)
+            row = at[mine] - np.int32(begin)
+            yield _dat(name, set_name, sizes[set_name], row, values, attrs)
 
 
 def _shaped(values: Float64s, mark: SectionMark, name: str) -> NDArray:

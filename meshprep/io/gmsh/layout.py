@@ -16,10 +16,8 @@ from ...mesh.cells import node_count, shape_of
 from .types import NUMBER_OF
 
 VERSIONS = ("2.2", "4.1")
-# Sections that hold no number of a node or element: carried as they are.
-KEPT_SECTIONS = ("Comments", "InterpolationScheme", "Parametrizations")
-# Those of them that are text in every mode and the same in every version.
-PORTABLE_SECTIONS = ("Comments", "InterpolationScheme")
+# Sections that hold no number of a node or element, text in every mode: carried as they are.
+KEPT_SECTIONS = ("Comments", "InterpolationScheme")
 ENTITY_DIM, ENTITY_TAG = "gmsh:entity_dim", "gmsh:entity_tag"
 PERIODIC = "gmsh:periodic"
 # Names that mean something else on a mesh: values of such a name carry it in this attribute.
@@ -81,18 +79,29 @@ def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None
 
     Version and mode are those of the file that the mesh came from where they are left out.
     """
-    return list(find_layout(mesh, *target(mesh, version, binary)).lost)
+    return list(find_layout(mesh, target(mesh, version, binary)[0]).lost)
 
 
-def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
+def find_layout(mesh: Mesh, version: str) -> FileLayout:
     """Decide where everything goes. O(size)."""
-    cells = tuple(s for s in mesh.cell_sets if _is_written(mesh, s))
-    _refuse_highest(mesh, cells)
-    lost = [f"cells of type '{s.cell_type}'" for s in mesh.cell_sets if s not in cells and s.size]
+    fit = (s for s in mesh.cell_sets if s.size and s.cell_type in NUMBER_OF)
+    arity = {s.name: node_count(str(s.cell_type)) for s in fit}
+    cells = tuple(s for s in mesh.cell_sets if arity.get(s.name) == mesh.cell_map(s.name).arity)
+    lost, dims = [], [shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size]
+    for s in (s for s in mesh.cell_sets if s.size and s not in cells):
+        if shape_of(str(s.cell_type)).dim == max(dims):
+            raise MeshprepError(
+                f"the format has no cells of type '{s.cell_type}': use another format"
+            )
+        lost.append(f"cells of type '{s.cell_type}'")
     held = {s.name for s in cells}
     entity = _native(mesh, held, "entity", lambda t: not (t.names or _several(t).size))
     entity = {name: t for name, t in entity.items() if _fits_int(t.group_id)}
-    partition = _native(mesh, held, "partition", lambda t: _is_partition(t, version))
+    # In MSH 4.1 they are values.
+    fits = version == "2.2"
+    partition = _native(
+        mesh, held, "partition", lambda t: fits and _fits_int(t.group_id) and not t.names
+    )
     name = _physical_name(mesh, held)
     physical = _same_names(_native(mesh, held, name, _is_physical), cells)
     placed = [*entity.values(), *partition.values(), *physical.values()]
@@ -117,21 +126,11 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     unused = [n for table in source(mesh).get("names", {}).values() for n in table.values()]
     lost += [f"names of groups without cells that {UNFIT}"] if not all(map(is_text, unused)) else []
     lost += [f"index list '{i.name}'" for i in mesh.lists if not is_periodic(i)]
-    lost += _section_losses(mesh, version, binary)
+    lost += _section_losses(mesh, version)
     return FileLayout(
         *(cells, physical, entity, partition, name, kept_tags, kept_dats),
         *(node_label, cell_label, node_entity, tuple(dict.fromkeys(lost))),
     )
-
-
-def _refuse_highest(mesh: Mesh, written: Sequence[ElementSet]) -> None:
-    """Raise MeshprepError where cells of the highest dimension would be missing."""
-    dims = {s.name: shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size}
-    for s in mesh.cell_sets:
-        if s not in written and dims.get(s.name) == max(dims.values()):
-            raise MeshprepError(
-                f"the format has no cells of type '{s.cell_type}': use another format"
-            )
 
 
 def is_text(text: str) -> bool:
@@ -140,11 +139,6 @@ def is_text(text: str) -> bool:
         return not _NO_TEXT.search(text) and len(text.encode()) <= TEXT_LIMIT
     except UnicodeEncodeError:
         return False
-
-
-def _is_written(mesh: Mesh, s: ElementSet) -> bool:
-    kind = str(s.cell_type)
-    return kind in NUMBER_OF and mesh.cell_map(s.name).arity == node_count(kind) and s.size > 0
 
 
 def _native(mesh: Mesh, held: set[str], name: str, fits: Callable[[Tag], bool]) -> dict[str, Tag]:
@@ -164,13 +158,6 @@ def _is_physical(t: Tag) -> bool:
     """Numbers of 4 bytes but 0, no group twice for a cell; names of such numbers."""
     named = all(-INT_LIMIT <= i <= INT_LIMIT for i in t.names)
     return named and _fits_int(t.group_id) and _differ(t)
-
-
-def _is_partition(t: Tag, version: str) -> bool:
-    """In MSH 4.1 partitions are positive; in 2.2 a cell is a ghost in negative ones."""
-    if not _fits_int(t.group_id) or t.names:
-        return False
-    return version == "2.2" or (bool((t.group_id > 0).all()) and _differ(t))
 
 
 def _differ(t: Tag) -> bool:
@@ -284,21 +271,13 @@ def is_periodic(i: IndexList) -> bool:
     return i.name == PERIODIC and known and pairs
 
 
-def _section_losses(mesh: Mesh, version: str, binary: bool) -> list[str]:
+def _section_losses(mesh: Mesh, version: str) -> list[str]:
     info = source(mesh)
     names = (name for name, _ in info.get("sections", ()))
-    lost = [f"section ${n}" for n in names if not keeps_section(mesh, n, version, binary)]
-    if version == "2.2" and (info.get("entities") or info.get("partitioned")):
+    lost = [f"section ${name}" for name in names if name not in KEPT_SECTIONS]
+    if version == "2.2" and info.get("entities"):
         lost.append("boxes, boundaries and own groups of entities (MSH 2.2)")
     return lost
-
-
-def keeps_section(mesh: Mesh, name: str, version: str, binary: bool) -> bool:
-    """Whether a section is written back as it was read."""
-    info = source(mesh)
-    mode = "little" if binary else "ascii"
-    same = (info.get("version"), info.get("mode")) == (version, mode)
-    return name in PORTABLE_SECTIONS or (name in KEPT_SECTIONS and same)
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,6 +121,9 @@ def distinct_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> Distinct:
     """Distinct rows of (a, b): ``values`` has the shape (m, 2)."""
     one, other = distinct(a), distinct(b)
     width = max(other.values.size, 1)
+    if other.values.size == 1:
+        rows = np.stack([one.values, np.full_like(one.values, other.values[0])], axis=1)
+        return Distinct(rows, one.place, one.first)
     both = distinct(one.place * np.int64(width) + other.place)
     keys = both.values
     rows = np.stack([one.values[keys // width], other.values[keys % width]], axis=1)
@@ -130,25 +133,15 @@ def distinct_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> Distinct:
 def distinct_lists(
     start: Int64s, count: Int64s, flat: Int64s
 ) -> tuple[list[tuple[int, ...]], Int32s]:
-    """Distinct lists among ``flat[start[i]:start[i] + count[i]]``, and the place of each.
-
-    Costs :func:`distinct` of every column of the lists.
-    """
+    """Distinct lists among ``flat[start[i]:start[i] + count[i]]``, and the place of each."""
     if not count.any():
-        return [()] if count.size else [], np.zeros(count.size, dtype=np.int32)
-    place = count.astype(np.int64)
-    rows, column = np.flatnonzero(count), 0
-    fresh = int(count.max()) + 1
-    while rows.size:
-        part = distinct_pairs(place[rows], flat[start[rows] + column]).place
-        # Numbers not used so far, so that lists of different lengths stay apart.
-        place[rows] = part + np.int64(fresh)
-        fresh += int(part.max()) + 1
-        column += 1
-        rows = rows[count[rows] > column]
-    _, out, first = distinct(place)
-    lists = [tuple(flat[start[i] : start[i] + count[i]].tolist()) for i in first]
-    return lists, out
+        return [()] if count.size else [], np.zeros(count.size, np.int32)
+    column = np.arange(count.max())
+    at = np.minimum(start[:, None] + column, flat.size - 1)
+    table = np.where(column < count[:, None], flat[at], 0)
+    found = distinct(first_equal(np.column_stack([count, table])))
+    lists = [tuple(flat[start[i] : start[i] + count[i]].tolist()) for i in found.values]
+    return lists, found.place
 
 
 def one_each(unique: Int64s, place: Int32s) -> GroupTable:
@@ -166,6 +159,7 @@ def merge_copies(cells: RawCells, part: Int32s) -> tuple[Int64s | None, GroupTab
     a cell of its own. Cells are numbered by their first element; the numbers are None where every
     element is a cell of its own. The groups have one row a cell. Expected O(n log n).
     """
+    assert cells.physical is not None
     physical, n = cells.physical, cells.physical.size
     unique, place, _ = distinct(physical)
     assignment = distinct_pairs(cells.entity, part)

@@ -6,9 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# What a kernel reports besides a position.
-FINE, NO_NUMBER, UNKNOWN_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, BAD_TOTAL, BAD_ROW = range(8)
-
 
 @dataclass(frozen=True)
 class Entity:
@@ -19,7 +16,6 @@ class Entity:
     box: tuple[float, ...]  # three numbers for a point, else the six of the bounding box
     physical: tuple[int, ...] = ()
     bounding: tuple[int, ...] = ()  # signed numbers of the entities that bound it
-    parent: tuple[int, int] | None = None  # (dim, tag): of a part of a partitioned mesh
     partitions: tuple[int, ...] = ()
 
 
@@ -29,7 +25,7 @@ class RawNodes:
 
     label: NDArray[np.int64]  # (n,)
     points: NDArray[np.float64]  # (n, 3)
-    # (m, 4): dimension and number of the entity, whether parametric in the file, number of nodes.
+    # (m, 4): dimension and number of the entity, 0, number of nodes.
     runs: NDArray[np.int64] | None = None
 
 
@@ -40,21 +36,20 @@ class RawCells:
     number: int  # Gmsh's number of the type
     nodes: NDArray[np.int32]  # (n, k): positions of nodes, in Gmsh's order
     label: NDArray[np.int64]  # (n,)
-    runs: NDArray[np.int64]  # (m, 2): entity and how many cells, MSH 4; empty in MSH 2
-    # (n,): MSH 2; empty in MSH 4.
-    entity: NDArray[np.int64]
-    physical: NDArray[np.int64]
-    # (n,): where in ``parts`` of :class:`RawElements` the partitions stand; empty in MSH 4.
-    part_start: NDArray[np.int64]
-    part_count: NDArray[np.int64]
+    entity: NDArray[np.int64]  # (n,)
+    # (n,): MSH 2.
+    physical: NDArray[np.int64] | None = None
+    # (n,): where in ``parts`` of :class:`RawElements` the partitions stand.
+    part_start: NDArray[np.int64] | None = None
+    part_count: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class RawElements:
-    """All cells by type, and the partitions that MSH 2 gives them."""
+    """All cells by type, and numbers among which are the partitions that MSH 2 gives them."""
 
     cells: tuple[RawCells, ...]
-    parts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    parts: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +64,8 @@ class RawField:
     values: NDArray[np.float64]  # (n, c)
 
 
-@dataclass(frozen=True, eq=False)
-class RawPeriodic:
-    """Pairs of nodes (slave, master) of two entities, and the transformation between them."""
-
-    dim: int
-    slave: int
-    master: int
-    affine: tuple[float, ...]
-    pairs: NDArray[np.int64]
+# Of two entities, what the attributes of an index list say, and pairs of nodes (slave, master).
+RawPeriodic = tuple[dict[str, Any], NDArray[np.int64]]
 
 
 @dataclass(eq=False)
@@ -86,10 +74,10 @@ class RawMesh:
 
     names: dict[int, dict[int, str]] = field(default_factory=dict)
     entities: tuple[Entity, ...] | None = None
-    partitioned: dict[str, Any] | None = None
+    partitioned: tuple[Entity, ...] = ()
     nodes: RawNodes | None = None
     elements: RawElements | None = None
     periodic: tuple[RawPeriodic, ...] = ()
     fields: list[RawField] = field(default_factory=list)
     sections: list[tuple[str, bytes]] = field(default_factory=list)
-    notes: tuple[tuple[str, ...], ...] = ()
+    notes: Any = None  # :class:`.sections.GmshNotes`

@@ -9,13 +9,13 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Mesh
-from . import read2, read4, sections
+from . import sections
 from .build import build
 from .layout import KEPT_SECTIONS
 from .numbering import Lookup, make_lookup
 from .raw import RawField, RawMesh, RawNodes
-from .scan import GmshCursor, read_format
-from .sections import quoted
+from .sections import GmshCursor, quoted, read_format
+from .tables import read_elements, read_nodes
 
 # By section: the attribute of RawMesh that holds it, and its reader.
 SectionReaders = dict[str, tuple[str, Callable[[GmshCursor], Any]]]
@@ -26,11 +26,11 @@ def read_field(cursor: GmshCursor) -> RawField:
     """The body of a section of values. O(bytes)."""
     section = cursor.section
     strings = _strings(cursor)
-    n = _few(cursor, "real tags")
-    reals = tuple(cursor.text_double("a real tag") for _ in range(n))
-    n = _few(cursor, "integer tags")
-    integers = tuple(cursor.text_int("an integer tag") for _ in range(n))
-    cursor.end_line()
+    reals = cursor.count_line("real tags")
+    with cursor.as_text():
+        numbers = cursor.doubles(reals, "a real tag").tolist()
+        integers = cursor.ints(cursor.count("integer tags"), what="an integer tag").tolist()
+        cursor.end_line()
     if len(integers) < 3:
         raise cursor.error(
             f"has {len(integers)} integer tags, but step, components and entries are needed"
@@ -40,42 +40,30 @@ def read_field(cursor: GmshCursor) -> RawField:
         raise cursor.error(f"declares {entries} entries of {components} components: repair it")
     cursor.need(components, 1, 1, "components")
     label, values = cursor.rows(entries, 1, components, what="entries")
-    return RawField(section, strings, reals, integers, label[:, 0], values)
-
-
-def _few(cursor: GmshCursor, what: str) -> int:
-    n = cursor.text_int(f"the number of {what}")
-    if n < 0 or 2 * n > cursor.left + 1:
-        raise cursor.error(f"declares {n} {what}, which the file does not hold: repair it")
-    return n
+    return RawField(section, strings, tuple(numbers), tuple(integers), label[:, 0], values)
 
 
 def _strings(cursor: GmshCursor) -> tuple[str, ...]:
-    n = _few(cursor, "string tags")
-    cursor.end_line()
+    n = cursor.count_line("string tags")
+    cursor.need(n, 1, 1, "string tags")
     return tuple(quoted(cursor)[0] for _ in range(n))
 
 
 _BOTH: SectionReaders = {
     "PhysicalNames": ("names", sections.read_names),
+    "Nodes": ("nodes", read_nodes),
+    "Elements": ("elements", read_elements),
+    "Periodic": ("periodic", sections.read_periodic),
     sections.NOTES_SECTION: ("notes", sections.read_notes),
     "NodeData": ("fields", read_field),
     "ElementData": ("fields", read_field),
 }
 READERS: Readers = {
-    "2.2": {
-        **_BOTH,
-        "Nodes": ("nodes", read2.read_nodes),
-        "Elements": ("elements", read2.read_elements),
-        "Periodic": ("periodic", read2.read_periodic),
-    },
+    "2.2": _BOTH,
     "4.1": {
         **_BOTH,
         "Entities": ("entities", sections.read_entities),
         "PartitionedEntities": ("partitioned", sections.read_partitioned),
-        "Nodes": ("nodes", read4.read_nodes),
-        "Elements": ("elements", read4.read_elements),
-        "Periodic": ("periodic", sections.read_periodic),
     },
 }
 _REFUSED = {
@@ -85,10 +73,9 @@ _REFUSED = {
 
 
 def read_file(path: Path) -> Mesh:
-    """Read a Gmsh mesh, MSH 2.2 or 4.1, text or binary.
+    """Read a Gmsh mesh, MSH 2.2 or 4.1, text or binary; :mod:`meshprep.io.gmsh` says what it holds.
 
-    ``path`` is a regular file; :mod:`meshprep.io.gmsh` says what the mesh holds. Raises
-    MeshprepError with the line (of text) or the byte (of a binary file) where it is damaged.
+    Raises MeshprepError with the line, or the byte of a binary file, where it is damaged.
     """
     cursor = GmshCursor(path, np.fromfile(path, np.uint8))
     return build(read_sections(cursor), cursor)

@@ -1,19 +1,108 @@
-"""The small sections: names, entities, periodic links, and meshprep's own notes."""
+"""A position in a Gmsh file, and its small sections: header, names, entities, links, notes."""
 
-from typing import Any
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...mesh import Mesh
-from .layout import is_periodic
+from ...kernels import UInt8s
+from ..text.cursor import Cursor
+from ..text.tokens import LITTLE
+from .numbering import Lookup
 from .raw import Entity, RawPeriodic
-from .scan import GmshCursor
 
+VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
 NOTES_SECTION = "Meshprep"
 NOTES_VERSION = "1"
-# How a loss names them.
 GHOSTS = "ghost cells of partitions"
+
+
+class GmshCursor(Cursor):
+    """A position in a Gmsh file; ``nodes`` are those read so far, ``unread`` what was left out."""
+
+    def __init__(self, path: Path, data: UInt8s) -> None:
+        super().__init__(path, data)
+        self.version = ""
+        self.nodes: Lookup | None = None
+        self.unread: list[str] = []
+
+    def next_section(self) -> str | None:
+        """Enter the next section and return its name, or None at the end of the file."""
+        self.section = ""
+        self.pos = self.behind_blank(self.pos)
+        if self.left == 0:
+            return None
+        start = self.pos
+        word = self.data[start : start + 64].tobytes().split(maxsplit=1)[0]
+        name = word[1:].decode("ascii", "replace")
+        if not word.startswith(b"$") or not name.isidentifier() or not name.isascii():
+            raise self.error(
+                f"expected the begin of a section, such as $Nodes, found '{self.word(start)}': "
+                "repair the file"
+            )
+        if name.startswith("End"):
+            raise self.error(f"${name} closes nothing: repair the file")
+        self.pos = start + len(word)
+        self.end_line()
+        self.section = name
+        return name
+
+    def end_section(self) -> None:
+        """Leave the section; its end must follow."""
+        self.pos = self.behind_blank(self.pos)
+        end = f"$End{self.section}".encode()
+        found = self.data[self.pos : self.pos + len(end) + 1].tobytes()
+        if found[: len(end)] != end or found[len(end) :].strip():
+            if self.left < len(end):
+                raise self.error(
+                    f"the file ends before {end.decode()}: it is truncated, write it again"
+                )
+            raise self.error(
+                f"expected {end.decode()}, found '{self.word(self.pos)}': repair the file"
+            )
+        self.pos += len(end)
+        self.section = ""
+
+    def skip_section(self) -> UInt8s:
+        """Everything up to the end of the section, which remains to be left."""
+        start = self.pos
+        end = f"$End{self.section}".encode()
+        stop = self._find(end, start)
+        if stop < 0:
+            raise self.error(f"{end.decode()} is missing: the file is truncated, write it again")
+        self.pos = stop
+        return self.data[start:stop]
+
+
+def read_format(cursor: GmshCursor) -> None:
+    """Read the body of $MeshFormat and set the cursor to version and mode."""
+    start = cursor.pos
+    words = cursor.line().split()
+    if len(words) != 3:
+        raise cursor.error("expected version, type and size: this is no Gmsh mesh", start)
+    version, kind, size = (w.decode("ascii", "replace") for w in words)
+    if version not in VERSIONS:
+        raise cursor.error(
+            f"MSH {version[:8]} is not supported: save the file as MSH 4.1 or 2.2, "
+            "in Gmsh with -save -format msh41",
+            start,
+        )
+    if kind not in ("0", "1") or size not in ("4", "8"):
+        raise cursor.error(
+            f"file type {kind[:8]} with data of {size[:8]} bytes is unknown: repair the header",
+            start,
+        )
+    cursor.version = VERSIONS[version]
+    if kind == "1":
+        one = cursor.data[cursor.pos : cursor.pos + 4].tobytes()
+        if one != b"\1\0\0\0" or size != "8":
+            raise cursor.error(
+                "only little-endian files with sizes of 8 bytes are read in binary: save the file "
+                "on such a machine, or as text"
+            )
+        cursor.mode = LITTLE
+        cursor.pos += 4
 
 
 def decode(text: bytes) -> str:
@@ -26,14 +115,12 @@ def decode(text: bytes) -> str:
 
 def read_names(cursor: GmshCursor) -> dict[int, dict[int, str]]:
     """The body of $PhysicalNames: dimension, number, name."""
-    n = cursor.text_int("the number of names")
-    cursor.end_line()
-    if n < 0 or n * 6 > cursor.left + 1:
-        raise cursor.error(f"declares {n} names, which the file does not hold: repair the file")
+    n = cursor.count_line("names")
     names: dict[int, dict[int, str]] = {}
     for _ in range(n):
         start = cursor.pos
-        dim, number = cursor.text_int("a dimension"), cursor.text_int("a physical group")
+        with cursor.as_text():
+            dim, number = cursor.whole("a dimension"), cursor.whole("a physical group")
         name, rest = quoted(cursor)
         if not 0 <= dim <= 3:
             raise cursor.error(f"dimension {dim} is none of 0 to 3: repair the name", start)
@@ -61,14 +148,14 @@ def quoted(cursor: GmshCursor) -> tuple[str, str]:
     return name, rest.strip()
 
 
-def read_partitioned(cursor: GmshCursor) -> dict[str, Any]:
-    """The body of $PartitionedEntities: the number of partitions, and the entities."""
-    count = cursor.count("partitions")
+def read_partitioned(cursor: GmshCursor) -> tuple[Entity, ...]:
+    """The entities in the body of $PartitionedEntities."""
+    cursor.count("partitions")
     n = cursor.count("ghost entities")
     if n:
         cursor.unread.append(GHOSTS)
         cursor.rows(n, 2, 0, what="ghost entities")
-    return {"count": count, "entities": read_entities(cursor, parts=True)}
+    return read_entities(cursor, parts=True)
 
 
 def read_entities(cursor: GmshCursor, *, parts: bool = False) -> tuple[Entity, ...]:
@@ -81,10 +168,9 @@ def read_entities(cursor: GmshCursor, *, parts: bool = False) -> tuple[Entity, .
 def _entity(cursor: GmshCursor, dim: int, parts: bool) -> Entity:
     start = cursor.pos
     tag = cursor.whole("an entity")
-    parent, partitions = None, tuple[int, ...]()
+    partitions: tuple[int, ...] = ()
     if parts:
-        above = cursor.ints(2, what="a parent entity")
-        parent = (int(above[0]), int(above[1]))
+        cursor.ints(2, what="a parent entity")
         partitions = _numbers(cursor, "partitions")
     box = tuple(cursor.doubles(3 if dim == 0 else 6, "a bounding box").tolist())
     if not np.isfinite(box).all():
@@ -92,7 +178,7 @@ def _entity(cursor: GmshCursor, dim: int, parts: bool) -> Entity:
     # 0 stands for no group
     physical = tuple(filter(None, _numbers(cursor, "physical groups")))
     bounding = _numbers(cursor, "bounding entities") if dim else ()
-    return Entity(dim, tag, box, physical, bounding, parent, partitions)
+    return Entity(dim, tag, box, physical, bounding, partitions)
 
 
 def _numbers(cursor: GmshCursor, what: str) -> tuple[int, ...]:
@@ -104,55 +190,71 @@ def _numbers(cursor: GmshCursor, what: str) -> tuple[int, ...]:
 
 
 def read_periodic(cursor: GmshCursor) -> tuple[RawPeriodic, ...]:
-    """The body of $Periodic of MSH 4.1."""
+    """The body of $Periodic, which is text in every mode of MSH 2."""
+    if cursor.version == "2.2":
+        with cursor.as_text():
+            return _links(cursor, old=True)
+    return _links(cursor, old=False)
+
+
+def _links(cursor: GmshCursor, *, old: bool) -> tuple[RawPeriodic, ...]:
     n = cursor.count("periodic links")
     cursor.need(n, 10, 28, "periodic links")
     links = []
     for _ in range(n):
         dim, slave, master = cursor.ints(3, what="a periodic link").tolist()
-        affine = tuple(cursor.doubles(cursor.count("affine values"), "affine values").tolist())
+        if old:
+            affine = _affine(cursor)
+        else:
+            affine = tuple(cursor.doubles(cursor.count("affine values"), "affine values").tolist())
         m = cursor.count("pairs of nodes")
         pairs = cursor.rows(m, 2, 0, size=True, what="pairs of nodes")[0]
-        links.append(RawPeriodic(dim, slave, master, affine, pairs))
+        links.append(({"dim": dim, "slave": slave, "master": master, "affine": affine}, pairs))
     return tuple(links)
 
 
-def periodic_links(mesh: Mesh, node_label: NDArray[np.int64]) -> list[RawPeriodic]:
-    """The links of a mesh, with the numbers that the nodes have in the file."""
-    links = []
-    for i in filter(is_periodic, mesh.lists):
-        dim, slave, master = (int(i.attrs[name]) for name in ("dim", "slave", "master"))
-        affine = tuple(map(float, i.attrs.get("affine", ())))
-        links.append(RawPeriodic(dim, slave, master, affine, node_label[i.index]))
-    return links
+def _affine(cursor: GmshCursor) -> tuple[float, ...]:
+    """The line ``Affine`` and its numbers, where there is one."""
+    cursor.end_line()
+    start = cursor.pos
+    words = cursor.line().split()
+    if words[:1] != [b"Affine"]:
+        cursor.pos = start
+        return ()
+    try:
+        return tuple(float(w) for w in words[1:])
+    except ValueError:
+        raise cursor.error("the numbers behind 'Affine' are none: repair them", start) from None
 
 
-def read_notes(cursor: GmshCursor) -> tuple[tuple[str, ...], ...]:
-    """The body of the section that only meshprep writes: records of words, one a line.
+@dataclass(eq=False)
+class GmshNotes:
+    """The section that only meshprep writes: records of words, one a line."""
 
-    ``entity DIM NEW OLD``
-        Entity NEW was made from OLD (0: from none), since Gmsh wants one list of groups an entity.
-    ``nodes``
-        Nodes belong to no entity.
-    ``numbered``
-        Cells have numbers of their own, even where these are 1, 2, ... through the file.
-    ``physical "NAME"``
-        The groups are the tag of this name.
-    """
+    # ``entity DIM NEW OLD``: entity NEW was made from OLD (0: from none), since Gmsh wants one list
+    # of groups an entity.
+    entity: dict[int, dict[int, int]] = field(default_factory=dict)
+    nodes: bool = False  # nodes belong to no entity
+    # Cells have numbers of their own, even where these are 1, 2, ... through the file.
+    numbered: bool = False
+    physical: str = "physical"  # ``physical "NAME"``: the groups are the tag of this name
+
+
+def read_notes(cursor: GmshCursor) -> GmshNotes:
+    """The body of the section that only meshprep writes."""
     lines = [decode(line).strip() for line in cursor.skip_section().tobytes().splitlines()]
-    lines = [line for line in lines if line]
-    if lines[:1] != [NOTES_VERSION]:
+    version, *lines = [line for line in lines if line] or [""]
+    if version != NOTES_VERSION:
         raise cursor.error("the notes are of an unknown version: update meshprep or delete them")
-    sizes = {"entity": 4, "nodes": 1, "numbered": 1, "physical": 2}
-    records = [tuple(line.split(maxsplit=1)) for line in lines[1:]]
-    out = []
-    for words in records:
-        if words[0] == "entity":
-            words = (words[0], *words[-1].split())
-        elif len(words) > 1:
-            words = (words[0], words[1].strip('"'))
-        whole = all(w.lstrip("-").isdecimal() for w in words[1:]) or words[0] != "entity"
-        if len(words) != sizes.get(words[0]) or not whole:
-            raise cursor.error(f"the note '{words[0][:20]}' is damaged: delete this section")
-        out.append(words)
-    return tuple(out)
+    notes = GmshNotes()
+    for line in lines:
+        name, _, rest = line.partition(" ")
+        if found := re.fullmatch(r"entity (\d) (-?\d{1,18}) (-?\d{1,18})", line):
+            notes.entity.setdefault(int(found[1]), {})[int(found[2])] = int(found[3])
+        elif line in ("nodes", "numbered"):
+            setattr(notes, line, True)
+        elif name == "physical" and rest:
+            notes.physical = rest.strip('"')
+        else:
+            raise cursor.error(f"the note '{name[:20]}' is damaged: delete this section")
+    return notes

@@ -1,6 +1,7 @@
 """Writing a Gmsh file: every section in the order that Gmsh expects, in MSH 2.2 and 4.1."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,21 +14,28 @@ from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
 from ..text.tokens import ASCII, LITTLE
 from .emit import GmshWriter
-from .entities import EntityAssignment, FileContent, keep_entities, split_entities
+from .entities import (
+    EntityAssignment,
+    FileContent,
+    keep_entities,
+    split_entities,
+    three_coordinates,
+)
 from .fields import write_fields
 from .layout import (
     INT_LIMIT,
+    KEPT_SECTIONS,
     CellBlock,
     FileLayout,
     find_layout,
+    is_periodic,
     is_text,
-    keeps_section,
     source,
     target,
 )
 from .numbering import is_range, unused
 from .raw import Entity
-from .sections import NOTES_SECTION, NOTES_VERSION, periodic_links
+from .sections import NOTES_SECTION, NOTES_VERSION
 from .types import NUMBER_OF, TO_FILE
 
 
@@ -36,15 +44,14 @@ def write_file(
 ) -> None:
     """Write a mesh in its order: nodes and the cells of each set one after the other.
 
-    ``version`` is ``"2.2"`` or ``"4.1"``; it and ``binary`` are by default those of the file that
-    the mesh came from, else 4.1 and True. Raises MeshprepError when there are no coordinates or
-    cells, or the version is unknown.
+    Version and mode are by default those of the file that the mesh came from, else 4.1 and binary.
+    Raises MeshprepError where there are no coordinates or cells, or the version is unknown.
     """
     version, binary = target(mesh, version, binary)
     points = mesh.coordinates
     if points is None:
         raise MeshprepError(f"{path}: the mesh has no coordinates: a Gmsh file needs them")
-    layout = find_layout(mesh, version, binary)
+    layout = find_layout(mesh, version)
     if not layout.cells:
         raise MeshprepError(
             f"{path}: the mesh has no cells that a Gmsh file can hold: use another format"
@@ -69,7 +76,7 @@ def write_file(
             lines = "\n".join([NOTES_VERSION, *notes])
             sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
         for name, body in source(mesh).get("sections", ()):
-            if keeps_section(mesh, name, version, binary):
+            if name in KEPT_SECTIONS:
                 sink.begin(name)
                 sink.file.write(body)
                 sink.text(f"$End{name}\n")
@@ -123,7 +130,7 @@ def write2(sink: GmshWriter, content: FileContent) -> None:
     """Write nodes, elements and periodic links."""
     sink.begin("Nodes")
     sink.text(f"{content.node_label.size}\n")
-    sink.rows(content.node_label.reshape(-1, 1), content.points)
+    sink.rows(content.node_label.reshape(-1, 1), three_coordinates(content.mesh))
     sink.end("Nodes")
     _write_elements(sink, content)
     _write_periodic(sink, content.mesh, content.node_label, "2.2")
@@ -133,21 +140,18 @@ def _write_elements(sink: GmshWriter, content: FileContent) -> None:
     """Every cell once in order, then the copies of those in several groups. O(n)."""
     layout, cells, node_label = content.layout, content.cells, content.node_label
     physical = [layout.physical.get(c.set.name) for c in cells]
-    first = [
-        np.zeros(c.label.size, np.int64) if tag is None else tag.first_ids()
-        for c, tag in zip(cells, physical, strict=True)
-    ]
     copies = [_copies(tag) for tag in physical]
     n_copies = sum(rows.size for rows, _ in copies)
-    total = sum(c.label.size for c in cells) + n_copies
     fresh = unused([c.label for c in cells], n_copies, INT_LIMIT)
     sink.begin("Elements")
-    sink.text(f"{total}\n")
-    for c, group in zip(cells, first, strict=True):
+    sink.text(f"{sum(c.label.size for c in cells) + n_copies}\n")
+    for c, tag in zip(cells, physical, strict=True):
+        n = c.label.size
+        group = np.zeros(n, np.int64) if tag is None else tag.first_ids()
         part = layout.partition.get(c.set.name)
-        _write_runs(sink, c, part, None, c.label, group, node_label)
+        _write_runs(sink, c, part, np.arange(n), c.label, group, node_label)
     for c, (rows, group) in zip(cells, copies, strict=True):
-        label, fresh = fresh[: rows.size].copy(), fresh[rows.size :]
+        label, fresh = fresh[: rows.size], fresh[rows.size :]
         _write_runs(sink, c, layout.partition.get(c.set.name), rows, label, group, node_label)
     sink.end("Elements")
 
@@ -169,49 +173,43 @@ def _write_runs(
     sink: GmshWriter,
     c: CellBlock,
     part: Tag | None,
-    rows: Int64s | None,
+    rows: Int64s,
     label: Int64s,
     group: Int64s,
     node_label: Int64s,
 ) -> None:
-    """Write these cells (None: all), a run of equal numbers of tags at a time."""
-    if not label.size:
-        return
-    entity = c.entity if rows is None else c.entity[rows]
-    nodes = c.nodes if rows is None else read_only(c.nodes[rows])
-    if part is None:
-        sink.elements2(c.number, label, np.stack([group, entity], axis=1), nodes, node_label)
-        return
-    values = part.values if rows is None else part.values[rows]
-    count = np.diff(part.group_offset)[values]
-    edges = np.flatnonzero(np.diff(count)) + 1
-    for lo, hi in zip([0, *edges.tolist()], [*edges.tolist(), label.size], strict=True):
-        k = int(count[lo])
-        tags = np.empty((hi - lo, 3 + k if k else 2), dtype=np.int64)
-        tags[:, 0], tags[:, 1] = group[lo:hi], entity[lo:hi]
-        if k:
-            tags[:, 2] = k
-            tags[:, 3:] = part.group_id[part.group_offset[values[lo:hi]][:, None] + np.arange(k)]
-        sink.elements2(c.number, label[lo:hi], tags, nodes[lo:hi], node_label)
+    """Write these cells, a run of equal numbers of tags at a time."""
+    count = begin = np.zeros(rows.size, np.int64)
+    if part is not None:
+        begin = part.group_offset[part.values[rows]]
+        count = np.diff(part.group_offset)[part.values[rows]]
+    start = _runs(count)
+    for some in (slice(*ends) for ends in pairwise(start.tolist())):
+        tags = [group[some], c.entity[rows[some]]]
+        if part is not None and (k := int(count[some.start])):
+            tags += [count[some], *(part.group_id[begin[some] + i] for i in range(k))]
+        nodes = c.nodes.take(rows[some], axis=0)
+        sink.elements2(c.number, label[some], np.stack(tags, axis=1), nodes, node_label)
 
 
 def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s, version: str) -> None:
     """Periodic links; in MSH 2.2 they are text in every mode."""
-    found = periodic_links(mesh, node_label)
+    found = [i for i in mesh.lists if is_periodic(i)]
     if not found:
         return
     out = GmshWriter(sink.file, ASCII) if version == "2.2" else sink
     out.begin("Periodic")
     out.ints([len(found)], size=True)
     for link in found:
-        out.ints((link.dim, link.slave, link.master))
+        out.ints(int(link.attrs[name]) for name in ("dim", "slave", "master"))
+        affine = tuple(map(float, link.attrs.get("affine", ())))
         if version == "4.1":
-            out.ints([len(link.affine)], size=True)
-            out.doubles(link.affine)
-        elif link.affine:
-            out.text(f"Affine {' '.join(map(repr, link.affine))}\n")
-        out.ints([len(link.pairs)], size=True)
-        out.rows(link.pairs, size=True)
+            out.ints([len(affine)], size=True)
+            out.doubles(affine)
+        elif affine:
+            out.text(f"Affine {' '.join(map(repr, affine))}\n")
+        out.ints([len(link.index)], size=True)
+        out.rows(node_label[link.index], size=True)
     out.end("Periodic")
 
 
@@ -220,7 +218,6 @@ def write4(sink: GmshWriter, content: FileContent) -> None:
     sink.begin("Entities")
     _write_table(sink, content.assignment.entities)
     sink.end("Entities")
-    _write_partitioned(sink, content.mesh, content.assignment)
     _write_nodes(sink, content)
     # A block for each run of cells of one entity; nothing is sorted. O(n).
     cells = content.cells
@@ -244,9 +241,6 @@ def _write_table(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -
     for group in by_dim:
         for e in group:
             sink.ints([e.tag])
-            if e.parent is not None:
-                sink.ints(e.parent)
-                _write_list(sink, e.partitions)
             sink.doubles(e.box)
             _write_list(sink, e.physical)
             if e.dim:
@@ -258,21 +252,9 @@ def _write_list(sink: GmshWriter, numbers: Sequence[int]) -> None:
     sink.ints(numbers)
 
 
-def _write_partitioned(sink: GmshWriter, mesh: Mesh, assignment: EntityAssignment) -> None:
-    info = source(mesh).get("partitioned")
-    if not assignment.parts and info is None:
-        return
-    highest = max((p for e in assignment.parts.values() for p in e.partitions), default=0)
-    sink.begin("PartitionedEntities")
-    sink.ints([max(highest, info["count"] if info else 0)], size=True)
-    sink.ints([0], size=True)  # ghost entities
-    _write_table(sink, assignment.parts)
-    sink.end("PartitionedEntities")
-
-
 def _write_nodes(sink: GmshWriter, content: FileContent) -> None:
     """A block for each run of nodes of one entity; nothing is sorted. O(n)."""
-    label, points = content.node_label, read_only(content.points)
+    label, points = content.node_label, read_only(three_coordinates(content.mesh))
     heads, start = _node_blocks(content.layout, content.cells, len(points))
     sink.begin("Nodes")
     bounds = (int(label.min()), int(label.max())) if label.size else (0, 0)

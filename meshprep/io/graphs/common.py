@@ -10,6 +10,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ...mesh.model import GRAPH_MAP
+from .. import reduce
 
 VERTICES, EDGES = "vertices", "edges"
 # Numbers on vertices and edges: of an edge, the entry of the matrix.
@@ -51,17 +52,6 @@ def symmetry_of(mesh: Mesh) -> str:
 
 
 def other_losses(mesh: Mesh, refusal: Callable[[Dat], str | None]) -> list[str]:
-    """What of a mesh is no graph, in a few words each.
-
-    ``refusal`` says of values why the format cannot carry them: "" where it has no place at all,
-    None where it can.
-    """
+    """What of a mesh is no graph, see :func:`meshprep.io.reduce.other_losses`."""
     pairs_of(mesh)
-    lost = [f"set '{s}'" for s in mesh.sets if s not in (VERTICES, EDGES)]
-    lost += [f"map '{m}'" for m in mesh.maps if m != GRAPH_MAP]
-    for d in mesh.dats:
-        why = refusal(d)
-        if why is not None:
-            lost.append(f"values '{d.name}' on '{d.set}'" + (f" ({why})" if why else ""))
-    lost += [f"groups '{t.name}' on '{t.set}'" for t in mesh.tags]
-    return lost + [f"index list '{i.name}'" for i in mesh.lists]
+    return reduce.other_losses(mesh, (VERTICES, EDGES), (GRAPH_MAP,), refusal)

@@ -3,17 +3,12 @@
 An entry (i, j) ties vertices i and j, so orders are found for the pattern of A + A^T. Entries keep
 their order, repeated and zero ones too; of a symmetric matrix the edges are its stored half.
 
-scipy takes the numbers that a line begins with and skips the rest, and reads past the end of a file
-whose last line is cut off. So the text is looked at, line by line, before.
+Read here, since scipy takes the numbers that a line begins with and skips the rest.
 """
 
 import re
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +20,7 @@ from meshprep_runtime.errors import MeshprepError
 from ...mesh import Dat, Mesh
 from ..meshio_adapter.harden import guarded
 from ..registry import Format
+from ..text.words import numbers, words_of_lines
 from .common import (
     EDGES,
     MATRIX_MARKET,
@@ -36,71 +32,79 @@ from .common import (
     symmetry_of,
 )
 
-# The shortest line of an entry is "1 1" and its end.
-_LINE_BYTES = 4
-# The types that scipy reads; narrower ones are widened, which changes no value.
+# Narrower types are widened, which changes no value.
 _WIDE: Mapping[str, type] = {"i": np.int64, "u": np.uint64, "f": np.float64, "c": np.complex128}
 _HEAD = re.compile(
-    rb"%%MatrixMarket[^\n]*\n(?:%[^\n]*\n|[ \t\r]*\n)*+[ \t]*\d+[ \t]+\d+(?:[ \t]+\d+)?[ \t\r]*\n",
+    rb"%%MatrixMarket[ \t]+matrix[ \t]+(coordinate|array)[ \t]+(\S+)[ \t]+"
+    rb"(general|symmetric|skew-symmetric|hermitian)[ \t\r]*\n((?:%[^\n]*\n|[ \t\r]*\n)*+)"
+    rb"[ \t]*(\d+)[ \t]+(\d+)(?:[ \t]+(\d+))?[ \t\r]*(?:\n|$)",
     re.IGNORECASE,
 )
-_REAL = rb"[-+]?(?:\d+\.?\d*|\.\d+|nan|inf(?:inity)?)(?:e[-+]?\d+)?"
-# What follows the row and the column of an entry.
-_VALUES = {
-    "pattern": rb"",
-    "integer": rb"[ \t]+[-+]?\d+",
-    "unsigned-integer": rb"[ \t]+\d+",
-    "real": rb"[ \t]+" + _REAL,
-    "double": rb"[ \t]+" + _REAL,
-    "complex": (rb"[ \t]+" + _REAL) * 2,
+# By the type of the entries: that of the numbers in a line, and how many stand there.
+_FIELDS: Mapping[str, tuple[type, int]] = {
+    "pattern": (np.int64, 2),
+    "integer": (np.int64, 3),
+    "unsigned-integer": (np.uint64, 3),
+    "real": (np.float64, 3),
+    "double": (np.float64, 3),
+    "complex": (np.float64, 4),
 }
-# Bytes that are looked at together.
-_AT_ONCE = 1 << 20
 
 
 def _read(path: Path) -> Mesh:
-    # Imported here, since scipy takes longer to import than a command to print its help.
-    from scipy.io import mminfo, mmread
-
-    # By path: with a file of Python's, scipy may end the process where it meets an error.
-    with guarded("not a readable Matrix Market file"), _whole_lines(path) as text:
-        rows, columns, count, form, field, symmetry = mminfo(text)
-        _check(rows, columns, count, form, text.stat().st_size)
-        _check_entries(text, field)
-        found = mmread(text, spmatrix=False)
-    # What follows from the symmetry comes after the entries of the file.
-    pairs = np.column_stack([found.row[:count], found.col[:count]])
-    values = found.data[:count]
-    if values.dtype.kind in "fc" and np.isinf(values).any():
-        at = int(np.argmax(np.isinf(values)))
-        raise MeshprepError(f"entry {at + 1} is infinite or past the largest double: repair it")
-    # Without entries scipy writes "real", whatever the type.
-    dats = [Dat(WEIGHT, EDGES, values)] if count and field != "pattern" else []
-    notes = {"symmetry": symmetry, "comments": _comments(path)}
-    return graph_mesh(rows, pairs, dats, {MATRIX_MARKET: notes})
-
-
-def _comments(path: Path) -> tuple[str, ...]:
-    """The lines between the first one and the sizes, without their ``%``."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        file.readline()
-        found = takewhile(lambda line: line.startswith("%"), file)
-        lines = [line[1:].rstrip("\n") for line in found]
-    return tuple(lines) if any(lines) else ()
-
-
-def _check(rows: int, columns: int, count: int, form: str, size: int) -> None:
-    if form != "coordinate":
-        raise MeshprepError("holds a dense matrix, in which all are neighbours: give a sparse one")
-    if rows != columns:
+    data = path.read_bytes()
+    head = _HEAD.match(data)
+    field = "" if head is None else head[2].decode("ascii", "replace").lower()
+    if head is None or field not in _FIELDS:
         raise MeshprepError(
-            f"the matrix has {rows} rows and {columns} columns: an order of its rows and columns "
+            "is no Matrix Market file: it must begin with %%MatrixMarket, form, type and symmetry "
+            "of a matrix, and a line of rows, columns and entries"
+        )
+    if head[1].lower() != b"coordinate":
+        raise MeshprepError("holds a dense matrix, in which all are neighbours: give a sparse one")
+    n, columns, count = (int(found or 0) for found in head.group(5, 6, 7))
+    if n != columns:
+        raise MeshprepError(
+            f"the matrix has {n} rows and {columns} columns: an order of its rows and columns "
             "needs as many of the one as of the other"
         )
-    if not rows:
+    if not n:
         raise MeshprepError("the matrix has no rows")
-    if count * _LINE_BYTES > size:
-        raise MeshprepError(f"declares {count} entries, more than the file has room for")
+    table = _entries(data, head.end(), field, count)
+    pairs = table[:, :2].astype(np.int64)
+    for bad in np.flatnonzero(((pairs != table[:, :2]) | (pairs < 1) | (pairs > n)).any(1))[:1]:
+        place = " ".join(map(str, table[bad, :2].tolist()))
+        raise MeshprepError(f"entry {bad + 1} stands at {place}, outside of the matrix")
+    # Without entries scipy writes "real", whatever the type.
+    dats = [Dat(WEIGHT, EDGES, _values(table, field))] if count and field != "pattern" else []
+    comments = head[4].decode("utf-8", "replace").splitlines()
+    lines = tuple(line[1:] for line in comments if line.startswith("%"))
+    notes = {"symmetry": head[3].decode().lower(), "comments": lines if any(lines) else ()}
+    return graph_mesh(n, pairs - 1, dats, {MATRIX_MARKET: notes})
+
+
+def _entries(data: bytes, start: int, field: str, count: int) -> NDArray[Any]:
+    """The numbers of all entries, one in a row; raises MeshprepError that names the line."""
+    dtype, width = _FIELDS[field]
+    words = words_of_lines(data[start:])
+    for bad in np.flatnonzero((words != width) & (words > 0))[:1]:
+        line = data.count(b"\n", 0, start) + bad + 1
+        raise MeshprepError(f"line {line} is no entry of a matrix of type {field}: repair it")
+    try:
+        found = numbers(data[start:], dtype).reshape(-1, width)
+    except ValueError:
+        raise MeshprepError(f"an entry is no number of type {field}, or out of range") from None
+    if len(found) != count:
+        raise MeshprepError(f"declares {count} entries, but {len(found)} follow: it is damaged")
+    return found
+
+
+def _values(table: NDArray[Any], field: str) -> NDArray[Any]:
+    kind = np.complex128 if field == "complex" else table.dtype
+    values = np.ascontiguousarray(table[:, 2:]).view(kind).reshape(-1)
+    for bad in np.flatnonzero(np.isinf(values))[:1] if values.dtype.kind in "fc" else ():
+        raise MeshprepError(f"entry {bad + 1} is infinite or past the largest double: repair it")
+    return values
 
 
 def _write(mesh: Mesh, path: Path) -> None:
@@ -143,7 +147,11 @@ def _refusal(d: Dat) -> str | None:
 def _reduced(mesh: Mesh) -> Mesh:
     """The mesh as reading gives it: of a symmetric matrix the lower half, in widened types."""
     pairs, symmetry = pairs_of(mesh), symmetry_of(mesh)
-    dats = [_wide(d) for d in mesh.dats if len(pairs) and _refusal(d) is None]
+    dats = [
+        Dat(WEIGHT, EDGES, d.values.reshape(-1).astype(_WIDE[d.values.dtype.kind]))
+        for d in mesh.dats
+        if len(pairs) and _refusal(d) is None
+    ]
     if symmetry != "general":
         above = pairs[:, 0] < pairs[:, 1]
         pairs = np.where(above[:, None], pairs[:, ::-1], pairs)
@@ -153,56 +161,12 @@ def _reduced(mesh: Mesh) -> Mesh:
     return graph_mesh(mesh.size("vertices"), pairs, dats, {MATRIX_MARKET: notes})
 
 
-def _wide(d: Dat) -> Dat:
-    return Dat(d.name, d.set, d.values.reshape(-1).astype(_WIDE[d.values.dtype.kind]))
-
-
 def _mirrored(values: NDArray[Any], above: NDArray[np.bool_], symmetry: str) -> NDArray[Any]:
     """The entries (j, i) in place of those (i, j) above the diagonal."""
     if symmetry == SYMMETRIC:
         return values
     other = -values if symmetry == "skew-symmetric" else values.conj()
     return np.where(above, other, values)
-
-
-@contextmanager
-def _whole_lines(path: Path) -> Iterator[Path]:
-    """The file, or where its last line has no end a copy in which it has.
-
-    Raises MeshprepError where there is no first line and no line of sizes.
-    """
-    data = path.read_bytes()
-    with tempfile.TemporaryDirectory() as folder:
-        if not data.endswith(b"\n"):
-            path = Path(folder) / "whole.mtx"
-            path.write_bytes(data + b"\n")
-        if _HEAD.match(data if data.endswith(b"\n") else data + b"\n") is None:
-            raise MeshprepError(
-                "is no Matrix Market file: it must begin with %%MatrixMarket, and a line of rows, "
-                "columns and entries"
-            )
-        yield path
-
-
-def _check_entries(path: Path, field: str) -> None:
-    """Raise MeshprepError, naming the line, unless every entry is two whole numbers and a value."""
-    data = path.read_bytes()
-    head = _HEAD.match(data)
-    start = 0 if head is None else head.end()
-    while start < len(data):
-        stop = data.find(b"\n", start + _AT_ONCE) + 1 or len(data)
-        found = _lines(field).match(data, start, stop)
-        end = start if found is None else found.end()
-        if end < stop:
-            line = data.count(b"\n", 0, end) + 1
-            raise MeshprepError(f"line {line} is no entry of a matrix of type {field}: repair it")
-        start = stop
-
-
-@cache
-def _lines(field: str) -> re.Pattern[bytes]:
-    entry = rb"[ \t]*\d+[ \t]+\d+" + _VALUES[field] + rb"[ \t\r]*\n"
-    return re.compile(rb"(?:" + entry + rb"|[ \t\r]*\n)*+", re.IGNORECASE)
 
 
 FORMAT = Format(MATRIX_MARKET, (".mtx",), _read, _write, _losses, reduce=_reduced, cells=False)

@@ -4,7 +4,6 @@ Every edge stands in the lines of both its vertices; the mesh has it once, in th
 file first names it. A graph is undirected, without edges from a vertex to itself.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, Mesh
 from ..registry import Format
+from ..text.words import numbers, words_of_lines
 from .common import (
     EDGES,
     METIS,
@@ -28,8 +28,8 @@ from .common import (
     symmetry_of,
 )
 
-# Digits of a whole number that fits eight bytes for sure.
-DIGITS = 18
+# Whole numbers below it fit eight bytes.
+LIMIT = 10**18
 
 
 @dataclass(frozen=True)
@@ -50,22 +50,25 @@ class _Header:
 
 def read(path: Path) -> Mesh:
     comments, text = _without_comments(path.read_bytes())
-    numbers, counts = _numbers(text)
-    header = _header(numbers[: counts[0]].tolist())
+    found, counts = _numbers(text)
+    header = _header(found[: counts[0]].tolist())
     counts = _checked_lines(counts[1:], header, len(text))
-    body = numbers[numbers.size - counts.sum() :]
-    dats = [Dat(n, VERTICES, v) for n, v in _heads(body, counts, header)]
-    owner = np.repeat(np.arange(header.n_vertices), counts - header.head)
-    entries = np.delete(body, _places(counts, header.head).reshape(-1))
-    weights = None
+    body, n = found[found.size - counts.sum() :], header.n_vertices
+    places = (np.cumsum(counts) - counts)[:, None] + np.arange(header.head)
+    heads, width = body[places], 1 + header.edge_weights
+    entries = np.delete(body, places.reshape(-1)).reshape(-1, width)
+    owner = np.repeat(np.arange(n), (counts - header.head) // width)
+    pairs = np.column_stack([owner, entries[:, 0] - 1])
+    _check(pairs, entries[:, -1] if header.edge_weights else None, header)
+    once, dats = pairs[:, 0] < pairs[:, 1], []
+    if header.sizes:
+        dats.append(Dat(SIZE, VERTICES, heads[:, 0]))
+    if header.vertex_weights:
+        weights = heads[:, header.sizes :]
+        dats.append(Dat(WEIGHT, VERTICES, weights if weights.shape[1] > 1 else weights[:, 0]))
     if header.edge_weights:
-        owner, entries, weights = owner[::2], entries[::2], entries[1::2]
-    pairs = np.column_stack([owner, entries - 1])
-    _check(pairs, weights, header)
-    once = pairs[:, 0] < pairs[:, 1]
-    if weights is not None:
-        dats.append(Dat(WEIGHT, EDGES, weights[once]))
-    return graph_mesh(header.n_vertices, pairs[once], dats, {METIS: {"comments": comments}})
+        dats.append(Dat(WEIGHT, EDGES, entries[once, 1]))
+    return graph_mesh(n, pairs[once], dats, {METIS: {"comments": comments}})
 
 
 def _without_comments(data: bytes) -> tuple[tuple[str, ...], bytes]:
@@ -90,15 +93,11 @@ def _numbers(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         line = text.count(b"\n", 0, at) + 1
         what = strange[:1].decode("latin-1")
         raise MeshprepError(f"line {line}, comments left out, holds {what!r}: no whole number")
-    if not text.endswith(b"\n"):
-        text += b"\n"
-    data = np.frombuffer(text, np.uint8)
-    change = np.flatnonzero(np.diff(data > 32, prepend=False))
-    begin, end = change[::2], change[1::2]
-    if (end - begin).max(initial=0) > DIGITS:
-        raise MeshprepError(f"holds a number of more than {DIGITS} digits: the file is damaged")
-    before = np.searchsorted(begin, np.flatnonzero(data == ord("\n")))
-    return np.fromstring(text, dtype=np.int64, sep=" "), np.diff(before, prepend=0)
+    try:
+        found = numbers(text, np.int64)
+    except ValueError:
+        raise MeshprepError("holds a number past 2^63: the file is damaged") from None
+    return found, words_of_lines(text if text.endswith(b"\n") else text + b"\n")[:-1]
 
 
 def _header(words: list[int]) -> _Header:
@@ -115,11 +114,9 @@ def _header(words: list[int]) -> _Header:
 
 
 def _checked_lines(counts: NDArray[np.int64], header: _Header, n_bytes: int) -> NDArray[np.int64]:
-    """How many numbers the line of each vertex has.
+    """How many numbers the line of each vertex has; those missing at the end have none.
 
-    Only empty lines may follow. Those that are missing at the end count as empty, since editors
-    strip them; where more is missing, the number of edges tells. No more are added than the file
-    has bytes.
+    Editors strip them. No more are added than the file has bytes.
     """
     n = header.n_vertices
     n_lines = int(np.flatnonzero(counts).max(initial=-1)) + 1
@@ -131,23 +128,6 @@ def _checked_lines(counts: NDArray[np.int64], header: _Header, n_bytes: int) -> 
         bad = int(np.argmax((left < 0) | ((left % 2 == 1) & (header.edge_weights == 1))))
         raise MeshprepError(f"the line of vertex {bad + 1} has {counts[bad]} numbers: too few")
     return counts
-
-
-def _places(counts: NDArray[np.int64], head: int) -> NDArray[np.int64]:
-    """Where the first numbers of each line stand, (n_vertices, head)."""
-    start = np.cumsum(counts) - counts
-    return start[:, None] + np.arange(head)
-
-
-def _heads(
-    body: NDArray[np.int64], counts: NDArray[np.int64], header: _Header
-) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    heads = body[_places(counts, header.head)]
-    if header.sizes:
-        yield SIZE, heads[:, 0]
-    if header.vertex_weights:
-        weights = heads[:, header.sizes :]
-        yield WEIGHT, weights[:, 0] if header.vertex_weights == 1 else weights
 
 
 def _check(pairs: NDArray[np.int64], weights: NDArray[np.int64] | None, header: _Header) -> None:
@@ -230,13 +210,10 @@ def _refusal(d: Dat) -> str | None:
     several = d.values.ndim == 2 and d.values.shape[1] > 1
     if d.values.ndim > 2 or (several and (d.name, d.set) != (WEIGHT, VERTICES)):
         return "of several numbers"
-    if d.values.dtype.kind not in "iu" or not _between(d.values, lowest):
+    v = d.values
+    if v.dtype.kind not in "iu" or (v.size and not lowest <= v.min() <= int(v.max()) < LIMIT):
         return f"METIS takes whole numbers from {lowest}"
     return None
-
-
-def _between(values: NDArray[np.integer], lowest: int) -> bool:
-    return values.size == 0 or (values.min() >= lowest and int(values.max()) < 10**DIGITS)
 
 
 def _kept_edges(pairs: NDArray[np.int32], n_vertices: int) -> NDArray[np.int64]:

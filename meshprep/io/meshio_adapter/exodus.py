@@ -17,7 +17,8 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Mesh, Tag
 from ...mesh.cells import node_count, shape_of
-from .numbers import NUMBERS, taken_numbers
+from .file_mesh import NUMBERS, Cells, FileMesh, SideSet
+from .harden import check_hdf5
 
 BLOCK = "exodus:block"
 # Group 0 stands for none in memory: block 0 of a file is this one there, and the other way round.
@@ -32,33 +33,32 @@ TO_FILE: dict[str, list[int]] = {
 }
 
 
-def read(path: str) -> Any:
-    """A ``meshio.Mesh`` with blocks as the cell data ``exodus:block`` and their names.
+def read(path: Path) -> FileMesh:
+    """A mesh with blocks as the cell data ``exodus:block`` and their names.
 
     Values of a later time step have a zero byte and its number behind their name; ``left_out`` says
     in words what is not read.
     """
     import netCDF4
 
-    from .own import meshio
-
+    check_hdf5(path)
     with netCDF4.Dataset(path) as file:
         file.set_auto_mask(False)
-        _check_sizes(file, Path(path).stat().st_size)
+        _check_sizes(file, path.stat().st_size)
         keys = sorted((k for k in file.variables if re.fullmatch(r"connect\d+", k)), key=_index)
         blocks = [_index(k) for k in keys]
         ids = _ids(file, "eb_prop1", blocks)
         cells = [_block(file[k], number) for k, number in zip(keys, ids, strict=True)]
-        sizes = [len(c[1]) for c in cells]
+        sizes = [len(c.data) for c in cells]
         sets = _node_sets(file)
-        mesh = meshio.Mesh(
+        mesh = FileMesh(
             _points(file),
             cells,
-            point_data=_node_values(file),
-            cell_data=_cell_values(file, blocks, ids, sizes),
+            _node_values(file),
+            _cell_values(file, blocks, ids, sizes),
             point_sets={name: nodes for name, (_, nodes) in sets.items()},
+            set_numbers={name: number for name, (number, _) in sets.items()},
         )
-        mesh.set_numbers = {name: number for name, (number, _) in sets.items()}
         mesh.left_out = [*_take_numbers(file, mesh, sizes), *left_out(file)]
         mesh.times = _times(file)
         mesh.side_sets, odd = _side_sets(file, sum(sizes))
@@ -113,7 +113,7 @@ def _points(file: Any) -> NDArray[np.float64]:
     return np.column_stack([file[f"coord{axis}"][:] for axis in "xyz"[:dim]]).astype(np.float64)
 
 
-def _block(variable: Any, number: int) -> tuple[str, NDArray]:
+def _block(variable: Any, number: int) -> Cells:
     nodes = np.asarray(variable[:]) - 1
     if nodes.ndim != 2:
         raise MeshprepError(
@@ -122,7 +122,7 @@ def _block(variable: Any, number: int) -> tuple[str, NDArray]:
         )
     cell_type = _type(str(variable.elem_type).upper(), nodes.shape[1], number)
     back = np.argsort(TO_FILE.get(cell_type, range(nodes.shape[1])))
-    return cell_type, nodes[:, back]
+    return Cells(cell_type, nodes[:, back])
 
 
 # Names of shapes, without the number of nodes that some files append.
@@ -232,10 +232,6 @@ def _named_sets(file: Any, pattern: str, kind: str, word: str) -> dict[str, tupl
     return out
 
 
-# Number, elements from 0 through all blocks, and which of their sides, from 1.
-SideSet = tuple[int, NDArray[np.int64], NDArray[np.int64]]
-
-
 def _side_sets(file: Any, n: int) -> tuple[dict[str, SideSet], list[str]]:
     """Side sets by name, and in words what of them is not read."""
     out, odd = {}, []
@@ -261,16 +257,17 @@ def _times(file: Any) -> list[float]:
     return [float(t) for t in times] or [0.0]
 
 
-def _take_numbers(file: Any, mesh: Any, sizes: Sequence[int]) -> list[str]:
+def _take_numbers(file: Any, mesh: FileMesh, sizes: Sequence[int]) -> list[str]:
     """Give nodes and elements the numbers that they have in the file; returns what fits neither."""
     ends, lost = np.cumsum(sizes), []
-    for key, data, n in (
+    places: tuple[tuple[str, dict[str, Any], int], ...] = (
         ("node_num_map", mesh.point_data, len(mesh.points)),
         ("elem_num_map", mesh.cell_data, int(ends[-1])),
-    ):
+    )
+    for key, data, n in places:
         numbers = np.asarray(file[key][:]) if key in file.variables else np.arange(1, n + 1)
         if NUMBERS not in data and np.unique(numbers).size == numbers.size == n:
-            data[NUMBERS] = np.split(numbers, ends[:-1]) if data is mesh.cell_data else numbers
+            data[NUMBERS] = numbers if key[0] == "n" else np.split(numbers, ends[:-1])
         elif not np.array_equal(numbers, np.arange(1, n + 1)):
             lost.append(f"'{key}'")
     mesh.numbered = True
@@ -357,8 +354,8 @@ def _starts(values: NDArray) -> NDArray[np.int64]:
     return np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
 
 
-def write(path: str, mesh: Any) -> None:
-    """Write a ``meshio.Mesh`` whose cell data ``exodus:block`` are as :func:`blocks` has them.
+def write(path: Path, mesh: FileMesh) -> None:
+    """Write a mesh whose cell data ``exodus:block`` are as :func:`blocks` has them.
 
     Zeros throughout stand for a block each, counted from 1. Numbers of node sets are those of
     ``set_numbers``.
@@ -374,18 +371,18 @@ def write(path: str, mesh: Any) -> None:
         for axis, values in zip(axes, mesh.points.T, strict=True):
             file.createVariable(f"coord{axis}", "f8", ("num_nodes",))[:] = values
         # numbers of nodes and of elements, which are then no values any more
-        nodes, elements = taken_numbers(mesh)
+        nodes, elements = mesh.take_numbers()
         if nodes is not None:
             file.createVariable("node_num_map", "i4", ("num_nodes",))[:] = nodes
         if elements is not None:
             file.createVariable("elem_num_map", "i4", ("num_elem",))[:] = np.concatenate(elements)
         _write_blocks(file, mesh, runs)
         _write_values(file, mesh, runs)
-        _write_node_sets(file, mesh.point_sets, getattr(mesh, "set_numbers", {}))
-        _write_side_sets(file, getattr(mesh, "side_sets", {}))
+        _write_node_sets(file, mesh.point_sets, mesh.set_numbers)
+        _write_side_sets(file, mesh.side_sets)
 
 
-def _runs(mesh: Any) -> Iterator[tuple[int, slice, int]]:
+def _runs(mesh: FileMesh) -> Iterator[tuple[int, slice, int]]:
     """Block of cells, rows in it and number of each element block."""
     for k, (cells, ids) in enumerate(zip(mesh.cells, mesh.cell_data[BLOCK], strict=True)):
         start = _starts(ids).tolist()
@@ -393,8 +390,8 @@ def _runs(mesh: Any) -> Iterator[tuple[int, slice, int]]:
             yield k, slice(a, b), int(ids[a]) or k + 1
 
 
-def _write_head(file: Any, mesh: Any, n_blocks: int) -> None:
-    names = [*mesh.point_data, *mesh.cell_data, *mesh.point_sets, *getattr(mesh, "side_sets", {})]
+def _write_head(file: Any, mesh: FileMesh, n_blocks: int) -> None:
+    names = [*mesh.point_data, *mesh.cell_data, *mesh.point_sets, *mesh.side_sets]
     names += mesh.group_names.get(BLOCK, {}).values()
     longest = max(_USUAL_BYTES, *(len(name.encode()) for name in names))
     file.title = "written by meshprep"
@@ -409,7 +406,7 @@ def _write_head(file: Any, mesh: Any, n_blocks: int) -> None:
     sizes |= {"num_elem": sum(len(c.data) for c in mesh.cells), "num_el_blk": n_blocks}
     for name, size in sizes.items():
         file.createDimension(name, size)
-    file.createVariable("time_whole", "f8", ("time_step",))[:] = getattr(mesh, "times", [0.0])
+    file.createVariable("time_whole", "f8", ("time_step",))[:] = mesh.times
 
 
 def _write_names(file: Any, key: str, dimension: str, names: Sequence[str]) -> None:
@@ -419,7 +416,7 @@ def _write_names(file: Any, key: str, dimension: str, names: Sequence[str]) -> N
     file.createVariable(key, "S1", (dimension, "len_name"))[:] = letters
 
 
-def _write_blocks(file: Any, mesh: Any, runs: Sequence[tuple[int, slice, int]]) -> None:
+def _write_blocks(file: Any, mesh: FileMesh, runs: Sequence[tuple[int, slice, int]]) -> None:
     names = mesh.group_names.get(BLOCK, {})
     file.createVariable("eb_status", "i4", ("num_el_blk",))[:] = 1
     numbers = file.createVariable("eb_prop1", "i4", ("num_el_blk",))
@@ -437,7 +434,7 @@ def _write_blocks(file: Any, mesh: Any, runs: Sequence[tuple[int, slice, int]]) 
         made[:] = nodes + 1
 
 
-def _write_values(file: Any, mesh: Any, runs: Sequence[tuple[int, slice, int]]) -> None:
+def _write_values(file: Any, mesh: FileMesh, runs: Sequence[tuple[int, slice, int]]) -> None:
     """Values of nodes and of elements at the time steps; NaN at those where there are none."""
     steps = range(len(file.dimensions["time_step"]))
 

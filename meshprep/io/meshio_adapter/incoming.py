@@ -1,4 +1,4 @@
-"""From meshio's mesh to ours."""
+"""From the mesh of a file to ours."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +15,10 @@ from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
 from ..reduce import with_used_names
 from ..registry import FIELD_DATA, MED_FIELDS, MED_MESH, STEP, TIME, VTU_ARRAYS, group_of_array
-from .numbers import drop_counts
+from .file_mesh import NUMBERS, FileMesh
 
+# What stands between the names of several groups that MED gives a family.
+BETWEEN = ", "
 # Arrays of these names would be taken for something else: they have a prefix more in memory.
 _PREFIX = "data:"
 _RESERVED = re.compile(rf"({_PREFIX})*(coordinates|label)")
@@ -26,25 +28,22 @@ _ALIAS = {"tetra4": "tetra"}
 _MOST_GROUP = 2.0**63
 # What meshio keeps among sets of cells, though it names entities of Gmsh's geometry.
 _BOUNDS = "gmsh:bounding_entities"
-# Values that stand for no group.
-_NO_GROUP = {"obj:group_ids": -1}
 
 
-def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
+def convert(source: FileMesh) -> Mesh:
     """Build a Mesh: blocks merged by type, integers of groups as tags, sets as index lists.
 
-    ``unread`` says in words what the reader left out; ``extras["unread"]`` keeps it for writing.
+    ``extras["unread"]`` keeps for writing what the reader left out.
     """
     points = np.asarray(source.points)
     if points.ndim != 2 or points.shape[1] not in (1, 2, 3):
         raise MeshprepError(f"the points have the shape {points.shape}, must be (n, 2) or (n, 3)")
     if points.shape[1] == 1:
         points = np.pad(points, ((0, 0), (0, 1)))
-    drop_counts(source)
     numbered = _is_numbering(source.cell_data.get("label", ()))
     blocks = [_block(source, k, numbered) for k in range(len(source.cells))]
-    dats, tags = _node_data(source.point_data, getattr(source, "point_tags", {}))
-    extras = _extras(source, [*unread, *_unplaced(source)])
+    dats, tags = _node_data(source.point_data, source.point_tags)
+    extras = _extras(source, [*source.left_out, *_empty_sets(source)])
     mesh, places = assemble(
         np.ascontiguousarray(points, dtype=np.float64),
         blocks,
@@ -60,7 +59,19 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
     # values of a later time step say so
     named = ((d, *d.name.partition("\0")) for d in mesh.dats)
     values = (replace(d, name=n, attrs={STEP: int(s)}) if s else d for d, n, _, s in named)
-    return replace(mesh, dats=tuple(values), tags=(*kept, *tags), lists=tuple(lists))
+    made = replace(mesh, dats=tuple(values), tags=(*kept, *tags), lists=tuple(lists))
+    return without_counts(made) if source.numbered else made
+
+
+def without_counts(mesh: Mesh) -> Mesh:
+    """The mesh without numbers that only count: cells type by type, each where it comes first."""
+    for sets in (["nodes"], [s.name for s in mesh.cell_sets]):
+        found = [d.values for d in (mesh.dat(NUMBERS, n) for n in sets) if d and d.is_numbering]
+        numbers = np.concatenate(found or [np.zeros(0)])
+        if len(found) == len(sets) and np.array_equal(numbers, np.arange(1, numbers.size + 1)):
+            kept = (d for d in mesh.dats if not (d.is_numbering and d.set in sets))
+            mesh = replace(mesh, dats=tuple(kept))
+    return mesh
 
 
 def name_in_file(name: str) -> str:
@@ -84,7 +95,7 @@ def _is_numbering(arrays: Sequence[Any]) -> bool:
     return distinct(numbers).size == numbers.size
 
 
-def _block(source: Any, k: int, numbered: bool) -> Block:
+def _block(source: FileMesh, k: int, numbered: bool) -> Block:
     block = source.cells[k]
     if block.type.startswith(("polygon", "polyhedron")):
         raise MeshprepError(
@@ -101,15 +112,14 @@ def _block(source: Any, k: int, numbered: bool) -> Block:
     for name, values in _values(source, k, len(nodes)):
         group = group_of_array(name)
         if group is not None and _is_group(values):
-            ids = _ids(values, name)
-            if ids.any():
-                tags[group] = ids
+            if values.any():
+                tags[group] = values.astype(np.int64)
         else:
             data[_name_in_memory(name, numbered)] = values
     return Block(_ALIAS.get(block.type, block.type), nodes, tags=tags, data=data)
 
 
-def _values(source: Any, k: int, n: int) -> Iterator[tuple[str, NDArray]]:
+def _values(source: FileMesh, k: int, n: int) -> Iterator[tuple[str, NDArray]]:
     """The values of a block of ``n`` cells by name; MED gives some on other types alone."""
     for name, blocks in source.cell_data.items():
         if len(blocks) != len(source.cells):
@@ -141,20 +151,16 @@ def _is_group(values: NDArray) -> bool:
     return values.dtype.kind in "iuf" and small and whole
 
 
-def _ids(values: NDArray, name: str) -> NDArray[np.int64]:
-    return values.astype(np.int64) - _NO_GROUP.get(name, 0)
-
-
 def _node_data(
     data: Mapping[str, Any], families: Mapping[int, Sequence[str]]
 ) -> tuple[list[Dat], list[Tag]]:
     dats, tags = [], []
-    names = {int(number): ", ".join(n) for number, n in families.items()}
+    names = {int(number): BETWEEN.join(n) for number, n in families.items()}
     for name, raw in data.items():
         values = _plain(raw)
         group = group_of_array(name)
         if group is not None and _is_group(values):
-            ids = _ids(values, name)
+            ids = values.astype(np.int64)
             named = names if group == "point_tags" else {}
             if ids.any() or named:
                 tags.append(Tag.from_ids(group, "nodes", ids, named))
@@ -163,7 +169,7 @@ def _node_data(
     return dats, tags
 
 
-def _names(source: Any, blocks: Sequence[Block]) -> dict[tuple[str, int], dict[int, str]]:
+def _names(source: FileMesh, blocks: Sequence[Block]) -> dict[tuple[str, int], dict[int, str]]:
     """Names of groups: from ``field_data`` (name: number, dimension) and from MED's families."""
     out: dict[tuple[str, int], dict[int, str]] = {}
     tags = {name for b in blocks for name in b.tags}
@@ -173,11 +179,9 @@ def _names(source: Any, blocks: Sequence[Block]) -> dict[tuple[str, int], dict[i
             # meshio makes such names up where a Netgen mesh has none.
             if dim is not None and not re.fullmatch(r"cd\d_\d+", name):
                 out.setdefault((tag, dim), {})[number] = name
-    for tag, by_number in getattr(source, "group_names", {}).items():
+    families = {number: BETWEEN.join(names) for number, names in source.cell_tags.items()}
+    for tag, by_number in (source.group_names | {"cell_tags": families}).items():
         out |= {(tag, dim): by_number for dim in range(4)}
-    for number, names in getattr(source, "cell_tags", {}).items():
-        for dim in range(4):
-            out.setdefault(("cell_tags", dim), {})[int(number)] = ", ".join(names)
     return out
 
 
@@ -188,58 +192,52 @@ def _number_and_dim(value: Any) -> tuple[int, int | None]:
     return int(array[0]), int(array[1])
 
 
-def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
+def _extras(source: FileMesh, unread: Sequence[str]) -> dict[str, Any]:
     """Field data and notes of the file, which hold no index."""
     extras: dict[str, Any] = {}
     named = {n for n, v in source.field_data.items() if _number_and_dim(v)[1] is not None}
     rest = {n: v for n, v in source.field_data.items() if n not in named}
     # in formats without names of groups none of these is one
-    rest |= getattr(source, "whole_values", {})
+    rest |= source.whole_values
     if rest:
         extras[FIELD_DATA] = {name: np.asarray(value) for name, value in rest.items()}
-    times = getattr(source, "times", [0.0])
+    times = source.times
     if len(times) > 1:
         extras[TIME] = {f"{i}: {time:g}": time for i, time in enumerate(times, 1)}
     elif times[0]:
         extras[TIME] = {f"{times[0]:g}": times[0]}
-    for key, name in ((MED_FIELDS, "fields"), (MED_MESH, "about"), (VTU_ARRAYS, "arrays")):
-        if found := getattr(source, name, {}):
-            extras[key] = found
+    notes = {MED_FIELDS: source.fields, MED_MESH: source.about, VTU_ARRAYS: source.arrays}
+    extras |= {key: found for key, found in notes.items() if found}
     if unread:
         extras["unread"] = tuple(dict.fromkeys(unread))
     return extras
 
 
-def _unplaced(source: Any) -> list[str]:
-    """Netgen's periodic pairs, which meshio keeps as arrays, what a reader says, and empty sets."""
-    pairs = list(source.info) if isinstance(source.info, dict) else []
-    pairs += ["periodic pairs of nodes"] if source.gmsh_periodic else []
+def _empty_sets(source: FileMesh) -> list[str]:
     nodes = source.point_sets.items()
     empty = [f"set '{name}' without nodes" for name, index in nodes if not np.size(index)]
-    empty += [
+    return empty + [
         f"set '{name}' without cells"
         for name, blocks in source.cell_sets.items()
         if name != _BOUNDS and not any(index is not None and len(index) for index in blocks)
     ]
-    return [*pairs, *getattr(source, "left_out", ()), *empty]
 
 
-def _point_sets(source: Any) -> list[IndexList]:
-    numbers = getattr(source, "set_numbers", {})
-    out = []
+def _point_sets(source: FileMesh) -> list[IndexList]:
+    numbers, out = source.set_numbers, []
     for name, index in source.point_sets.items():
-        attrs = {"kind": "point_set"}
+        attrs: dict[str, Any] = {"kind": "point_set"}
         attrs |= {"number": numbers[name]} if name in numbers else {}
         nodes: NDArray[Any] = np.asarray(index).reshape(-1).astype(np.int64)
         out += [IndexList(name, "nodes", nodes, attrs)] if nodes.size else []
     return out
 
 
-def _side_sets(source: Any, places: Sequence[CellRange]) -> Iterator[IndexList]:
+def _side_sets(source: FileMesh, places: Sequence[CellRange]) -> Iterator[IndexList]:
     """One list a set and type of cell: cells, the side of each, and its place in the whole set."""
     of = np.repeat(np.arange(len(places)), [p.stop - p.start for p in places])
     row = np.concatenate([np.arange(p.start, p.stop) for p in places])
-    for name, (number, elements, sides) in getattr(source, "side_sets", {}).items():
+    for name, (number, elements, sides) in source.side_sets.items():
         for s in dict.fromkeys(p.set for p in places):
             own = [i for i, p in enumerate(places) if p.set == s]
             at = np.flatnonzero(np.isin(of[elements], own))
@@ -248,7 +246,7 @@ def _side_sets(source: Any, places: Sequence[CellRange]) -> Iterator[IndexList]:
                 yield IndexList(name, s, as_indices(row[elements[at]], name), attrs)
 
 
-def _cell_sets(source: Any, places: Sequence[CellRange]) -> list[IndexList]:
+def _cell_sets(source: FileMesh, places: Sequence[CellRange]) -> list[IndexList]:
     """One list a set and type of cell, counted along the merged set of that type."""
     out = []
     for name, blocks in source.cell_sets.items():

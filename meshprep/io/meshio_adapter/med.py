@@ -7,8 +7,7 @@ Gmsh takes such values for one array.
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,18 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.cells import shape_of
-from .numbers import BETWEEN, NUMBERS, TakenNumbers, taken_numbers
-from .own import meshio
+from .file_mesh import NUMBERS, Cells, FileMesh
+from .harden import check_hdf5
+from .incoming import BETWEEN
+from .outgoing import write_by_meshio
 
-_med = meshio.med._med
-
+_MED = {
+    **{"vertex": "PO1", "line": "SE2", "line3": "SE3", "triangle": "TR3", "triangle6": "TR6"},
+    **{"quad": "QU4", "quad8": "QU8", "tetra": "TE4", "tetra10": "T10", "hexahedron": "HE8"},
+    **{"hexahedron20": "H20", "pyramid": "PY5", "pyramid13": "P13", "wedge": "PE6"},
+    "wedge15": "P15",
+}
+_TYPES = {name: cell_type for cell_type, name in _MED.items()}
 # Corners of a volume in memory, in the order of MED; twice is the order again.
 _CORNERS = {
     "tetra": (0, 2, 1, 3),
@@ -39,51 +45,69 @@ _FAMILY = re.compile(r"group (-?\d+)")
 _OF_MESH = ("DES", "NOM", "UNI", "UNT")
 
 
-class _Partial(meshio.Mesh):
-    """A mesh that may have values on some blocks of cells alone, None on the others."""
-
-    def __init__(self, points: Any, cells: Any, *, cell_data: Any, **more: Any) -> None:
-        super().__init__(points, cells, **more)
-        self.cell_data = cell_data
-
-
-def read(path: str) -> Any:
-    """Read a MED file as meshio does, volumes in VTK's order and groups by our numbers."""
+def read(path: Path) -> FileMesh:
+    """Read a MED file, volumes in VTK's order and groups by our numbers."""
+    check_hdf5(path)
     with h5py.File(path, "r") as file:
-        for name in _step(file)["MAI"]:
-            if name not in _med.med_to_meshio_type:
-                raise MeshprepError(
-                    f"holds cells of MED's type '{name}', which are not supported: "
-                    "split polygons and polyhedra into triangles and tetrahedra"
-                )
-    readers = {"_read_nodal_data": _node_values, "_read_cell_data": _cell_values}
-    with _instead(Mesh=_Partial, _read_families=_families, **readers):
-        mesh = _med.read(path)
-    mesh.field_data.pop("med:nom", None)
-    with h5py.File(path, "r") as file:
-        mesh.fields, mesh.left_out = read_fields(file)
-        mesh.left_out += read_numbers(_step(file), mesh)
-        mesh.about = _about(file)
-        families, own = _cell_families(file, mesh)
+        return _read(file)
+
+
+def _read(file: Any) -> FileMesh:
+    for what, count in (("meshes", len(file["ENS_MAA"])), ("steps of it", len(_steps(file)))):
+        if count != 1:
+            raise MeshprepError(f"holds {count} {what}: write each into a file of its own")
+    name, whole = next(iter(file["ENS_MAA"].items()))
+    (step,) = _steps(file)
+    nodes, blocks = step["NOE"], list(step["MAI"].items())
+    for kind, _ in blocks:
+        if kind not in _TYPES:
+            raise MeshprepError(
+                f"holds cells of MED's type '{kind}', which are not supported: "
+                "split polygons and polyhedra into triangles and tetrahedra"
+            )
+    cells = [Cells(_TYPES[kind], _rows(group["NOD"]) - 1) for kind, group in blocks]
+    mesh = FileMesh(_rows(nodes["COO"], int(whole.attrs["ESP"])), cells)
+    if "FAM" in nodes:
+        mesh.point_data["point_tags"] = nodes["FAM"][()]
+    fas = step.get("FAS") or file.get(f"FAS/{name}") or {}
+    mesh.fields, mesh.left_out = _read_fields(file, mesh, [kind for kind, _ in blocks])
+    mesh.left_out += _read_numbers(nodes, [group for _, group in blocks], mesh)
+    mesh.about = {"name": name} | {k: whole.attrs[k] for k in _OF_MESH if k in whole.attrs}
+    sizes = zip(blocks, cells, strict=True)
+    none = (np.zeros(len(c.data), int) for c in cells)
+    families = [
+        group["FAM"][()] if "FAM" in group else zero
+        for ((_, group), _), zero in zip(sizes, none, strict=True)
+    ]
     _turn(mesh)
-    used = {i for ids in families for i in np.unique(ids).tolist()} - {0}
-    numbers = _in_memory(own, mesh.cell_tags, used)
-    mesh.cell_tags = {numbers.get(i, i): names for i, names in mesh.cell_tags.items() if names}
-    mesh.point_tags = {i: names for i, names in mesh.point_tags.items() if names}
+    listed = fas.get("ELEME", {})
+    names, used = _families(listed), {i for ids in families for i in np.unique(ids).tolist()} - {0}
+    found = {int(f.attrs["NUM"]): _FAMILY.fullmatch(key) for key, f in listed.items()}
+    own = {number: int(match[1]) for number, match in found.items() if match}
+    numbers = _in_memory(own, names, used)
+    mesh.cell_tags = {numbers.get(i, i): groups for i, groups in names.items() if groups}
+    of_nodes = _families(fas.get("NOEUD", {}))
+    mesh.point_tags = {i: groups for i, groups in of_nodes.items() if groups}
     mesh.cell_data["cell_tags"] = [_renumbered(ids, numbers) for ids in families]
     held = {name for i in used for name in mesh.cell_tags.get(numbers[i], ())}
-    groups = {name for names in mesh.cell_tags.values() for name in names}
-    mesh.left_out += [f"group '{name}' without cells" for name in sorted(groups - held)]
-    for name in [n for n in mesh.cell_data if n.endswith(_OF_CELLS)]:
-        if name.removesuffix(_OF_CELLS) in mesh.point_data:
-            mesh.cell_data[name.removesuffix(_OF_CELLS)] = mesh.cell_data.pop(name)
+    every = {name for groups in mesh.cell_tags.values() for name in groups}
+    mesh.left_out += [f"group '{name}' without cells" for name in sorted(every - held)]
+    for key in [n for n in mesh.cell_data if n.endswith(_OF_CELLS)]:
+        if key.removesuffix(_OF_CELLS) in mesh.point_data:
+            mesh.cell_data[key.removesuffix(_OF_CELLS)] = mesh.cell_data.pop(key)
     return mesh
 
 
-def _about(file: Any) -> dict[str, Any]:
-    """The name of the mesh under ``name``, and its attributes."""
-    name, mesh = next(iter(file["ENS_MAA"].items()))
-    return {"name": name} | {key: mesh.attrs[key] for key in _OF_MESH if key in mesh.attrs}
+def _steps(file: Any) -> list[Any]:
+    """The groups of nodes and cells of a mesh, which may have steps."""
+    mesh = next(iter(file["ENS_MAA"].values()))
+    return [mesh] if "NOE" in mesh else list(mesh.values())
+
+
+def _rows(data: Any, width: int = -1) -> NDArray[Any]:
+    """The rows of a table that stands column by column."""
+    rows: NDArray[Any] = data[()].reshape(int(data.attrs["NBR"]), width, order="F")
+    return rows
 
 
 def _name(file: Any, about: Mapping[str, Any]) -> None:
@@ -118,48 +142,6 @@ def _text(name: bytes) -> str:
         return name.decode("latin-1").strip()
 
 
-@contextmanager
-def _instead(**parts: Any) -> Iterator[None]:
-    """Give meshio these parts instead of its own."""
-    before = {name: getattr(_med, name) for name in parts}
-    try:
-        vars(_med).update(parts)
-        yield
-    finally:
-        vars(_med).update(before)
-
-
-def _step(file: Any) -> Any:
-    """The group of nodes and cells, in a mesh that may have steps."""
-    mesh = next(iter(file["ENS_MAA"].values()))
-    return mesh if "NOE" in mesh else next(iter(mesh.values()))
-
-
-def _node_values(support: Any, profiles: Any) -> NDArray:
-    n = _step(support.file)["NOE/COO"].attrs["NBR"]
-    values = values_on(support["NOE"], profiles, int(n))
-    return values.reshape(len(values), -1)
-
-
-def _cell_values(support: Any, profiles: Any) -> NDArray:
-    cell_type = support.name.rpartition("/")[2].partition(".")[2]
-    n = _step(support.file)["MAI"][cell_type]["NOD"].attrs["NBR"]
-    values = values_on(support, profiles, int(n))
-    return values[:, 0] if values.shape[1] == 1 else values
-
-
-def _cell_families(file: Any, mesh: Any) -> tuple[list[NDArray], dict[int, int]]:
-    """The family of each cell, and the number in memory of those that :func:`write` made.
-
-    meshio shifts families where a type of cells has none.
-    """
-    types = zip(_step(file)["MAI"].values(), mesh.cells, strict=True)
-    of_cells = [t["FAM"][()] if "FAM" in t else np.zeros(len(c), int) for t, c in types]
-    families = next(iter(file["FAS"].values())).get("ELEME", {}) if "FAS" in file else {}
-    found = {int(f.attrs["NUM"]): _FAMILY.fullmatch(name) for name, f in families.items()}
-    return of_cells, {number: int(match[1]) for number, match in found.items() if match}
-
-
 def _in_memory(
     own: Mapping[int, int], names: Mapping[int, Sequence[str]], used: Iterable[int]
 ) -> dict[int, int]:
@@ -184,36 +166,40 @@ def _renumbered(ids: NDArray, numbers: Mapping[int, int]) -> NDArray[np.int64]:
     return out
 
 
-def write(path: str, mesh: meshio.Mesh) -> None:
+def write(path: Path, mesh: FileMesh) -> None:
     """Write a MED file as MED's own library reads it; the mesh is changed.
 
-    It is made in memory: HDF5 prints at exit, or crashes, when the disk is full.
+    meshio writes it first; then it is made in memory: HDF5 prints at exit, or crashes, when the
+    disk is full.
     """
-    buffer = BytesIO()
     _turn(mesh)
-    numbers = taken_numbers(mesh)
+    numbers = mesh.take_numbers()
     for name in mesh.point_data.keys() & mesh.cell_data.keys():
         mesh.cell_data[f"{name}{_OF_CELLS}"] = mesh.cell_data.pop(name)
     cell_tags = mesh.cell_data["cell_tags"]
-    names = getattr(mesh, "cell_tags", {}), getattr(mesh, "point_tags", {})
     families = _negative(sorted({i for ids in cell_tags for i in np.unique(ids).tolist()} - {0}))
     mesh.cell_data["cell_tags"] = [_renumbered(ids, families) for ids in cell_tags]
-    mesh.cell_tags = mesh.point_tags = {}
-    _med.write(buffer, mesh)
-    nodes = set(np.unique(mesh.point_data["point_tags"]).tolist()) | set(names[1])
+    write_by_meshio("med", path, mesh)
+    nodes = set(np.unique(mesh.point_data["point_tags"]).tolist()) | set(mesh.point_tags)
+    buffer = BytesIO(path.read_bytes())
     with h5py.File(buffer, "a") as file:
-        write_fields(file, getattr(mesh, "fields", {}))
-        step = _step(file)
-        types = [step["MAI"][_med.meshio_to_med_type[block.type]] for block in mesh.cells]
-        write_numbers(step, types, numbers)
+        _write_fields(file, mesh.fields)
+        (step,) = _steps(file)
+        groups = [step["MAI"][_MED[block.type]] for block in mesh.cells]
+        given = [] if numbers[0] is None else [(step["NOE"], numbers[0])]
+        given += [] if numbers[1] is None else list(zip(groups, numbers[1], strict=True))
+        for group, values in given:
+            made = group.create_dataset("NUM", data=values.astype(np.int64))
+            made.attrs.create("CGT", 1)
+            made.attrs.create("NBR", len(values))
         for i, number in families.items():
             key = f"ELEME/group {i}"
-            _write_family(file["FAS/mesh"], key, number, names[0].get(i, ()))
+            _write_family(file["FAS/mesh"], key, number, mesh.cell_tags.get(i, ()))
         for i in sorted(nodes - {0}):
-            _write_family(file["FAS/mesh"], f"NOEUD/family {i}", i, names[1].get(i, ()))
-        if about := getattr(mesh, "about", {}):
-            _name(file, about)
-    Path(path).write_bytes(buffer.getbuffer())
+            _write_family(file["FAS/mesh"], f"NOEUD/family {i}", i, mesh.point_tags.get(i, ()))
+        if mesh.about:
+            _name(file, mesh.about)
+    path.write_bytes(buffer.getbuffer())
 
 
 def _negative(ids: Sequence[int]) -> dict[int, int]:
@@ -269,24 +255,38 @@ _WHOLE = "MED_NO_PROFILE_INTERNAL"
 _OF_FIELD, _OF_STEP = ("NOM", "UNI", "UNT", "NCO"), ("NDT", "NOR", "PDT")
 
 
-def read_fields(file: Any) -> tuple[dict[str, tuple[str, dict[str, Any]]], list[str]]:
-    """Step and attributes of each field with one step, and what is left out of the others."""
+def _read_fields(file: Any, mesh: FileMesh, kinds: Sequence[str]) -> tuple[dict[str, Any], list]:
+    """Read values; step and attributes of each field with one step, and what is left out."""
     found, lost = {}, []
+    profiles, sizes = file.get("PROFILS"), [len(cells.data) for cells in mesh.cells]
     for name, field in file.get("CHA", {}).items():
-        steps = list(field)
+        steps = sorted(field)
+        for i, key in enumerate(steps):
+            step = field[key]
+            called = name if len(steps) == 1 else f"{name}[{i}] - {step.attrs['PDT']:g}"
+            for support in step:
+                place, _, kind = support.partition(".")
+                if place == "NOE" and not kind:
+                    values = _values_on(step[support], profiles, len(mesh.points))
+                    mesh.point_data[called] = values.reshape(len(values), -1)
+                    continue
+                at = kinds.index(kind)
+                values = _values_on(step[support], profiles, sizes[at])
+                own = mesh.cell_data.setdefault(called, [None] * len(kinds))
+                own[at] = values[:, 0] if values.shape[1] == 1 else values
         if len(steps) != 1:
             lost.append(f"the steps of '{name}'")
             continue
         attributes = {key: field.attrs[key] for key in _OF_FIELD if key in field.attrs}
-        both = {t for t in field[steps[0]] if f"NOE.{t.partition('.')[2]}" in field[steps[0]]}
-        if any(support.startswith("MAI.") for support in both):
+        step = field[steps[0]]
+        if any(t.startswith("MAI.") and f"NOE.{t[4:]}" in step for t in step):
             lost.append(f"values '{name}' of cells, beside those at their nodes")
-        step = field[steps[0]].attrs
-        found[name] = steps[0], attributes | {key: step[key] for key in _OF_STEP if key in step}
+        more = {key: step.attrs[key] for key in _OF_STEP if key in step.attrs}
+        found[name] = steps[0], attributes | more
     return found, lost
 
 
-def values_on(support: Any, profiles: Any, n: int) -> NDArray:
+def _values_on(support: Any, profiles: Any, n: int) -> NDArray:
     """Values of nodes or of the cells of a type, ``n`` of them: (n, values at each, components).
 
     NaN where a profile leaves them out. Raises MeshprepError where it names others.
@@ -305,7 +305,7 @@ def values_on(support: Any, profiles: Any, n: int) -> NDArray:
     return out
 
 
-def write_fields(file: Any, fields: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
+def _write_fields(file: Any, fields: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
     """Give the fields that are there these steps and attributes."""
     for name, (step, attributes) in fields.items():
         field = file.get(f"CHA/{name}")
@@ -319,26 +319,23 @@ def write_fields(file: Any, fields: Mapping[str, tuple[str, Mapping[str, Any]]])
             place.attrs[key] = value
 
 
-def read_numbers(step: Any, mesh: Any) -> list[str]:
+def _read_numbers(nodes: Any, groups: Sequence[Any], mesh: FileMesh) -> list[str]:
     """Give nodes and cells the numbers that they have in the file; returns what fits neither."""
-    nodes = _number(step["NOE"], len(mesh.points))
-    cells = [
-        _number(one, len(block.data))
-        for one, block in zip(step["MAI"].values(), mesh.cells, strict=True)
-    ]
-    lost = []
-    for what, data, numbers in (
-        ("nodes", mesh.point_data, [nodes]),
-        ("cells", mesh.cell_data, cells),
-    ):
-        given = [one for one in numbers if one is not None]
-        every = np.concatenate([*given, np.empty(0, int)])
-        if all(np.array_equal(one, np.arange(1, one.size + 1)) for one in given):
+    given = [_number(group, len(c.data)) for group, c in zip(groups, mesh.cells, strict=True)]
+    lost, of_nodes = list[str](), _number(nodes, len(mesh.points))
+    places: tuple[tuple[str, dict[str, Any], list[Any]], ...] = (
+        ("nodes", mesh.point_data, [of_nodes]),
+        ("cells", mesh.cell_data, given),
+    )
+    for what, data, numbers in places:
+        known = [one for one in numbers if one is not None]
+        every = np.concatenate([*known, np.empty(0, int)])
+        if all(np.array_equal(one, np.arange(1, one.size + 1)) for one in known):
             continue
-        if len(given) < len(numbers) or np.unique(every).size < every.size or NUMBERS in data:
+        if len(known) < len(numbers) or np.unique(every).size < every.size or NUMBERS in data:
             lost.append(f"the numbers of the {what}")
         else:
-            data[NUMBERS] = given[0] if what == "nodes" else given
+            data[NUMBERS] = known[0] if what == "nodes" else known
     mesh.numbered = True
     return lost
 
@@ -346,14 +343,3 @@ def read_numbers(step: Any, mesh: Any) -> list[str]:
 def _number(group: Any, n: int) -> NDArray | None:
     found = group["NUM"][()] if "NUM" in group else None
     return found if found is None or found.shape == (n,) else None
-
-
-def write_numbers(step: Any, groups: Sequence[Any], numbers: TakenNumbers) -> None:
-    """The numbers of nodes and of the blocks of cells, whose groups these are."""
-    nodes, cells = numbers
-    given = [] if nodes is None else [(step["NOE"], nodes)]
-    given += [] if cells is None else list(zip(groups, cells, strict=True))
-    for group, values in given:
-        made = group.create_dataset("NUM", data=values.astype(np.int64))
-        made.attrs.create("CGT", 1)
-        made.attrs.create("NBR", len(values))

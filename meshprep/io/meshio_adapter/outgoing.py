@@ -1,5 +1,6 @@
-"""From our mesh to meshio's, after :func:`meshprep.io.reduce.reduce` has left what fits."""
+"""From our mesh to that of files, after :func:`meshprep.io.reduce.reduce` has left what fits."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,40 +12,56 @@ from ...mesh import Dat, IndexList, Mesh
 from ...mesh.cells import shape_of
 from .. import registry
 from ..registry import Capabilities, array_of_group
-from .incoming import name_in_file
+from .file_mesh import Cells, FileMesh, SideSet
+from .incoming import BETWEEN, name_in_file
 
 
-def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
-    """A ``meshio.Mesh`` of what the format carries, with one block a set, in the mesh's order."""
-    sets = mesh.cell_sets
-    cells = [_block(module, str(s.cell_type), mesh.cell_map(s.name).table.copy()) for s in sets]
-    names = [s.name for s in sets]
+def convert(mesh: Mesh, capabilities: Capabilities) -> FileMesh:
+    """What the format carries, with one block a set, in the mesh's order."""
+    names = [s.name for s in mesh.cell_sets]
     points = np.array(mesh.coordinates)
-    made = module.Mesh(
+    of_nodes = [i for i in mesh.lists if i.set == "nodes"]
+    made = FileMesh(
         _fitting(points) if capabilities.tag == "nastran:ref" else points,
-        cells,
-        point_data=_node_data(mesh, capabilities),
-        cell_data=_cell_data(mesh, capabilities, names),
-        point_sets={i.name: i.index.copy() for i in mesh.lists if i.set == "nodes"},
+        [Cells(str(s.cell_type), mesh.cell_map(s.name).table.copy()) for s in mesh.cell_sets],
+        _node_data(mesh, capabilities),
+        _cell_data(mesh, capabilities, names),
+        point_sets={i.name: i.index.copy() for i in of_nodes},
         cell_sets=_cell_sets(mesh, names),
+        set_numbers={i.name: i.attrs["number"] for i in of_nodes if "number" in i.attrs},
+        side_sets=_side_sets(mesh, names),
+        times=[*mesh.extras.get(registry.TIME, {}).values()] or [0.0],
+        fields=mesh.extras.get(registry.MED_FIELDS, {}),
+        about=mesh.extras.get(registry.MED_MESH, {}),
+        whole_values=mesh.extras.get(registry.FIELD_DATA, {}),
+        arrays=mesh.extras.get(registry.VTU_ARRAYS, {}),
     )
     _add_names(mesh, made)
-    # What meshio has no place for, for writers of our own.
-    made.group_names = {}
-    for t in mesh.tags:
-        made.group_names.setdefault(t.name, {}).update(t.names)
-    made.times = [*mesh.extras.get(registry.TIME, {}).values()] or [0.0]
-    made.fields = mesh.extras.get(registry.MED_FIELDS, {})
-    made.about = mesh.extras.get(registry.MED_MESH, {})
-    made.whole_values = mesh.extras.get(registry.FIELD_DATA, {})
-    made.arrays = mesh.extras.get(registry.VTU_ARRAYS, {})
-    of_nodes = [i for i in mesh.lists if i.set == "nodes"]
-    made.set_numbers = {i.name: i.attrs["number"] for i in of_nodes if "number" in i.attrs}
-    made.side_sets = _side_sets(mesh, names)
     return made
 
 
-def _side_sets(mesh: Mesh, names: list[str]) -> dict[str, tuple[int, NDArray, NDArray]]:
+def as_meshio(mesh: FileMesh) -> Any:
+    """The ``meshio.Mesh`` of what it has a place for."""
+    import meshio
+
+    blocks = []
+    for cells in mesh.cells:
+        # meshio makes no block of some types that its formats have
+        known = cells.type in meshio._mesh.topological_dimension
+        blocks.append(meshio.CellBlock(cells.type if known else "vertex", cells.data))
+        blocks[-1].type, blocks[-1].dim = cells.type, shape_of(cells.type).dim
+    names = ("point_data", "cell_data", "field_data", "point_sets", "cell_sets")
+    return meshio.Mesh(mesh.points, blocks, **{key: getattr(mesh, key) for key in names})
+
+
+def write_by_meshio(name: str, path: Path, mesh: FileMesh) -> None:
+    """Write a mesh in one of meshio's formats."""
+    import meshio
+
+    meshio.write(path, as_meshio(mesh), file_format=name)
+
+
+def _side_sets(mesh: Mesh, names: list[str]) -> dict[str, SideSet]:
     """Number, cells through all sets and sides, in the order that they had."""
     start = dict(zip(names, offsets_of([mesh.size(n) for n in names]).tolist(), strict=False))
     found: dict[str, list[IndexList]] = {}
@@ -58,14 +75,6 @@ def _side_sets(mesh: Mesh, names: list[str]) -> dict[str, tuple[int, NDArray, ND
         sides = np.concatenate([i.attrs["sides"] for i in lists])
         out[name] = int(lists[0].attrs["number"]), cells[order], sides[order]
     return out
-
-
-def _block(module: Any, cell_type: str, table: NDArray) -> Any:
-    """A block of cells, of a type that meshio has in tables of formats alone, too."""
-    known = cell_type in module._mesh.topological_dimension
-    block = module.CellBlock(cell_type if known else "vertex", table)
-    block.type, block.dim = cell_type, shape_of(cell_type).dim
-    return block
 
 
 def _fitting(points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -123,17 +132,15 @@ def _cell_sets(mesh: Mesh, names: list[str]) -> dict[str, list[NDArray]]:
     return out
 
 
-def _add_names(mesh: Mesh, made: Any) -> None:
-    """Names of groups where meshio looks for them: ``field_data``, and MED's families."""
-    families: dict[int, list[str]] = {}
+def _add_names(mesh: Mesh, made: FileMesh) -> None:
+    """Names of groups, also where meshio looks for them: ``field_data``, and MED's families."""
     for t in mesh.tags:
-        split = {number: name.split(", ") for number, name in t.names.items()}
+        made.group_names.setdefault(t.name, {}).update(t.names)
+        split = {number: name.split(BETWEEN) for number, name in t.names.items()}
         if t.set == "nodes":
             made.point_tags = split
         elif t.name == "cell_tags":
-            families |= split
+            made.cell_tags |= split
         else:
             dim = shape_of(str(mesh.sets[t.set].cell_type)).dim
             made.field_data |= {n: np.array([i, dim]) for i, n in t.names.items()}
-    if families:
-        made.cell_tags = families

@@ -1,13 +1,9 @@
-"""Legacy VTK files through meshio, and what it takes for granted in them and in VTU files.
+"""Legacy VTK files, and cells as all of VTK's files have them."""
 
-meshio cuts the nodes of a cell by its type alone, knows few of the types of numbers that VTK
-writes, and takes names as they stand, where VTK writes a blank as ``%20``.
-"""
-
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from functools import partial
-from typing import Any
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -15,201 +11,234 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...mesh.cells import check_node_count, node_count
-from .own import meshio
+from ...mesh.cells import check_node_count
+from .file_mesh import Cells, FileMesh
 
-_main, _vtk_42, _vtk_51 = meshio.vtk._main, meshio.vtk._vtk_42, meshio.vtk._vtk_51
-vtk_to_meshio_type = meshio._vtk_common.vtk_to_meshio_type
-
+_NAMES = "1 vertex 3 line 5 triangle 7 polygon 9 quad 10 tetra 12 hexahedron 13 wedge 14 pyramid "
+_NAMES += "21 line3 22 triangle6 23 quad8 24 tetra10 25 hexahedron20 26 wedge15 27 pyramid13 "
+_NAMES += "28 quad9 29 hexahedron27 31 wedge12 32 wedge18 33 hexahedron24 34 triangle7 35 line4 "
+_NAMES += "42 polyhedron 68 VTK_LAGRANGE_CURVE 69 VTK_LAGRANGE_TRIANGLE "
+_NAMES += "70 VTK_LAGRANGE_QUADRILATERAL 71 VTK_LAGRANGE_TETRAHEDRON 72 VTK_LAGRANGE_HEXAHEDRON "
+_NAMES += "73 VTK_LAGRANGE_WEDGE 74 VTK_LAGRANGE_PYRAMID"
+# Cells by VTK's number.
+_TYPES = {int(number): name for number, name in re.findall(r"(\d+) (\S+)", _NAMES)}
+CELL_TYPES = tuple(t for t in _TYPES.values() if not t.startswith("poly"))
+_NUMBER = {name: number for number, name in _TYPES.items()}
+# VTK has wedges the other way round.
+_WEDGE = [0, 2, 1, 3, 5, 4]
 # VTK's types of numbers; its identifiers go to the file as 32 bits.
-TYPES = {
+_KINDS = {
     **{"char": "int8", "signed_char": "int8", "unsigned_char": "uint8"},
     **{"short": "int16", "unsigned_short": "uint16", "int": "int32", "unsigned_int": "uint32"},
     **{"long": "int64", "unsigned_long": "uint64", "vtkidtype": "int32"},
-    **{"vtktypeint64": "int64", "vtktypeuint64": "uint64"},
+    **{"float": "float32", "double": "float64"},
+    **{f"vtktype{u}int{n}": f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
 }
+_WRITTEN = {"int64": "vtktypeint64", "uint64": "vtktypeuint64"}
+_WRITTEN |= {"float32": "float", "float64": "double"}
+_WIDTHS = {"VECTORS": 3, "NORMALS": 3, "TENSORS": 9}
 # What VTK writes into names as it is.
 _PLAIN = "".join(chr(i) for i in range(33, 127) if chr(i) not in '"%')
-# What is read past, by keyword, and how messages of it begin.
-_COLOURS = {"LOOKUP_TABLE": "lookup table", "COLOR_SCALARS": "colours"}
-
-_TWICE = "has several arrays of one name: rename them"
 
 
-def read(file: Any) -> meshio.Mesh:
-    """Read a legacy VTK file as meshio does, with the names that VTK shows."""
-    mesh = _main.read_buffer(file)
-    for data in (mesh.point_data, mesh.cell_data):
-        named = {unquote(name): in_rows(values) for name, values in data.items()}
-        if len(named) < len(data):
-            raise MeshprepError(_TWICE)
-        data.clear()
-        data.update(named)
-    mesh.whole_values, mesh.field_data = mesh.field_data, {}
+def cells_of(
+    connectivity: NDArray[Any], stop: NDArray[Any], types: NDArray[Any], data: Mapping[str, NDArray]
+) -> tuple[list[Cells], dict[str, list[NDArray]]]:
+    """Blocks of cells, one for each type and size, and values on them. O(n).
+
+    Raises MeshprepError where the arrays do not fit each other, or types are not known.
+    """
+    stop = stop.astype(np.int64)
+    if len(stop) != len(types) or (stop[-1] if stop.size else 0) != len(connectivity):
+        raise MeshprepError(
+            f"its cells have {stop[-1] if stop.size else 0} nodes together, but "
+            f"{len(connectivity)} are given: the file is truncated or damaged"
+        )
+    for name, values in data.items():
+        if len(values) != len(types):
+            raise MeshprepError(
+                f"values '{name}' are {len(values)}, but there are {len(types)} cells: "
+                "the file is truncated or damaged"
+            )
+    size = np.diff(stop, prepend=0)
+    kinds, first, of = np.unique(
+        types.astype(np.int64) << 32 | (size & 0xFFFFFFFF), return_index=True, return_inverse=True
+    )
+    cells, rows = [], [np.flatnonzero(of == k) for k in np.argsort(first)]
+    for own in rows:
+        number, n = int(types[own[0]]), int(size[own[0]])
+        name = _TYPES.get(number, "")
+        if not name or name.startswith("poly"):
+            raise MeshprepError(
+                f"holds cells of VTK's type {number} '{name}', which are not supported: split them "
+                "into triangles, tetrahedra or the like"
+            )
+        check_node_count(f"cell {own[0] + 1}", name, n)
+        whole = len(kinds) == 1
+        at = slice(None) if whole else stop[own, None] + np.arange(-n, 0)
+        table = connectivity[at].reshape(-1, n)
+        cells.append(Cells(name, table[:, _WEDGE] if name == "wedge" else table))
+    return cells, {name: [values[own] for own in rows] for name, values in data.items()}
+
+
+def arrays_of(mesh: FileMesh) -> dict[str, NDArray[Any]]:
+    """Connectivity, ends and types of the cells."""
+    tables = [c.data[:, _WEDGE] if c.type == "wedge" else c.data for c in mesh.cells]
+    counts = [len(table) for table in tables]
+    stop = np.cumsum(np.repeat([table.shape[1] for table in tables], counts))
+    kinds = np.array([_NUMBER[c.type] for c in mesh.cells], np.uint8)
+    connectivity = np.concatenate([table.reshape(-1) for table in tables])
+    return {"connectivity": connectivity, "offsets": stop, "types": np.repeat(kinds, counts)}
+
+
+def whole_data(mesh: FileMesh) -> dict[str, NDArray[Any]]:
+    """Values of all cells, one block after the other."""
+    return {name: np.concatenate(blocks) for name, blocks in mesh.cell_data.items()}
+
+
+def put(arrays: dict[str, NDArray], name: str, values: NDArray) -> None:
+    """Add an array; raises MeshprepError where there is one of that name."""
+    if name in arrays:
+        raise MeshprepError(f"has several arrays of one name, '{name}': rename them")
+    arrays[name] = values
+
+
+class _Legacy:
+    """A legacy file that is read."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.file, self.size = file, path.stat().st_size
+        file.readline()
+        file.readline()
+        kind = file.readline().strip().upper()
+        if kind not in (b"ASCII", b"BINARY"):
+            raise MeshprepError("is neither ASCII nor BINARY: not a readable VTK file")
+        self.text = kind == b"ASCII"
+
+    def words(self) -> list[str]:
+        """The words of the next line that has some; none at the end."""
+        for line in iter(self.file.readline, b""):
+            if line.strip():
+                return line.decode().split()
+        return []
+
+    def numbers(self, n: int, kind: str) -> NDArray[Any]:
+        """So many numbers of one of VTK's types."""
+        if kind.lower() not in _KINDS:
+            raise MeshprepError(
+                f"holds values of type {kind}, which are not read: write them as int"
+            )
+        dtype = np.dtype(_KINDS[kind.lower()])
+        left = self.size - self.file.tell()
+        if not 0 <= n * (2 if self.text else dtype.itemsize) <= left + 1:
+            raise MeshprepError(f"{n} numbers are declared, but {left} bytes are left")
+        if self.text:
+            found = np.fromfile(self.file, dtype, n, " ")
+        else:
+            found = np.fromfile(self.file, dtype.newbyteorder(">"), n).astype(dtype)
+        if found.size < n:
+            raise MeshprepError(f"{n} numbers are declared, but {found.size} follow")
+        return found
+
+    def rows(self, n: int, width: int, kind: str) -> NDArray[Any]:
+        """Rows of numbers."""
+        found = self.numbers(n * width, kind)
+        return found.reshape(n, width) if width > 1 else found
+
+    def cells(self, n: int, size: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Connectivity and ends of the cells."""
+        start = self.file.tell()
+        line = self.file.readline().split()
+        if line[:1] == [b"OFFSETS"]:
+            stop = self.numbers(n, line[1].decode())[1:]
+            return self.numbers(size, self.words()[1]), stop
+        self.file.seek(start)
+        # older files have its number of nodes before each cell
+        flat = self.numbers(size, "int")
+        words, at, heads = flat.tolist(), 0, list[int]()
+        while len(heads) < n and at < size:
+            heads.append(at)
+            at += 1 + max(words[at], 0)
+        if at != size or len(heads) != n:
+            raise MeshprepError(
+                f"its {n} cells take {at} numbers, but {size} are given: the file is truncated or "
+                "damaged"
+            )
+        return np.delete(flat, heads), np.array([*heads[1:], at]) - np.arange(1, n + 1)
+
+
+def read(path: Path) -> FileMesh:
+    """Read a legacy VTK file of an unstructured grid, with the names that VTK shows."""
+    mesh, types = FileMesh(np.empty((0, 3)), []), np.empty(0, np.int32)
+    cells, cell_data = (np.empty(0, np.int64), np.empty(0, np.int64)), dict[str, Any]()
+    place, n = mesh.whole_values, 0
+    with path.open("rb") as opened:
+        file = _Legacy(path, opened)
+        fields = 0
+        while words := file.words():
+            name, *rest = words
+            key = name.upper()
+            if key == "METADATA":
+                for line in iter(lambda: opened.readline().strip(), b""):
+                    if line == b"COMPONENT_NAMES":
+                        mesh.left_out.append("names of components")
+            elif fields:
+                width, rows, kind = rest
+                put(place, unquote(name), file.rows(int(rows), int(width), kind))
+                fields -= 1
+            elif key == "DATASET" and rest[0].upper() != "UNSTRUCTURED_GRID":
+                raise MeshprepError(
+                    f"holds {rest[0]}: convert it with meshio convert {path.name} new.vtu"
+                )
+            elif key == "POINTS":
+                mesh.points = file.rows(int(rest[0]), 3, rest[1])
+            elif key == "CELLS":
+                cells = file.cells(int(rest[0]), int(rest[1]))
+            elif key == "CELL_TYPES":
+                types = file.numbers(int(rest[0]), "int")
+            elif key in ("POINT_DATA", "CELL_DATA"):
+                place, n = mesh.point_data if key[0] == "P" else cell_data, int(rest[0])
+            elif key == "FIELD":
+                fields = int(rest[1])
+            elif key == "SCALARS":
+                file.words()
+                values = file.rows(n, int(rest[2]) if len(rest) > 2 else 1, rest[1])
+                put(place, unquote(rest[0]), values)
+            elif key in _WIDTHS:
+                put(place, unquote(rest[0]), file.rows(n, _WIDTHS[key], rest[1]))
+            elif key in ("LOOKUP_TABLE", "COLOR_SCALARS"):
+                count = 4 * int(rest[1]) if key[0] == "L" else n * int(rest[1])
+                file.numbers(count, "double" if file.text else "unsigned_char")
+                what = "lookup table" if key[0] == "L" else "colours"
+                mesh.left_out.append(f"{what} '{unquote(rest[0])}'")
+            elif key != "DATASET":
+                raise MeshprepError(f"has a section {name}, which is not known: take it out")
+    mesh.cells, mesh.cell_data = cells_of(*cells, types, cell_data)
     return mesh
 
 
-def in_rows(values: Any) -> Any:
-    """Tensors of 3 x 3 numbers as rows of nine; of cells they are a list of blocks."""
-    if isinstance(values, list):
-        return [in_rows(block) for block in values]
-    return values.reshape(len(values), -1) if values.ndim > 2 else values
+def write(path: Path, mesh: FileMesh) -> None:
+    """Write a legacy VTK file, binary, with names that VTK reads as they are."""
+    arrays = arrays_of(mesh)
+    n_points, n_cells = len(mesh.points), len(arrays["types"])
+    with path.open("wb") as file:
 
+        def write(text: str, values: NDArray[Any], kind: str) -> None:
+            file.write(f"{text}\n".encode())
+            file.write(values.astype(f">{kind}").tobytes() + b"\n")
 
-def write(path: str, mesh: meshio.Mesh) -> None:
-    """Write a legacy VTK file as meshio does, with names that VTK reads as they are."""
-    point_data, cell_data = _quoted(mesh.point_data), _quoted(mesh.cell_data)
-    made = meshio.Mesh(mesh.points, mesh.cells, point_data=point_data, cell_data=cell_data)
-    _main.write(path, made)
-
-
-def _quoted(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {quote(name, safe=_PLAIN): values for name, values in data.items()}
-
-
-class _Once(dict[str, Any]):
-    """Arrays by name, none of which takes the place of another."""
-
-    def update(self, more: Mapping[str, Any]) -> None:  # type: ignore[override]
-        """Add arrays; raises MeshprepError where there is one of that name."""
-        if self.keys() & more.keys():
-            raise MeshprepError(_TWICE)
-        super().update(more)
-
-
-def _once(info: type) -> Callable[[], Any]:
-    """What meshio keeps a file's arrays in, so that it refuses names that stand twice."""
-
-    def made() -> Any:
-        out = info()
-        out.point_data, out.cell_data_raw, out.field_data = _Once(), _Once(), _Once()
-        return out
-
-    return made
-
-
-def _all_fields(original: Callable[..., Any]) -> Callable[..., Any]:
-    def read(file: Any, count: int, is_ascii: bool) -> Any:
-        found = original(file, count, is_ascii)
-        if len(found) < count:
-            raise MeshprepError(_TWICE)
-        return found
-
-    return read
-
-
-def _telling(module: Any, original: Callable[..., None]) -> Callable[..., None]:
-    """Tell of colours, which meshio leaves out, and misreads in every second kind of file."""
-
-    def read(file: Any, info: Any) -> None:
-        if info.section not in _COLOURS:
-            original(file, info)
-            return
-        rows, width = int(info.split[2]), 4
-        if info.section == "COLOR_SCALARS":
-            rows, width = info.num_items, rows
-        how: dict[str, Any] = {"dtype": float, "sep": " "} if info.is_ascii else {"dtype": "u1"}
-        module.np.fromfile(file, count=rows * width, **how)
-        module.warn(f"{_COLOURS[info.section]} '{unquote(info.split[1])}'")
-
-    return read
-
-
-def _tell_names(module: Any, file: Any) -> None:
-    """Tell of names of components, which stand in notes that meshio passes over."""
-    for line in iter(lambda: file.readline().strip(), b""):
-        if line == b"COMPONENT_NAMES":
-            module.warn("names of components")
-
-
-def _checking(original: Callable[..., Any], check: Callable[..., tuple]) -> Callable[..., Any]:
-    return lambda *args: original(*check(*args))
-
-
-def _wanted() -> NDArray[np.int64]:
-    """Nodes of a cell by VTK's number; 0 where meshprep does not know it or it may have any."""
-    out = np.zeros(256, dtype=np.int64)
-    for number, name in vtk_to_meshio_type.items():
-        with suppress(MeshprepError):
-            out[number] = node_count(name)
-    return out
-
-
-_NODES = _wanted()
-
-
-def _nodes_of(types: NDArray) -> NDArray[np.int64]:
-    return _NODES[np.where((types >= 0) & (types < _NODES.size), types, 0)]
-
-
-def _check_offsets(
-    connectivity: NDArray, offsets: NDArray | None, types: NDArray, data: Mapping[str, NDArray]
-) -> tuple[Any, ...]:
-    """What meshio is to cut, where ``offsets`` fit the types of the cells. O(n)."""
-    if offsets is None:
-        # A structured grid, whose cells meshio makes with their sizes before them.
-        connectivity = connectivity.reshape(len(types), -1)[:, 1:]
-        offsets = np.arange(1, len(types) + 1) * connectivity.shape[1]
-        connectivity = connectivity.reshape(-1)
-    sizes = np.diff(offsets.astype(np.int64), prepend=0)
-    _check_data(len(types), data)
-    if len(sizes) == len(types):
-        _check_sizes(sizes, types)
-    if len(sizes) and offsets[-1] != len(connectivity):
-        raise MeshprepError(
-            f"its cells have {offsets[-1]} nodes together, but {len(connectivity)} are given: "
-            "the file is truncated or damaged"
-        )
-    return connectivity, offsets, types, data
-
-
-def _check_sizes(sizes: NDArray[np.int64], types: NDArray) -> None:
-    wanted = _nodes_of(types)
-    if np.array_equal(sizes, wanted) and wanted.all():
-        return
-    bad = np.flatnonzero(np.where(wanted > 0, sizes != wanted, sizes < 1))
-    if bad.size:
-        number = int(types[bad[0]])
-        name = vtk_to_meshio_type.get(number, str(number))
-        check_node_count(f"cell {bad[0] + 1}", name, int(sizes[bad[0]]))
-
-
-def _check_counted(
-    connectivity: NDArray, types: NDArray, data: Mapping[str, NDArray]
-) -> tuple[Any, ...]:
-    """The same where the number of its nodes stands before each cell; left alone where types are
-    not known. O(n)."""
-    wanted = _nodes_of(types)
-    _check_data(len(types), data)
-    if len(types) and wanted.all():
-        start = np.cumsum(wanted + 1) - (wanted + 1)
-        here = start < len(connectivity)
-        sizes = np.where(here, connectivity[np.where(here, start, 0)], wanted)
-        _check_sizes(sizes, types)
-        if wanted.sum() + len(wanted) != len(connectivity):
-            raise MeshprepError(
-                f"its {len(types)} cells take {wanted.sum() + len(wanted)} numbers, but "
-                f"{len(connectivity)} are given: the file is truncated or damaged"
-            )
-    return connectivity, types, data
-
-
-def _check_data(n: int, data: Mapping[str, NDArray]) -> None:
-    for name, values in data.items():
-        if len(values) != n:
-            raise MeshprepError(
-                f"values '{name}' are {len(values)}, but there are {n} cells: "
-                "the file is truncated or damaged"
-            )
-
-
-# What it takes for meshio to read the types that VTK writes, and to look at the sizes of cells.
-for _module in (_vtk_42, _vtk_51):
-    _module.vtk_to_numpy_dtype_name.update(TYPES)
-    _module.Info = _once(_module.Info)
-    _module._read_fields = _all_fields(_module._read_fields)
-    _module._read_section = _telling(_module, _module._read_section)
-    _module._skip_meta = partial(_tell_names, _module)
-_vtk_42.translate_cells = _checking(_vtk_42.translate_cells, _check_counted)
-for _module in (_vtk_51, meshio.vtu._vtu):
-    _module.vtk_cells_from_data = _checking(_module.vtk_cells_from_data, _check_offsets)
+        file.write(b"# vtk DataFile Version 5.1\nwritten by meshprep\nBINARY\n")
+        write(f"DATASET UNSTRUCTURED_GRID\nPOINTS {n_points} double", mesh.points, "f8")
+        sizes = f"{n_cells + 1} {len(arrays['connectivity'])}"
+        stop = np.concatenate([[0], arrays["offsets"]])
+        write(f"CELLS {sizes}\nOFFSETS vtktypeint64", stop, "i8")
+        write("CONNECTIVITY vtktypeint64", arrays["connectivity"], "i8")
+        write(f"CELL_TYPES {n_cells}", arrays["types"], "i4")
+        of_cells = whole_data(mesh)
+        for place, n, data in (("POINT", n_points, mesh.point_data), ("CELL", n_cells, of_cells)):
+            if data:
+                file.write(f"{place}_DATA {n}\nFIELD FieldData {len(data)}\n".encode())
+            for name, values in data.items():
+                width = values.shape[1] if values.ndim == 2 else 1
+                kind, word = values.dtype.str[1:], _WRITTEN[values.dtype.name]
+                write(f"{quote(name, safe=_PLAIN)} {width} {n} {word}", values, kind)

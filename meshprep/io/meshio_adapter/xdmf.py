@@ -1,86 +1,40 @@
-"""XDMF with its numbers as text: our own kernels read and write them, meshio does the rest.
+"""XDMF files: one grid whose numbers are text, or in HDF5 files beside it."""
 
-But for cells of several types, where meshio takes the number of nodes of a point for its node.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, ElementTree, SubElement, parse
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.file.atomic import check_input
 
-from ...kernels import kernel
-from ...kernels.parallel import WORTHWHILE, each, pieces
 from ...mesh.cells import check_node_count, node_count
 from ..text.cursor import Cursor
-from ..text.tokens import ASCII, BREAK, skip_blank
+from ..text.tokens import ASCII
 from ..text.writer import NumberWriter
-from .own import meshio
-from .vtk import in_rows
+from .file_mesh import Cells, FileMesh
+from .harden import check_hdf5
 
-_main, _common = meshio.xdmf.main, meshio.xdmf.common
-
-# Bytes within which a line is to end.
-LINE = 1 << 16
-
-_skip_blank = kernel(skip_blank)
-
-
-def read(path: str) -> meshio.Mesh:
-    """Read an XDMF file as meshio does; ``left_out`` says what it has no place for."""
-    reader = _XdmfReader(path)
-    mesh = reader.read()
-    for data in (mesh.point_data, mesh.cell_data):
-        data.update({name: in_rows(values) for name, values in data.items()})
-    mesh.left_out = reader.left_out
-    return mesh
-
-
-def write(path: str, mesh: meshio.Mesh, **options: Any) -> None:
-    """Write an XDMF file as meshio does, numbers in as few digits as say them exactly."""
-    mesh.point_data = {name: _signed(values) for name, values in mesh.point_data.items()}
-    mesh.cell_data = {
-        name: [_signed(values) for values in blocks] for name, blocks in mesh.cell_data.items()
-    }
-    _Writer(path, mesh, **options)
-
-
-def _signed(values: NDArray) -> NDArray:
-    """Signed where they are as long as VTK knows signed ones alone: it reads others as zeros."""
-    fits = values.dtype == np.uint64 and not (values > np.iinfo(np.int64).max).any()
-    return values.astype(np.int64) if fits else values
-
-
-def _mixed(data: NDArray) -> list[meshio.CellBlock]:
-    """Blocks from (type, nodes) one after the other; points and lines say how many they have."""
-    words, at = data.reshape(-1).tolist(), 0
-    blocks: list[tuple[str, list[list[int]]]] = []
-    cells = 0
-    while at < len(words):
-        cells += 1
-        cell_type = _common.xdmf_idx_to_meshio_type.get(words[at])
-        if cell_type is None:
-            raise MeshprepError(f"cell {cells} is of XDMF's type {words[at]}, which is not known")
-        at += 1
-        if cell_type in ("vertex", "line"):
-            check_node_count(f"cell {cells}", cell_type, words[at] if at < len(words) else 0)
-            at += 1
-        nodes = words[at : at + node_count(cell_type)]
-        check_node_count(f"cell {cells}", cell_type, len(nodes))
-        at += len(nodes)
-        if not blocks or blocks[-1][0] != cell_type:
-            blocks.append((cell_type, []))
-        blocks[-1][1].append(nodes)
-    return [meshio.CellBlock(cell_type, np.array(rows)) for cell_type, rows in blocks]
-
-
-_main.translate_mixed_cells = _mixed
+# By name and by XDMF's number, as they stand in cells of several types.
+_NAMES = {
+    **{"vertex": "Polyvertex 1", "line": "Polyline 2", "line3": "Edge_3 22"},
+    **{"triangle": "Triangle 4", "quad": "Quadrilateral 5", "tetra": "Tetrahedron 6"},
+    **{"pyramid": "Pyramid 7", "wedge": "Wedge 8", "hexahedron": "Hexahedron 9"},
+    **{"quad9": "Quadrilateral_9 23", "triangle6": "Triangle_6 24", "quad8": "Quadrilateral_8 25"},
+    **{"tetra10": "Tetrahedron_10 26", "pyramid13": "Pyramid_13 27", "wedge15": "Wedge_15 28"},
+    **{"wedge18": "Wedge_18 29", "hexahedron20": "Hexahedron_20 30"},
+    **{"hexahedron24": "Hexahedron_24 31", "hexahedron27": "Hexahedron_27 32"},
+}
+_TYPES = {name.split()[0]: cell_type for cell_type, name in _NAMES.items()}
+_SHORT = {"Tri": "Triangle", "Quad": "Quadrilateral", "Tet": "Tetrahedron", "Hex": "Hexahedron"}
+_NUMBER = {cell_type: int(name.split()[1], 16) for cell_type, name in _NAMES.items()}
+_OF_NUMBER = {number: cell_type for cell_type, number in _NUMBER.items()}
+_KINDS = {"Int": "i", "UInt": "u", "Float": "f"}
 
 
 def refuse_unknown(root: Element) -> None:
@@ -107,102 +61,154 @@ def check_dimensions(item: Element, shape: Sequence[int]) -> None:
         )
 
 
-class _XdmfReader(meshio.xdmf.main.XdmfReader):
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.left_out: list[str] = []
-
-    def read_xdmf2(self, root: Element) -> meshio.Mesh:
-        return super().read_xdmf2(self._known(root))
-
-    def read_xdmf3(self, root: Element) -> meshio.Mesh:
-        return super().read_xdmf3(self._known(root))
-
-    def _known(self, root: Element) -> Element:
-        """Without what is of the whole mesh, which meshio refuses or passes over."""
-        refuse_unknown(root)
-        for grid in root.iter("Grid"):
-            for item in list(grid):
-                if item.tag == "Time":
-                    self.left_out.append("the time")
-                elif item.tag == "Attribute" and item.get("Center") == "Grid":
-                    self.left_out.append(f"values '{item.get('Name')}' of the whole mesh")
-                else:
-                    continue
-                grid.remove(item)
-        return root
-
-    def _read_data_item(self, data_item: Element, root: Element | None = None) -> NDArray:
-        found = None
-        if data_item.get("Format") == "XML" and "Reference" not in data_item.attrib:
-            found = _parse(data_item)
-        if found is None:
-            found = super()._read_data_item(data_item, root)
-        if data_item.get("Format") == "HDF" and "Reference" not in data_item.attrib:
-            check_dimensions(data_item, found.shape)
-        return found
-
-
-def _parse(item: Element) -> NDArray | None:
-    """The numbers of an item; None where they are not as they usually are."""
-    # XDMF 2 and 3 differ in the name of this.
-    names = [item.get("DataType"), item.get("NumberType")]
-    kind = (names[0] or names[1] or "Float", item.get("Precision", "4"))
-    dims = [int(d) for d in item.get("Dimensions", "").split()]
-    if None not in names or kind not in _common.xdmf_to_numpy_type or min(dims, default=-1) < 0:
-        return None
-    # A copy, since kernels are compiled anew for arrays that refuse writing.
-    text = np.array(np.frombuffer((item.text or "").encode(), dtype=np.uint8))
-    n = int(np.prod(dims, dtype=object))
-    if 2 * n > text.size + 1:
-        raise ValueError(f"declares {n} numbers in {text.size} bytes")
-    dtype = np.dtype(_common.xdmf_to_numpy_type[kind])
-    shares = _pieces(text, dims)
-    found = each(_numbers, [(*share, dtype) for share in shares])
-    if len(shares) > 1 and any(values is None for values in found):
-        found = [_numbers(text, n, dtype)]
-    return None if found[0] is None else np.concatenate(found).reshape(dims)
-
-
-def _pieces(text: NDArray[np.uint8], dims: Sequence[int]) -> list[tuple[NDArray[np.uint8], int]]:
-    """Pieces of the text for all cores, and how many numbers each has if a line is a row."""
-    n, rows = int(np.prod(dims, dtype=object)), dims[0] if dims else 0
-    cuts = [_skip_blank(text, 0), text.size]
-    for first, _ in pieces(text.size, 1)[1:] if n >= WORTHWHILE else ():
-        cuts.insert(-1, first + int(np.argmax(text[first : first + LINE] == BREAK)))
-    # the break before its first line is in each piece but the first
-    lines = [int(np.count_nonzero(text[a:b] == BREAK)) for a, b in pairwise(cuts[:-1])]
-    lines[:1] = [line + 1 for line in lines[:1]]
-    if sum(lines) > rows:
-        return [(text, n)]
-    numbers = [line * (n // max(rows, 1)) for line in lines]
-    shares = [*numbers, n - sum(numbers)]
-    return [(text[a:b], share) for (a, b), share in zip(pairwise(cuts), shares, strict=True)]
-
-
-def _numbers(text: NDArray[np.uint8], n: int, dtype: np.dtype) -> NDArray | None:
-    """The numbers of a text; None where it has not exactly so many, or they do not fit."""
-    cursor = Cursor(Path("the file"), text)
-    try:
-        values = cursor.doubles(n) if dtype.kind == "f" else cursor.ints(n)
-    except MeshprepError:
-        return None
-    if dtype.kind != "f" and values.size:
-        limits = np.iinfo(dtype)
-        if int(values.min()) < limits.min or int(values.max()) > limits.max:
-            return None
-    return None if _skip_blank(text, cursor.pos) < text.size else values.astype(dtype, copy=False)
-
-
-class _Writer(meshio.xdmf.main.XdmfWriter):
-    def numpy_to_xml_string(self, data: NDArray) -> str:
-        if self.data_format != "XML" or data.dtype.name not in ("int32", "int64", "float64"):
-            return str(super().numpy_to_xml_string(data))
-        rows = data.reshape(len(data), -1)
-        file = BytesIO()
-        text = NumberWriter(file, ASCII)
-        if data.dtype.kind == "i":
-            text.rows(rows)
+def read(path: Path) -> FileMesh:
+    """Read an XDMF file of version 2 or 3 with one grid."""
+    root = parse(path).getroot()
+    refuse_unknown(root)
+    grids = list(root.iter("Grid"))
+    if len(grids) != 1:
+        raise MeshprepError(f"has {len(grids)} grids: write a file for one of them")
+    mesh, of_cells = FileMesh(np.empty(0), []), dict[str, NDArray[Any]]()
+    for item in grids[0]:
+        center, name, kind = item.get("Center"), item.get("Name", ""), item.get("Type", "XYZ")
+        if item.tag == "Time":
+            mesh.left_out.append("the time")
+        elif item.tag == "Topology":
+            kind = item.get("TopologyType", kind)
+            data = _values(item, path)
+            mesh.cells = list(_mixed(data)) if kind == "Mixed" else [Cells(_type(kind), data)]
+        elif item.tag == "Geometry":
+            kind = item.get("GeometryType", kind)
+            if kind not in ("XY", "XYZ"):
+                raise MeshprepError(f"has a geometry of type {kind}: write it as XYZ")
+            mesh.points = _values(item, path)
+        elif item.tag == "Attribute" and center in ("Node", "Cell"):
+            values = _values(item, path)
+            values = values.reshape(len(values), -1) if values.ndim > 2 else values
+            (mesh.point_data if center == "Node" else of_cells)[name] = values
+        elif item.tag == "Attribute" and center == "Grid":
+            mesh.left_out.append(f"values '{name}' of the whole mesh")
         else:
-            text.rows(np.empty((len(rows), 0), dtype=np.int64), rows)
-        return "\n" + file.getvalue().decode()
+            raise MeshprepError(f"has a section {item.tag}, which is not known: take it out")
+    ends = np.cumsum([len(c.data) for c in mesh.cells])
+    for name, values in of_cells.items():
+        if len(values) != ends[-1]:
+            raise MeshprepError(f"values '{name}' do not fit the {ends[-1]} cells")
+        mesh.cell_data[name] = np.split(values, ends[:-1])
+    return mesh
+
+
+def _type(name: str) -> str:
+    shape, line, digits = name.partition("_")
+    return _TYPES[f"{_SHORT.get(shape, shape)}{line}{digits}"]
+
+
+def _mixed(data: NDArray[Any]) -> Iterator[Cells]:
+    """Blocks from (type, nodes) one after the other; points and lines say how many they have."""
+    words, at = data.reshape(-1).tolist(), 0
+    rows: dict[str, list[list[int]]] = {}
+    cells = 0
+    while at < len(words):
+        cells += 1
+        cell_type = _OF_NUMBER.get(words[at])
+        if cell_type is None:
+            raise MeshprepError(f"cell {cells} is of XDMF's type {words[at]}, which is not known")
+        at += 1
+        if cell_type in ("vertex", "line"):
+            check_node_count(f"cell {cells}", cell_type, words[at] if at < len(words) else 0)
+            at += 1
+        nodes = words[at : at + node_count(cell_type)]
+        check_node_count(f"cell {cells}", cell_type, len(nodes))
+        at += len(nodes)
+        rows.setdefault(cell_type, []).append(nodes)
+    return (Cells(cell_type, np.array(own)) for cell_type, own in rows.items())
+
+
+def _values(parent: Element, path: Path) -> NDArray[Any]:
+    """The numbers of the only item of an element."""
+    (item,) = parent
+    text = item.text or ""
+    form = item.get("Format", "XML")
+    if form == "HDF":
+        name, _, place = text.strip().partition(":")
+        beside = path.resolve().parent / name
+        try:
+            check_input(beside)
+        except MeshprepError as error:
+            raise MeshprepError(f"its data file {name} {error}") from None
+        check_hdf5(beside)
+        with h5py.File(beside, "r") as file:
+            found: NDArray[Any] = file[place][()]
+        check_dimensions(item, found.shape)
+        return found
+    if form != "XML" or "Reference" in item.attrib:
+        raise MeshprepError(
+            "keeps numbers in raw binary files or elsewhere: write it with HDF5 or XML data"
+        )
+    # XDMF 2 and 3 differ in the name of this
+    name = item.get("DataType") or item.get("NumberType") or "Float"
+    dtype = np.dtype(f"{_KINDS[name]}{item.get('Precision', '4')}")
+    dims = [int(d) for d in item.get("Dimensions", "").split()]
+    if dtype.kind == "f":
+        # a copy, since kernels are compiled anew for arrays that refuse writing
+        cursor = Cursor(path, np.array(np.frombuffer(text.encode(), np.uint8)))
+        n = int(np.prod(dims, dtype=object))
+        values = cursor.doubles(n).astype(dtype, copy=False)
+        if cursor.behind_blank(cursor.pos) < cursor.data.size:
+            raise ValueError(f"there are more numbers than the {n} that are declared")
+        return values.reshape(dims)
+    return np.fromstring(text, dtype, sep=" ").reshape(dims)
+
+
+def write(path: Path, mesh: FileMesh) -> None:
+    """Write an XDMF file, numbers as text in as few digits as say them exactly."""
+    root = Element("Xdmf", Version="3.0")
+    grid = SubElement(SubElement(root, "Domain"), "Grid", Name="Grid")
+    width = mesh.points.shape[1]
+    _put(SubElement(grid, "Geometry", GeometryType="XYZ"[:width]), mesh.points)
+    count = str(sum(len(c.data) for c in mesh.cells))
+    name, table = "Mixed", mesh.cells[0].data
+    if len(mesh.cells) == 1:
+        name = _NAMES[mesh.cells[0].type].split()[0]
+    else:
+        table = np.concatenate([_numbered(c).reshape(-1) for c in mesh.cells])
+    topology = SubElement(grid, "Topology", TopologyType=name, NumberOfElements=count)
+    if name == "Polyline":
+        topology.set("NodesPerElement", "2")
+    _put(topology, table)
+    whole = {name: np.concatenate(blocks) for name, blocks in mesh.cell_data.items()}
+    for center, data in (("Node", mesh.point_data), ("Cell", whole)):
+        for name, values in data.items():
+            shape = {1: "Scalar", 3: "Vector", 6: "Tensor6", 9: "Tensor"}
+            kind = shape.get(values.shape[1] if values.ndim == 2 else 1, "Matrix")
+            attributes = {"Name": name, "AttributeType": kind, "Center": center}
+            _put(SubElement(grid, "Attribute", attributes), values)
+    ElementTree(root).write(path, encoding="utf-8")
+
+
+def _numbered(cells: Cells) -> NDArray[Any]:
+    """The number of its type before each cell, and that of its nodes where it may have any."""
+    n = cells.data.shape[1]
+    before = [_NUMBER[cells.type], *([n] if cells.type in ("vertex", "line") else [])]
+    return np.column_stack([np.full((len(cells.data), len(before)), before), cells.data])
+
+
+def _put(parent: Element, values: NDArray[Any]) -> None:
+    """Give an element its numbers."""
+    if values.dtype == np.uint64 and not (values > np.iinfo(np.int64).max).any():
+        # VTK knows signed ones alone of this length: it reads others as zeros
+        values = values.astype(np.int64)
+    kind = next(name for name, letter in _KINDS.items() if letter == values.dtype.kind)
+    dims = " ".join(map(str, values.shape))
+    precision = str(values.dtype.itemsize)
+    item = SubElement(
+        parent, "DataItem", DataType=kind, Dimensions=dims, Format="XML", Precision=precision
+    )
+    rows = values.reshape(len(values), -1)
+    if values.dtype == np.uint64:
+        item.text = "\n".join(" ".join(map(str, row)) for row in rows.tolist())
+        return
+    file = BytesIO()
+    none = np.empty((len(rows), 0), np.int64)
+    NumberWriter(file, ASCII).rows(*((none, rows) if kind == "Float" else (rows,)))
+    item.text = "\n" + file.getvalue().decode()

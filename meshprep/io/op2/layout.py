@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES, NO_SET
+from ..reduce import other_losses
 
 NOTES = "op2:file"
 CONSTANTS = "constants"
@@ -69,20 +70,15 @@ def declarations(mesh: Mesh) -> dict[str, dict[str, str]]:
 
 def losses(mesh: Mesh, **_options: object) -> list[str]:
     """What an OP2 file cannot hold: types of cells, groups, lists, values of some elements."""
-    types = dict.fromkeys(str(s.cell_type) for s in mesh.cell_sets)
-    lost = [f"the types of the cells ({', '.join(types)})"] if types else []
-    lost += [f"groups '{t.name}' on '{t.set}'" for t in mesh.tags]
-    lost += [f"index list '{i.name}'" for i in mesh.lists]
-    lost += [f"values '{d.name}' on '{d.set}' ({why})" for d in mesh.dats if (why := _refusal(d))]
-    return lost
+    return other_losses(mesh, [*mesh.sets], [*mesh.maps], _refusal)
 
 
-def _refusal(d: Dat) -> str:
+def _refusal(d: Dat) -> str | None:
     if d.index is not None:
         return "not every element has one"
     if d.values.dtype.kind not in "iufcbSV":
         return f"of type {d.values.dtype}"
-    return "of several times" if d.attrs else ""
+    return "of several times" if d.attrs else None
 
 
 def reduced(mesh: Mesh) -> Mesh:

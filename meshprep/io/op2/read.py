@@ -14,10 +14,9 @@ from meshprep_runtime.plan.file.seal import is_parts, is_plan
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES, NO_MAPS, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded
-from .fit import check_fit
-from .infer import DatasetInfo, InferredSets, Range, classify, infer, load, pieces
+from .infer import DatasetInfo, InferredSets, Range, check_fit, classify, infer, load, pieces
 from .layout import CONSTANTS, INFERRED, NOTES, ORIGINAL_ID, Op2Notes
-from .write import image
+from .write import image, references
 
 
 def read(path: Path, declared: Mapping[str, str]) -> Mesh:
@@ -59,6 +58,8 @@ def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
     constants = tuple(f.path for f in found if f.path not in {*moving, *paths.values()})
     if constants:
         extras[CONSTANTS] = constants
+    if unread := references(file):
+        extras["unread"] = unread
     sets = [ElementSet(name, size) for name, size in sizes.items()]
     return Mesh(sets, maps, dats, extras=extras)
 

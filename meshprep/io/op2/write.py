@@ -1,7 +1,8 @@
 """Writing OP2's HDF5 meshes, and copying what meshprep does not have to understand."""
 
 import io
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,10 @@ def write(mesh: Mesh, path: Path) -> None:
 
 def _fill(file: Any, mesh: Mesh) -> None:
     made = file_layout(mesh)
-    moving = {*made.maps.values(), *made.dats.values()}
-    restore(made.rest, file, moving)
-    with h5py.File(io.BytesIO(made.rest), "r") if made.rest else _nothing() as old:
+    moving = frozenset((*made.maps.values(), *made.dats.values()))
+    with h5py.File(io.BytesIO(made.rest), "r") if made.rest else nullcontext({}) as old:
+        if made.rest:
+            _copy_group(old, file, "", moving, skip=True)
         for name, path in made.sets.items():
             if path not in file:
                 file.create_dataset(path, data=np.array([mesh.size(name)], dtype="<i4"))
@@ -46,11 +48,6 @@ def _fill(file: Any, mesh: Mesh) -> None:
             if kind and d.values.ndim <= 2:
                 dim = d.values.shape[1] if d.values.ndim == 2 else 1
                 _describe(file, path, old, dim * d.values.dtype.itemsize, dim, kind)
-        copy_references(old, file)
-
-
-def _nothing() -> Any:
-    return h5py.File("nothing", "w", driver="core", backing_store=False)
 
 
 def _put(file: Any, path: str, values: NDArray, old: Any) -> None:
@@ -108,17 +105,8 @@ def image(file: Any, emptied: Collection[str]) -> bytes:
     """
     with h5py.File("rest", "w", driver="core", backing_store=False) as out:
         _copy_group(file, out, "", frozenset(emptied))
-        copy_references(file, out)
         out.flush()
         return bytes(out.id.get_file_image())
-
-
-def restore(stored: bytes, out: Any, emptied: Collection[str]) -> None:
-    """Copy everything of an image but the emptied datasets into a new file."""
-    if not stored:
-        return
-    with h5py.File(io.BytesIO(stored), "r") as file:
-        _copy_group(file, out, "", frozenset(emptied), skip=True)
 
 
 def _copy_group(
@@ -179,49 +167,20 @@ def copy_attributes(source: Any, out: Any) -> None:
             _write_attribute(old, out, name, _read_attribute(old))
 
 
-def copy_references(file: Any, out: Any) -> None:
-    """Give the objects of ``out`` the attributes that refer to others, such as dimension scales.
+def references(file: Any) -> tuple[str, ...]:
+    """The attributes that refer to other objects, such as dimension scales, in words."""
+    found: list[str] = []
 
-    Raises MeshprepError where one refers to what ``out`` does not have, or to rows. O(objects).
-    """
-    for path, source in _objects(file):
-        for name in source.attrs:
-            old = source.attrs.get_id(name)
-            if path in out and old.get_type().detect_class(h5py.h5t.REFERENCE):
-                where = f"attribute '{name}' of '{path.strip('/')}'"
-                moved = _led(_read_attribute(old), file, out, where)
-                _write_attribute(old, out[path], name, moved)
+    def visit(path: str, item: Any) -> None:
+        found.extend(
+            f"attribute '{name}' of '{path}', which refers to another object"
+            for name in item.attrs
+            if item.attrs.get_id(name).get_type().detect_class(h5py.h5t.REFERENCE)
+        )
 
-
-def _objects(group: Any, path: str = "/") -> Iterator[tuple[str, Any]]:
-    """Every object under each of its names; groups that hold themselves were refused before."""
-    yield path, group
-    for name in group:
-        if isinstance(group.get(name, getlink=True), h5py.HardLink):
-            inner = group[name]
-            if isinstance(inner, h5py.Group):
-                yield from _objects(inner, f"{path}{name}/")
-            else:
-                yield f"{path}{name}", inner
-
-
-def _led(value: Any, file: Any, out: Any, where: str) -> Any:
-    """References of ``file``, alone or inside of arrays, as references to the same in ``out``."""
-    if isinstance(value, np.ndarray):
-        led = value.copy()
-        for place in np.ndindex(value.shape):
-            led[place] = _led(value[place], file, out, where)
-        return led
-    if isinstance(value, np.void):
-        return tuple(_led(one, file, out, where) for one in value.item())
-    if not isinstance(value, h5py.Reference) or not value:
-        return value
-    target = h5py.h5r.get_name(value, file.id)
-    if target is None:
-        raise MeshprepError(f"{where} refers to an object that is not there: take it out")
-    if isinstance(value, h5py.RegionReference):
-        raise MeshprepError(f"{where} refers to rows of '{target.decode()}': take it out")
-    return out[target].ref
+    visit("/", file)
+    file.visititems(visit)
+    return tuple(found)
 
 
 def _read_attribute(old: Any) -> Any:

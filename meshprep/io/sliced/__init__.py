@@ -2,19 +2,25 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import h5py
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.file.atomic import check_input
 
-from ..declared import declared
+from ..declared import COORDINATES, NO_MAPS, check_names, declared
 from ..front import FORMATS, named
+from ..meshio_adapter.harden import guarded
+from ..op2.infer import InferredSets, check_fit, check_held, classify, infer
+from ..op2.read import check_coordinates, index_range, name_of_map, sizes_of
 from ..registry import find
-from .model import SlicedMesh
+from .stored import Hdf5Rows, SlicedMesh, StoredMap, StoredRows
 
-__all__ = ["SLICED", "SlicedMesh", "scan"]
+__all__ = ["SlicedMesh", "scan"]
 
 # Formats whose rows lie in the file as they are needed.
-SLICED = ("gmsh", "op2", "xdmf")
+SLICED = ("gmsh", "op2")
 
 
 def scan(
@@ -40,10 +46,41 @@ def scan(
             from .gmsh import scan_gmsh
 
             return scan_gmsh(path)
-        if name == "xdmf":
-            from .hdf5 import scan_xdmf
+        return _scan_op2(path, declared(sets))
 
-            return scan_xdmf(path)
-        from .hdf5 import scan_op2
 
-        return scan_op2(path, declared(sets))
+def _scan_op2(path: Path, places: Mapping[str, str]) -> SlicedMesh:
+    """What a file of OP2 holds, without the values; raises MeshprepError where that is unclear."""
+    with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
+        found = classify(file, places)
+        sizes, _ = sizes_of(file, found, places)
+        check_names(places, [f.path for f in found], sizes, sets_in_file=True)
+        inferred = infer(found, sizes, places, lambda name: index_range(file[name]))
+        if not inferred.maps:
+            raise MeshprepError(NO_MAPS)
+        maps = {name: _map(path, file[name], name, inferred) for name in inferred.maps}
+        coordinates = _coordinates(path, file, inferred, places)
+    check_fit(maps, sizes, places)
+    return SlicedMesh(sizes, tuple(maps.values()), coordinates).hashed()
+
+
+def _map(path: Path, item: Any, name: str, inferred: InferredSets) -> StoredMap:
+    check_held(item)
+    width = item.shape[1] if item.ndim == 2 else 1
+    rows = Hdf5Rows(path, name, item.shape[0], width, inferred.base)
+    return StoredMap(name_of_map(name, inferred), *inferred.maps[name], rows)
+
+
+def _coordinates(
+    path: Path, file: Any, inferred: InferredSets, places: Mapping[str, str]
+) -> StoredRows | None:
+    """The rows that are declared the coordinates, or have their name."""
+    chosen = places.get(COORDINATES)
+    if chosen not in inferred.dats:
+        chosen = COORDINATES if inferred.dats.get(COORDINATES) == "nodes" else None
+    if chosen is None:
+        return None
+    item = file[chosen]
+    check_held(item)
+    check_coordinates(chosen, inferred.dats[chosen], item)
+    return Hdf5Rows(path, chosen, *item.shape)

@@ -11,13 +11,13 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.assemble import set_names
 from ...mesh.cells import shape_of
-from ..gmsh.build import notes_of, tags_of_blocks
+from ..gmsh.build import tags_of_entities
 from ..gmsh.read import READERS, read_sections
-from ..gmsh.read4 import read_header
-from ..gmsh.scan import GmshCursor
+from ..gmsh.sections import GmshCursor, GmshNotes
+from ..gmsh.tables import read_header
 from ..gmsh.types import DIMS, NAME_OF, NODES, TO_MEMORY
 from ..text.tokens import ASCII
-from .model import Run, RunRows, SlicedMesh, StoredMap, StoredTag, in_turn
+from .stored import Run, RunRows, SlicedMesh, StoredMap, StoredTag, in_turn
 
 # Sections that say what groups there are.
 _SMALL = ("PhysicalNames", "Entities", "PartitionedEntities", "Meshprep")
@@ -25,9 +25,6 @@ _SMALL = ("PhysicalNames", "Entities", "PartitionedEntities", "Meshprep")
 
 def scan_gmsh(path: Path) -> SlicedMesh:
     """What a file holds; as :func:`meshprep.io.read` without values, partitions and labels.
-
-    Groups are Gmsh's own: those that meshprep writes as values, since Gmsh has no such, are left
-    out.
 
     Raises MeshprepError for a file that is damaged, text, of another version, or whose nodes are
     not numbered 1, 2, 3 and so on.
@@ -115,12 +112,12 @@ def _mesh(path: Path, points: RunRows, cells: dict[int, list[tuple[int, Run]]]) 
 
 def _tags(raw: Any) -> Iterator[StoredTag]:
     """Entities and groups of cells, which the file says of blocks."""
-    notes, names = notes_of(raw), set_names(NAME_OF[number] for number in raw.elements)
+    notes, names = raw.notes or GmshNotes(), set_names(NAME_OF[number] for number in raw.elements)
     for number, blocks in raw.elements.items():
         dim, on = int(DIMS[number]), names[NAME_OF[number]]
-        entities = np.array([[entity, 1] for entity, _ in blocks])
+        entities = np.array([entity for entity, _ in blocks])
         ends = np.cumsum([run.rows for _, run in blocks])
-        for name, table in tags_of_blocks(entities, raw, notes, dim).items():
+        for name, table in tags_of_entities(entities, raw, notes, dim).items():
             if table.group_id.size and name != "partition":
                 group_names = raw.names.get(dim, {}) if name == notes.physical else {}
                 yield StoredTag(name, on, ends, table, group_names)

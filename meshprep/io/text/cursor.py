@@ -1,6 +1,8 @@
 """A position in a file of numbers and words, and errors that say where."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +10,6 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...mesh.cells import node_count_problem
-from ..gmsh.types import NAME_OF
 from .tokens import ASCII, Mode, take_rows
 
 # What a kernel reads, too: beyond 18 digits a number might not fit.
@@ -35,10 +35,6 @@ class Cursor:
         """Bytes from here to the end of the file."""
         return int(self.data.size) - self.pos
 
-    def most_numbers(self, width: int) -> int:
-        """At most so many numbers, of ``width`` bytes in binary, follow."""
-        return self.left // (2 if self.mode == ASCII else width) + 1
-
     def error(self, problem: str, pos: int | None = None) -> MeshprepError:
         """An error that says where: the line of a text file, the byte of a binary one."""
         at = min(self.pos if pos is None else pos, int(self.data.size))
@@ -52,15 +48,11 @@ class Cursor:
 
     def no_number(self, pos: int, what: str = "a number") -> MeshprepError:
         """The error for a failed read, given the negative position of a kernel."""
-        at = -1 - pos
-        if self.mode == ASCII and self.behind_blank(at) < self.data.size:
-            return self.no_text(pos, what)
+        at, start = -1 - pos, self.behind_blank(-1 - pos)
+        if self.mode == ASCII and start < self.data.size:
+            found = self.word(start)
+            return self.error(f"expected {what}, found '{found}': repair the file", start)
         return self.error(f"the file ends before {what}: it is truncated, write it again", at)
-
-    def wrong_row(self, pos: int, number: int, found: int) -> MeshprepError:
-        """The error for an element of Gmsh's type ``number`` whose line has ``found`` nodes."""
-        which = f"element {self.word(self.behind_blank(pos))}"
-        return self.error(node_count_problem(which, NAME_OF[number], found), pos)
 
     def behind_blank(self, pos: int) -> int:
         """The first position at or behind ``pos`` that is not blank."""
@@ -84,33 +76,19 @@ class Cursor:
                 "the file is truncated or damaged, write it again"
             )
 
-    def text_int(self, what: str) -> int:
-        """A whole number that is text in every mode."""
-        found = WHOLE.match(self._bytes, self.pos)
-        if found is None:
-            raise self.no_text(-1 - self.pos, what)
-        self.pos = found.end()
-        return int(found[1])
+    @contextmanager
+    def as_text(self) -> Iterator[None]:
+        """What is read inside is text, whatever the mode of the file."""
+        mode, self.mode = self.mode, ASCII
+        yield
+        self.mode = mode
 
-    def no_text(self, pos: int, what: str) -> MeshprepError:
-        """The error for a failed read of what is text in every mode."""
-        start = self.behind_blank(-1 - pos)
-        if start >= self.data.size:
-            return self.error(f"the file ends before {what}: it is truncated, write it again")
-        return self.error(f"expected {what}, found '{self.word(start)}': repair the file", start)
-
-    def text_double(self, what: str) -> float:
-        """A number that is text in every mode."""
-        start = self.behind_blank(self.pos)
-        words = self.data[start : start + 800].tobytes().split(maxsplit=1)
-        try:
-            value = float(words[0]) if words else None
-        except ValueError:
-            value = None
-        if value is None:
-            raise self.no_text(-1 - self.pos, what)
-        self.pos = start + len(words[0])
-        return value
+    def count_line(self, what: str) -> int:
+        """A number, not negative, on the rest of a line: text in every mode."""
+        with self.as_text():
+            n = self.count(what)
+        self.end_line()
+        return n
 
     def count(self, what: str, *, size: bool = True) -> int:
         """One whole number, not negative, in the mode of the file."""
@@ -158,11 +136,9 @@ class Cursor:
         if self.mode != ASCII:
             return self._binary_rows(n, ints, doubles, width, what)
         numbers, values = np.empty((n, ints), dtype=np.int64), np.empty((n, doubles))
-        hard = self.hard_list(values.size)
-        pos, found = take_rows(self.data, self.pos, ASCII, width, numbers, values, hard)
+        pos = take_rows(self.data, self.pos, ASCII, width, numbers, values)
         if pos < 0:
             raise self.no_number(int(pos), what)
-        self.settle(values, hard[:found])
         self.pos = int(pos)
         return numbers, values
 
@@ -175,20 +151,6 @@ class Cursor:
         rows = np.frombuffer(self.data, row, n, self.pos)
         self.pos += n * row.itemsize
         return rows["i"].astype(np.int64), rows["v"].astype(np.float64)
-
-    def hard_list(self, n: int) -> NDArray[np.int64]:
-        """Room for the numbers that only ``float`` converts: those of 20 digits or more."""
-        return np.empty((min(n, self.left // 20 + 1) if self.mode == ASCII else 0, 2), np.int64)
-
-    def settle(self, values: NDArray[np.float64], hard: NDArray[np.int64]) -> None:
-        """Convert what the kernel could not decide."""
-        flat = values.reshape(-1)
-        for index, pos in hard.tolist():
-            size, words = 0, [b""]
-            while len(words) < 2 and pos + size < self.data.size:
-                size = 4 * size + 1024
-                words = self.data[pos : pos + size].tobytes().split(maxsplit=1)
-            flat[index] = float(words[0])
 
     def line(self) -> bytes:
         """The rest of this line, without its end."""
@@ -206,12 +168,5 @@ class Cursor:
             raise self.error("there is more on this line than belongs there: repair it", start)
 
     def _find(self, what: bytes, start: int) -> int:
-        """Position of these bytes, -1 where there are none; looks at a piece at a time."""
-        step, total = 1 << 16, int(self.data.size)
-        while start < total:
-            piece = bytes(self._bytes[start : start + step + len(what) - 1])
-            found = piece.find(what)
-            if found >= 0:
-                return start + found
-            start += step
-        return -1
+        found = re.compile(re.escape(what)).search(self._bytes, start)
+        return found.start() if found else -1

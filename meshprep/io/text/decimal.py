@@ -1,9 +1,9 @@
-"""Decimal text to double and back, exactly, inside numba kernels.
+"""Decimal text to double and back, inside numba kernels.
 
 Reading follows Lemire, *Number parsing at a gigabyte per second*, Softw. Pract. Exp. 51, 2021;
 writing finds the shortest decimal that reads back as the same double, after Giulietti's
-*Schubfach*. Both multiply by a power of ten known to 128 bits. What the first cannot decide (some
-numbers of 20 digits or more) it reports, for Python's ``float`` to decide.
+*Schubfach*. Both multiply by a power of ten known to 128 bits. Of numbers with more than 19 digits
+the first 19 count: half-way between two doubles but for the rest, either is read.
 """
 
 import numpy as np
@@ -109,19 +109,14 @@ def is_blank(char: int) -> bool:
 
 
 @helper
-def parse_double(text: UInt8s, pos: int) -> tuple[float, int, bool]:
-    """Read the number that begins at ``pos``.
-
-    Gives its value, where it ends (-1 where there is no number up to the next blank), and whether
-    the value may be wrong in the last bit: then convert the text in another way.
-    """
-    start, n = pos, text.size
-    sign = _U0
+def parse_double(text: UInt8s, pos: int) -> tuple[float, int]:
+    """The number that begins at ``pos``, and its end: -1 where none is up to the next blank."""
+    n, sign = text.size, _U0
     if pos < n and (text[pos] == 45 or text[pos] == 43):
         sign = _SIGN if text[pos] == 45 else _U0
         pos += 1
-    mantissa, power, seen, cut = _U0, 0, False, False
-    point = False
+    start = pos
+    mantissa, power, seen, point = _U0, 0, False, False
     while pos < n:
         c = text[U64(pos)]
         if 48 <= c <= 57:
@@ -130,7 +125,6 @@ def parse_double(text: UInt8s, pos: int) -> tuple[float, int, bool]:
                 mantissa = mantissa * _U10 + U64(c - 48)
                 power -= point
             else:
-                cut = cut or c != 48
                 power += not point
         elif c == 46 and not point:
             point = True
@@ -138,14 +132,11 @@ def parse_double(text: UInt8s, pos: int) -> tuple[float, int, bool]:
             break
         pos += 1
     if not seen:
-        return _parse_word(text, start)
+        return _parse_word(text, start, sign)
     pos, exponent = _parse_exponent(text, pos)
     if pos < 0 or (pos < n and not is_blank(text[pos])):
-        return 0.0, -1, False
-    power += exponent
-    bits = nearest_bits(mantissa, power)
-    hard = cut and nearest_bits(mantissa + _U1, power) != bits
-    return U64(bits | sign).view(np.float64), pos, hard
+        return 0.0, -1
+    return U64(nearest_bits(mantissa, power + exponent) | sign).view(np.float64), pos
 
 
 @helper
@@ -168,20 +159,17 @@ def _parse_exponent(text: UInt8s, pos: int) -> tuple[int, int]:
 
 
 @helper
-def _parse_word(text: UInt8s, pos: int) -> tuple[float, int, bool]:
-    """``nan`` and ``inf`` in any case, with a sign."""
-    n = text.size
-    negative = pos < n and text[pos] == 45
-    if pos < n and (text[pos] == 45 or text[pos] == 43):
-        pos += 1
-    if pos + 3 > n or (pos + 3 < n and not is_blank(text[pos + 3])):
-        return 0.0, -1, False
+def _parse_word(text: UInt8s, pos: int, sign: U64) -> tuple[float, int]:
+    """``nan`` and ``inf`` in any case."""
+    n, end = text.size, pos + 3
+    if end > n or (end < n and not is_blank(text[end])):
+        return 0.0, -1
     a, b, c = text[pos] | 32, text[pos + 1] | 32, text[pos + 2] | 32
     if a == 110 and b == 97 and c == 110:
-        return np.nan, pos + 3, False
+        return np.nan, end
     if a == 105 and b == 110 and c == 102:
-        return -np.inf if negative else np.inf, pos + 3, False
-    return 0.0, -1, False
+        return U64(_INF | sign).view(np.float64), end
+    return 0.0, -1
 
 
 @helper

@@ -1,7 +1,7 @@
 """One way to take numbers from a file and to put them, whatever its mode: inside numba kernels.
 
-Every ``next_*`` returns the value and the position behind it; a negative position ``-1 - p``
-means that there is no such number at ``p``. Nothing is read past the end of the bytes.
+A negative position ``-1 - p`` means that there is no such number at ``p``. Nothing is read past
+the end of the bytes.
 """
 
 import numpy as np
@@ -26,21 +26,6 @@ def skip_blank(data: UInt8s, pos: int) -> int:
 
 
 @helper
-def skip_doubles(data: UInt8s, pos: int, mode: Mode, count: int) -> int:
-    """The position behind ``count`` floating numbers; of text behind as many words."""
-    if mode != ASCII:
-        return pos + 8 * count if 8 * count <= data.size - pos else -1 - data.size
-    for _ in range(count):
-        pos = skip_blank(data, pos)
-        start = pos
-        while pos < data.size and not is_blank(data[np.uint64(pos)]):
-            pos += 1
-        if pos == start:
-            return -1 - start
-    return pos
-
-
-@helper
 def skip_line(data: UInt8s, pos: int) -> tuple[int, int]:
     """Behind the words on the rest of this line, and how many there are. O(bytes)."""
     words, inside = 0, False
@@ -56,15 +41,8 @@ def skip_line(data: UInt8s, pos: int) -> tuple[int, int]:
 
 
 @helper
-def next_int(data: UInt8s, pos: int, mode: Mode, width: int) -> tuple[int, int]:
-    """A whole number: of ``width`` bytes (4, signed, or 8), or of text."""
-    if mode is None:
-        stop = pos + width
-        if stop > data.size:
-            return 0, -1 - data.size
-        if width == 4:
-            return int(np.int64(data[pos:stop].view(np.int32)[0])), stop
-        return int(data[pos:stop].view(np.int64)[0]), stop
+def next_int(data: UInt8s, pos: int) -> tuple[int, int]:
+    """A whole number of text."""
     pos = skip_blank(data, pos)
     start, n = pos, data.size
     negative = pos < n and data[np.uint64(pos)] == 45
@@ -95,70 +73,47 @@ def take_ints(
             out[start : start + n] = data[pos:stop].view(np.int64)
         return stop
     for i in range(start, start + n):
-        out[i], pos = next_int(data, pos, mode, width)
+        out[i], pos = next_int(data, pos)
         if pos < 0:
             break
     return pos
 
 
 @helper
-def take_doubles(
-    data: UInt8s,
-    pos: int,
-    mode: Mode,
-    out: Float64s,
-    start: int,
-    stop: int,
-    hard: Int64s,
-    found: int,
-) -> tuple[int, int]:
-    """Doubles into ``out[start:stop]``; returns the position behind and the entries of hard.
-
-    The numbers that must be converted in another way are added to ``hard`` (index, position).
-    """
+def take_doubles(data: UInt8s, pos: int, mode: Mode, out: Float64s, start: int, stop: int) -> int:
+    """Doubles into ``out[start:stop]``; returns the position behind."""
     if mode is None:
         end = pos + 8 * (stop - start)
         if end > data.size:
-            return -1 - data.size, found
+            return -1 - data.size
         out[start:stop] = data[pos:end].view(np.float64)
-        return end, found
+        return end
     for i in range(start, stop):
-        before = pos
-        out[i], pos, unsure = next_double(data, pos)
-        if pos < 0:
-            break
-        if unsure:
-            hard[found, 0], hard[found, 1] = i, before
-            found += 1
-    return pos, found
-
-
-@helper
-def next_double(data: UInt8s, pos: int) -> tuple[float, int, bool]:
-    """A double of text; the third value says that it must be converted in another way."""
-    pos = skip_blank(data, pos)
-    value, stop, hard = parse_double(data, pos)
-    return value, stop if stop >= 0 else -1 - pos, hard
+        pos = skip_blank(data, pos)
+        out[i], end = parse_double(data, pos)
+        if end < 0:
+            return -1 - pos
+        pos = end
+    return pos
 
 
 @kernel
 def take_rows(
-    data: UInt8s, pos: int, mode: Mode, width: int, ints: Int64s, values: Float64s, hard: Int64s
-) -> tuple[int, int]:
+    data: UInt8s, pos: int, mode: Mode, width: int, ints: Int64s, values: Float64s
+) -> int:
     """Rows of whole numbers followed by doubles into (n, a) ``ints`` and (n, c) ``values``.
 
-    Returns the position behind, and how many entries of ``hard`` (m, 2: index into the flat
-    values, position of the text) were filled. O(bytes).
+    Returns the position behind. O(bytes).
     """
-    found, a, c = 0, ints.shape[1], values.shape[1]
+    a, c = ints.shape[1], values.shape[1]
     flat, numbers = ints.reshape(-1), values.reshape(-1)
     for i in range(len(ints)):
         pos = take_ints(data, pos, mode, width, flat, i * a, a)
         if pos >= 0:
-            pos, found = take_doubles(data, pos, mode, numbers, i * c, i * c + c, hard, found)
+            pos = take_doubles(data, pos, mode, numbers, i * c, i * c + c)
         if pos < 0:
             break
-    return pos, found
+    return pos
 
 
 @helper

@@ -29,24 +29,19 @@ class NumberWriter:
             self._buffer = np.empty(step * row_bytes, dtype=np.uint8)
         return step, self._buffer
 
-    def put(self, out: NDArray[np.uint8], size: int) -> None:
-        """Write the beginning of a buffer."""
-        self.file.write(out[:size].data)
-
     def ints(self, values: Iterable[int], *, size: bool = False) -> None:
         """Write a few whole numbers, of 4 bytes or as wide as sizes; a line in text."""
-        values = list(values)
-        if self.mode != ASCII:
-            self.file.write(np.asarray(values, dtype="<i8" if size else "<i4").tobytes())
-        else:
-            self.text(" ".join(map(str, values)) + "\n")
+        self._few(map(int, values), "<i8" if size else "<i4")
 
     def doubles(self, values: Iterable[float]) -> None:
         """Write a few doubles; a line in text."""
+        self._few(map(float, values), "<f8")
+
+    def _few(self, values: Iterable[float], kind: str) -> None:
         if self.mode != ASCII:
-            self.file.write(np.asarray(list(values), dtype="<f8").tobytes())
+            self.file.write(np.fromiter(values, kind).tobytes())
         else:
-            self.text(" ".join(repr(float(x)) for x in values) + "\n")
+            self.text(" ".join(map(repr, values)) + "\n")
 
     def rows(
         self, ints: NDArray[np.integer], values: NDArray | None = None, *, size: bool = False
@@ -63,7 +58,7 @@ class NumberWriter:
             # Copies, since kernels are compiled anew for arrays that refuse writing.
             some = np.array(ints[i : i + step], dtype=np.int64, order="C")
             doubles = np.array(values[i : i + step], dtype=np.float64, order="C")
-            self.put(out, put_rows(out, some, doubles))
+            self.file.write(out[: put_rows(out, some, doubles)].data)
 
     def _mixed_rows(self, ints: NDArray[np.integer], values: NDArray, kind: str) -> None:
         row = np.dtype([("i", kind, ints.shape[1:]), ("v", "<f8", values.shape[1:])])

@@ -43,12 +43,10 @@ class Series:
         return mark, self.name
 
 
-def histogram(before: Histogram | None, after: Histogram, label: str, alt: str) -> Markup | None:
-    """Blocks by some figure, before behind after, in common bins; None without blocks."""
+def histogram(before: Histogram | None, after: Histogram, label: str, alt: str) -> Markup:
+    """Blocks by some figure, before behind after, in common bins."""
     sides = {"before": before, "after": after}
     known = {k: v for k, v in sides.items() if v is not None and v.bins}
-    if not known:
-        return None
     # a round multiple of the width that bins are stored with, that keeps the bars few
     ends = [end for s in known.values() for end in (min(s.bins), max(s.bins) + 1)]
     least = round_step((max(ends) - min(ends)) / MOST_BINS)

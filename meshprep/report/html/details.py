@@ -97,27 +97,20 @@ def sections(
 def _histograms(shown: ShownVariant) -> Iterator[Figure]:
     before, after = shown.column.before, shown.column.after
     old = before.histograms if before else Histograms()
-    missing = "The plan holds no figures block by block: make it anew with this meshprep."
     for name, what, label in HISTOGRAMS:
         found: Histogram | None = getattr(after.histograms, name)
-        if name == "reuse" and after.histograms.staged_points and not found:
-            continue
-        title, body = f"Blocks by {what}", None
-        if found:
-            alt = f"{title}: {_spoken(found)}"
-            body = charts.histogram(getattr(old, name), found, label, alt)
-        yield Figure(shown.id(name), title, "", body, BEFORE_AFTER, missing)
-    title, body, sizes = "Blocks of each block colour", None, after.block_colour_sizes
-    if sizes:
+        if found and found.bins:
+            title = f"Blocks by {what}"
+            body = charts.histogram(getattr(old, name), found, label, f"{title}: {_spoken(found)}")
+            yield Figure(shown.id(name), title, "", body, BEFORE_AFTER)
+    if sizes := after.block_colour_sizes:
+        title = "Blocks of each block colour"
         alt = f"{title}: {count(len(sizes), 'colour')} of {min(sizes):,} to {max(sizes):,} blocks"
         body = charts.class_sizes(before.block_colour_sizes if before else (), sizes, alt)
-    missing = "The plan holds no sizes of block colours: make it anew with this meshprep."
-    yield Figure(shown.id("block-colours"), title, "", body, BEFORE_AFTER, missing)
+        yield Figure(shown.id("block-colours"), title, "", body, BEFORE_AFTER)
 
 
 def _spoken(found: Histogram) -> str:
-    if not found.bins:
-        return "no blocks"
     low, high = found.bins[0] * found.width, found.bins[-1] * found.width
     return f"{count(sum(found.blocks), 'block')} from {low:.4g} to {high:.4g}"
 

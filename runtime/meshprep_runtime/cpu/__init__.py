@@ -1,6 +1,6 @@
 """Loops on the CPU: strategies, generated code, compiled by numba on first use."""
 
-from .schedule import NEED_BLOCKS, ORDERED, SCHEDULES, refusal
+from .strategies import NEED_BLOCKS, ORDERED, SCHEDULES, refusal
 
 STRATEGIES = tuple(SCHEDULES)
 

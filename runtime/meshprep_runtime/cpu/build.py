@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..kernel import cache
 from ..kernel.analysis import INNER, fresh, reach, stable
-from . import vectors
-from .source import BOXES, COUNTERS, TEAM
+from .source import vectors
+from .source.text import BOXES, COUNTERS, TEAM
 
 INT64 = ir.IntType(64)
 
@@ -174,7 +174,7 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Native:
-    """Machine code ``run(who, first, last, counters, words)``, see :mod:`.source`."""
+    """Machine code ``run(who, first, last, counters, words)``, see :mod:`.source.text`."""
 
     address: int
     code: Any  # keeps it
@@ -192,9 +192,14 @@ def build_native(request: Request, arrays: Sequence[NDArray[Any]]) -> Native:
     return Native(code.address, code)
 
 
-def words_of(arrays: Iterable[NDArray[Any]]) -> list[int]:
-    """Addresses and shapes, as :func:`array_at` finds them."""
-    return [w for a in arrays for w in (a.__array_interface__["data"][0], *a.shape)]
+def words_of(arrays: Iterable[NDArray[Any]], known: Sequence[int] = ()) -> list[int]:
+    """Addresses and shapes, as :func:`array_at` finds them; ``known``: of the first arrays."""
+    words, given, at = [*known], iter(arrays), 0
+    while at < len(known):
+        at += 1 + next(given).ndim
+    for a in given:
+        words += (a.ctypes.data, *a.shape)
+    return words
 
 
 class Launchers(NamedTuple):

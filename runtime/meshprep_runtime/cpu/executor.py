@@ -15,11 +15,11 @@ from ..kernel.bind import Slot
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
-from .elements import ElementCode
-from .forms import forms
-from .pool import Step, Team, turn
-from .schedule import NO_WAITS, ORDERED, SCHEDULES, Schedule, Turns, elements, in_pieces
-from .source import POINTS, SUMMED, alone, once, point_sums, reduced, shared
+from .pool import BoundCode, Team, turn
+from .source.element import ElementCode
+from .source.forms import forms
+from .source.text import POINTS, SUMMED, alone, once, point_sums, reduced, shared
+from .strategies import NO_WAITS, ORDERED, SCHEDULES, Schedule, Turns, elements, in_pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +254,8 @@ class CompiledLoop:
         n = int(schedule.turns[:, 1].max(initial=0))
         one_turn = schedule.waits.size == 0 and not in_turns
         self._alone = elements(0, n) if one_turn else schedule.whole
+        # By table of turns, where what stays the same lies: to ask takes a microsecond an array.
+        self._known: dict[int, list[int]] = {}
 
     def run(self, given: Sequence[NDArray[Any]], turns: Turns | None = None) -> None:
         """Run all turns, or some."""
@@ -278,12 +280,23 @@ class CompiledLoop:
         on_one = steps if alone is turns else self._steps(alone, given)
         return partial(self._team.run, n, steps, [step.on_one_thread() for step in on_one])
 
-    def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[Step]:
+    def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[BoundCode]:
         code, run_once = self._calls[self.form]
-        steps = [Step(code, turns, (*self._fixed, *given, *self._parts), run_once)]
+        arrays = (*self._fixed, *given, *self._parts)
+        steps = [BoundCode(code, turns, arrays, run_once, self._words(turns))]
         for (add, add_once), s in self._then:
-            steps.append(Step(add, s.turns, (*s.arrays, given[s.slot]), add_once))
+            steps.append(BoundCode(add, s.turns, (*s.arrays, given[s.slot]), add_once))
         return steps
+
+    def _words(self, turns: Turns) -> Sequence[int]:
+        from .build import words_of
+
+        _, table, waits = turns
+        if table is not self._schedule.turns and table is not self._alone[1]:
+            return ()
+        if id(table) not in self._known:
+            self._known[id(table)] = words_of([table, waits, *self._fixed])
+        return self._known[id(table)]
 
     def _try(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
         """Run some turns, the forms in turn."""
@@ -295,7 +308,7 @@ class CompiledLoop:
             form = self.form or every[(i + self._tried) % len(every)]
             code, run_once = self._calls[form]
             span = np.array([i, i + 1], np.int64)
-            step = Step(code, (span, table, waits), arrays, run_once).on_one_thread()
+            step = BoundCode(code, (span, table, waits), arrays, run_once).on_one_thread()
             start = time.perf_counter()
             step.run_or_raise()
             took = time.perf_counter() - start

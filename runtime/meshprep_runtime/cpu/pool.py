@@ -12,8 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property, partial
 from math import ceil, inf
 from pathlib import Path
@@ -23,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernel.compiler import import_numba
-from .schedule import Turns
-from .source import BOXES, COUNTERS
+from .source.text import BOXES, COUNTERS
+from .strategies import Turns
 
 if TYPE_CHECKING:
     from .build import Native
@@ -109,16 +108,6 @@ def _quota_of(group: Path) -> float:
         return inf
 
 
-def on_threads(work: Callable[..., R], *items: Iterable[Any]) -> list[R]:
-    """What ``map`` gives, several items at a time."""
-    given = list(zip(*items, strict=True))
-    many = min(thread_count(), len(given))
-    if many < 2:
-        return [work(*one) for one in given]
-    with ThreadPoolExecutor(many) as pool:
-        return list(pool.map(lambda one: work(*one), given))
-
-
 # Seconds of work that a thread is given at least: to begin takes one that listens a microsecond.
 WORTH = 5e-6
 # Calls that are remembered of either way, and those that are tried first. What was slower is tried
@@ -134,11 +123,11 @@ GAIN = 0.95
 Work = Callable[[int], Any]
 
 
-class Step:
-    """Turns ``first`` to ``last - 1`` of compiled code on some arrays, see :mod:`.source`.
+class BoundCode:
+    """Turns ``first`` to ``last - 1`` of compiled code on some arrays, see :mod:`.source.text`.
 
     ``arrays`` are the order and the others that the code takes. ``run_once`` runs a turn on all of
-    them from Python, where its exception arrives.
+    them from Python, where its exception arrives. ``known`` are the words of the first of them.
     """
 
     def __init__(
@@ -147,6 +136,7 @@ class Step:
         turns: Turns,
         arrays: Sequence[NDArray[Any]],
         run_once: Callable[..., Any] | None = None,
+        known: Sequence[int] = (),
     ) -> None:
         from .build import launchers, words_of
 
@@ -154,14 +144,14 @@ class Step:
         self.first, self.last = int(first), int(last)
         self._arrays: list[NDArray[Any]] = [table, waits, *arrays]
         self._run_once = run_once
-        self._words = np.array(words_of(self._arrays), np.int64)
+        self._words = np.array(words_of(self._arrays, known), np.int64)
         self._code, self._native = code, launchers()
         self.counters = np.zeros(0, np.int64)
 
-    def on_one_thread(self) -> "Alone":
+    def on_one_thread(self) -> "OneThread":
         """The step as a call for the thread that makes it."""
         word = (self._code.address, self.first, self.last, self._words)
-        return Alone(partial(self._native.call, *word), self)
+        return OneThread(partial(self._native.call, *word), self)
 
     @cached_property
     def launch(self) -> Callable[..., int]:
@@ -182,11 +172,11 @@ class Step:
         raise RuntimeError("the kernel raised an exception, and did not when it ran again")
 
 
-class Alone(NamedTuple):
+class OneThread(NamedTuple):
     """A step on one thread."""
 
     run: Callable[[], int]
-    step: Step
+    step: BoundCode
 
     def run_or_raise(self) -> None:
         """Run it; raises what the kernel raises."""
@@ -257,7 +247,7 @@ class _Pool:
                 pass
             return self._helpers[:count]
 
-    def launch(self, step: Step, threads: int) -> int:
+    def launch(self, step: BoundCode, threads: int) -> int:
         """Run a step here and on helpers that listen or awake in time; the turn that failed, or -1.
 
         Listening helpers begin within a microsecond, and go on listening for a while after.
@@ -352,7 +342,7 @@ class Team:
         # Seconds a range, by one thread and by several.
         self._took: tuple[deque[float], deque[float]] = deque(maxlen=RECENT), deque(maxlen=RECENT)
 
-    def run(self, n_turns: int, steps: Sequence[Step], alone: Sequence[Alone]) -> None:
+    def run(self, n_turns: int, steps: Sequence[BoundCode], alone: Sequence[OneThread]) -> None:
         """Run steps one after the other, each on one thread or on several.
 
         ``alone`` are the same for one thread. Calls from several threads take turns, as they may
@@ -373,7 +363,7 @@ class Team:
                 self._note(several, time.perf_counter() - start, n_turns)
 
     def _run(
-        self, several: bool, n_turns: int, steps: Sequence[Step], alone: Sequence[Alone]
+        self, several: bool, n_turns: int, steps: Sequence[BoundCode], alone: Sequence[OneThread]
     ) -> bool:
         """Returns whether it ran on several threads."""
         if several and self._run_on_several(n_turns, steps):
@@ -382,7 +372,7 @@ class Team:
             step.run_or_raise()
         return False
 
-    def _run_on_several(self, n_turns: int, steps: Sequence[Step]) -> bool:
+    def _run_on_several(self, n_turns: int, steps: Sequence[BoundCode]) -> bool:
         """Returns False, and runs nothing, where there is no more than one thread."""
         one, several = self._took
         worth = int(min(one) * n_turns / WORTH)

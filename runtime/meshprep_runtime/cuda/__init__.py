@@ -9,14 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..kernel.analysis import DeviceFunction
+    from .build import compile_program
     from .programs import CudaProgram, program
     from .strategies import COMMITS, STRATEGIES, refusal
 
-__all__ = ["COMMITS", "STRATEGIES", "CudaProgram", "DeviceFunction", "program", "refusal"]
+__all__ = [
+    "COMMITS",
+    "STRATEGIES",
+    "CudaProgram",
+    "DeviceFunction",
+    "compile_program",
+    "program",
+    "refusal",
+]
 
 _HOME = {
     **dict.fromkeys(("COMMITS", "STRATEGIES", "refusal"), ".strategies"),
     **{"CudaProgram": ".programs", "DeviceFunction": "..kernel.analysis", "program": ".programs"},
+    "compile_program": ".build",
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError
-from .nvrtc import compiled
+from .build import compiled
 from .programs import Call, CudaProgram
 
 # What a block may have without asking for more.

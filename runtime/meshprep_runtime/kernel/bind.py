@@ -178,7 +178,9 @@ def _slot(loop_plan: LoopPlan, arg: Arg, soa: bool) -> Slot:
         if matrix is None:
             over = loop_plan.loop.over
             return Slot(arg.name, arg.access, dtype, (loop_plan.sizes[over], nl), over)
-        return Slot(arg.name, arg.access, dtype, (matrix.columns.size, 1), f"values of {arg.name}")
+        return Slot(
+            arg.name, arg.access, dtype, (matrix.columns.size, 1), f"nonzeros of {arg.name}"
+        )
     n = loop_plan.rows_of(rows)
     # One component has one layout.
     one_row, soa = soa and arg.dim == 1, soa and arg.dim > 1

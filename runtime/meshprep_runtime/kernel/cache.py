@@ -273,7 +273,10 @@ def compiled_for(cpu: str) -> str:
 def _own_code() -> tuple[str, ...]:
     """The code of this runtime that ends up inside a loop."""
     here = Path(__file__).parent
-    own = [(here / f"{n}.py").read_bytes() for n in ("../cpu/build", "analysis", "../cpu/vectors")]
+    own = [
+        (here / f"{n}.py").read_bytes()
+        for n in ("../cpu/build", "analysis", "../cpu/source/vectors")
+    ]
     return tuple(hashlib.sha256(content).hexdigest() for content in own)
 
 

@@ -1,6 +1,6 @@
 """Runs a kernel over the ranges of a schedule with the arrays of a matrix, x and y."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.pool import Step, Team
-from ..cpu.schedule import Schedule, in_phases
-from ..cpu.source import alone, shared
+from ..cpu.pool import BoundCode, Team
+from ..cpu.source.text import alone, shared
+from ..cpu.strategies import Schedule, in_phases
 from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
 from ..plan import Variant
@@ -18,8 +18,6 @@ from ..types.maps import distinct, read_only
 from .stores import LocalMatrices
 
 Vector = NDArray[Any]
-# The threads, x and y.
-Call = Callable[[Team, Vector, Vector], None]
 # Matrices with fewer values are worked on by one thread.
 WORTHWHILE = 1 << 16
 
@@ -32,9 +30,8 @@ class MatrixCode:
     # By name: those of the matrix, in the order in which the kernel takes them.
     arrays: dict[str, NDArray[Any]]
     schedule: Schedule
-    room: int = 0  # values that a thread needs room for, which the kernel takes last, with ``dofs``
-    dofs: int = 0  # of an element
-    _calls: list[Call] = field(default_factory=list)
+    # Of an element, where the kernel takes room for as many values, and this number, last.
+    dofs: int = 0
     _teams: dict[int | None, Team] = field(default_factory=dict)
 
     def __reduce__(self) -> Any:
@@ -46,33 +43,31 @@ class MatrixCode:
     def run(self, x: Vector, y: Vector, threads: int | None = None) -> None:
         """Run on arrays that were checked, on so many threads at most; None: all there are."""
         team = self._teams.setdefault(threads, Team(threads))
-        self._call(x, y)(team, read_only(x), y)
+        code, known = self._compiled
+        turns, arrays = self.schedule.whole, (*self._fixed, read_only(x), y)
+        step = BoundCode(code, turns, arrays, known=known)
+        n_turns = self.schedule.n_turns if self._large else 1
+        team.run(n_turns, [step], [step.on_one_thread()])
 
     @cached_property
     def _large(self) -> bool:
         return self.schedule.parallel and self.arrays["values"].size >= WORTHWHILE
 
-    def _call(self, x: Vector, y: Vector) -> Call:
-        """All but the threads, x and y is the same in every call."""
-        if not self._calls:
-            turns = self.schedule.whole
-            fixed: list[Vector] = [np.zeros(0, np.int32), *self.arrays.values()]
-            native = self._compiled([*turns[1:], *fixed, read_only(x), y])
+    @cached_property
+    def _fixed(self) -> list[Vector]:
+        """What is the same in every call: no order, and the arrays."""
+        return [np.zeros(0, np.int32), *self.arrays.values()]
 
-            def call(team: Team, x: Vector, y: Vector) -> None:
-                step = Step(native, turns, (*fixed, x, y))
-                n_turns = self.schedule.n_turns if self._large else 1
-                team.run(n_turns, [step], [step.on_one_thread()])
-
-            self._calls.append(call)
-        return self._calls[0]
-
-    def _compiled(self, given: Sequence[Vector]) -> Any:
-        from ..cpu.build import Inlined, Request, build_native
+    @cached_property
+    def _compiled(self) -> tuple[Any, list[int]]:
+        """The code, and where what is the same in every call lies."""
+        from ..cpu.build import Inlined, Request, build_native, words_of
 
         import_numba()
+        y = np.zeros(0, self.arrays["values"].dtype)
+        given: list[Vector] = [*self.schedule.whole[1:], *self._fixed, read_only(y), y]
         types = tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in given)
-        key = (self.kernel, self.room, self._large, types)
+        key = (self.kernel, self.dofs, self._large, types)
         if key not in _kept:
             names = [*self.arrays, "x", "y"]
             body = shared(names) if self._large else alone(names)
@@ -80,14 +75,14 @@ class MatrixCode:
             every = ("turns", "waits", "order", *names)
             request = Request(self._text(), kernels, body=body, names=every)
             _kept[key] = build_native(request, given)
-        return _kept[key]
+        return _kept[key], words_of([*self.schedule.whole[1:], *self._fixed])
 
     def _text(self) -> str:
         names = [*self.arrays, "x", "y"]
         lines = [f"def elements(start, stop, order, {', '.join(names)}):"]
         last = ""
-        if self.room:
-            lines.append(f"    room = stack(y, {self.room})")
+        if self.dofs:
+            lines.append(f"    room = stack(y, {self.dofs})")
             last = f", room, {self.dofs}"
         lines.append(f"    kernel((start, stop), {', '.join(names)}{last})")
         return "\n".join(lines)

@@ -1,7 +1,7 @@
 """Products and sweeps as CUDA C: texts with their arrays and launches, for the runners of loops."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -30,19 +30,6 @@ ROW_THREADS = 256
 S = TypeVar("S", bound=MatrixStore)
 
 
-@dataclass(frozen=True)
-class ProductKernel:
-    """One kernel of a product: its text, arrays, numbers and launches."""
-
-    name: str
-    body: Lines
-    arrays: Mapping[str, NDArray[Any]]
-    sizes: Mapping[str, int]
-    threads: int
-    launches: tuple[Launch, ...]
-    bound: int = MOST_BLOCK
-
-
 def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaProgram:
     """The CUDA C of ``y = A x`` for compressed rows [R14 4.5]; the values are an argument.
 
@@ -56,15 +43,9 @@ def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaPro
     chosen = fixed_rule(rows, matrix.values.size) if threads is None else threads
     kind = C_TYPES[matrix.values.dtype.str[1:]]
     arrays = {"row_ptr": matrix.row_ptr, "columns": matrix.columns}
-    kernel = ProductKernel(
-        "meshprep_csr",
-        cuda_text.csr_rows(kind, chosen.coop),
-        arrays,
-        {"rows": rows, "repeat": chosen.repeat},
-        chosen.block_size,
-        _one_launch(chosen.blocks(rows)),
-    )
-    return _program(matrix, [kernel])
+    body, sizes = cuda_text.csr_rows(kind, chosen.coop), {"rows": rows, "repeat": chosen.repeat}
+    launches = _one_launch(chosen.blocks(rows))
+    return _kernel(matrix, "meshprep_csr", body, arrays, sizes, (chosen.block_size, launches))
 
 
 def local_program(matrix: LocalMatrices, plan: LoopPlan, variant: str | None = None) -> CudaProgram:
@@ -97,10 +78,13 @@ def local_program(matrix: LocalMatrices, plan: LoopPlan, variant: str | None = N
         "dofs": np.ascontiguousarray(blocks.by_place(matrix.dofs).T).reshape(-1),
         "values": np.ascontiguousarray(blocks.by_place(matrix.to_host().values).T).reshape(-1),
     }
-    kernel = ProductKernel(
-        "meshprep_local", text(kind, n), found, {"elements": elements}, threads, launches, threads
-    )
-    return _program(matrix, [_zero(matrix.n_rows), kernel])
+    # a device keeps one set of numbers for both kernels
+    sizes = {"rows": matrix.n_rows, "elements": elements}
+    over = (ROW_THREADS, _one_launch(-(-matrix.n_rows // ROW_THREADS)))
+    zero = _kernel(matrix, "meshprep_zero", cuda_text.zero(), {}, sizes, over)
+    body, way = text(kind, n), (threads, launches)
+    add = _kernel(matrix, "meshprep_local", body, found, sizes, way, bound=threads)
+    return replace(zero, then=(add,))
 
 
 def sweep_program(
@@ -117,15 +101,10 @@ def sweep_program(
     launches = [Launch(-(-(b - a) // groups), a, b, 0) for a, b in pairwise(ends) if b > a]
     arrays: dict[str, NDArray[Any]] = {"row_ptr": matrix.row_ptr, "columns": matrix.columns}
     arrays["by_colour"] = np.argsort(colour, kind="stable").astype(np.int32)
-    kernel = ProductKernel(
-        "meshprep_sweep",
-        cuda_text.sweep_rows(C_TYPES[matrix.values.dtype.str[1:]], coop),
-        arrays | {"inverse": inverse},
-        {},
-        ROW_THREADS,
-        tuple(launches[::-1] if backward else launches),
-    )
-    return _program(matrix, [kernel])
+    arrays["inverse"] = inverse
+    body = cuda_text.sweep_rows(C_TYPES[matrix.values.dtype.str[1:]], coop)
+    way = (ROW_THREADS, tuple(launches[::-1] if backward else launches))
+    return _kernel(matrix, "meshprep_sweep", body, arrays, {}, way)
 
 
 def to_gpu(matrix: S) -> S:
@@ -190,54 +169,45 @@ def device_product(
     return DeviceProduct(local_program(matrix, plan))
 
 
-def _zero(rows: int) -> ProductKernel:
-    launches = _one_launch(-(-rows // ROW_THREADS))
-    return ProductKernel(
-        "meshprep_zero", cuda_text.zero(), {}, {"rows": rows}, ROW_THREADS, launches
-    )
-
-
 def _one_launch(blocks: int) -> tuple[Launch, ...]:
     return (Launch(blocks, 0, blocks, 0),) if blocks else ()
 
 
-def _program(matrix: Store, kernels: Sequence[ProductKernel]) -> CudaProgram:
-    dtype = matrix.values.dtype
+def _kernel(
+    matrix: Store,
+    name: str,
+    body: Lines,
+    arrays: Mapping[str, NDArray[Any]],
+    sizes: Mapping[str, int],
+    way: tuple[int, tuple[Launch, ...]],
+    bound: int = MOST_BLOCK,
+) -> CudaProgram:
+    """A kernel of a product; ``way`` are the threads of a block and the launches."""
+    dtype, (rows, columns) = matrix.values.dtype, matrix.shape
     code = dtype.str[1:]
-    x, y = Arg("x", Access.READ, 1, code), Arg("y", Access.WRITE, 1, code)
-    rows, columns = matrix.shape
     slots = [
         Slot("x", Access.READ, dtype, (columns, 1), "columns"),
         Slot("y", Access.WRITE, dtype, (rows, 1), "rows"),
     ]
     if not isinstance(matrix, LocalMatrices):
         slots.append(Slot("values", Access.READ, dtype, (matrix.values.size, 1), "values"))
-    loop = Loop("product", "rows", (x, y))
-    # A device keeps one set of numbers for all kernels.
-    sizes = {name: size for kernel in kernels for name, size in kernel.sizes.items()}
-    made = [replace(_of_kernel(k, loop, tuple(slots)), sizes=sizes) for k in kernels]
-    return replace(made[0], then=tuple(made[1:]))
-
-
-def _of_kernel(kernel: ProductKernel, loop: Loop, slots: tuple[Slot, ...]) -> CudaProgram:
-    dtype = slots[0].dtype
-    kind = C_TYPES[dtype.str[1:]]
-    listed = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in kernel.arrays.items()]
-    written = (s.written for s in slots)
-    listed += [Parameter(f"s{i}", "out" if w else "in", kind) for i, w in enumerate(written)]
-    listed += [Parameter(name, "size") for name in (*kernel.sizes, "first", "last")]
+    listed = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in arrays.items()]
+    ways = ("out" if s.written else "in" for s in slots)
+    listed += [Parameter(f"s{i}", one, C_TYPES[code]) for i, one in enumerate(ways)]
+    listed += [Parameter(size, "size") for size in (*sizes, "first", "last")]
     names, texts = [s.name for s in slots], [p.text for p in listed]
+    x, y = Arg("x", Access.READ, 1, code), Arg("y", Access.WRITE, 1, code)
     return CudaProgram(
-        loop=loop,
-        name=kernel.name,
-        text=cuda_text.whole(kernel.name, kernel.bound, names, texts, kernel.body),
+        loop=Loop("product", "rows", (x, y)),
+        name=name,
+        text=cuda_text.whole(name, bound, names, texts, body),
         parameters=tuple(listed),
-        arrays=kernel.arrays,
-        sizes=kernel.sizes,
-        slots=slots,
-        threads=kernel.threads,
+        arrays=arrays,
+        sizes=sizes,
+        slots=tuple(slots),
+        threads=way[0],
         shared_bytes=0,
-        launches=kernel.launches,
+        launches=way[1],
         reduced=(),
         alignment=(dtype.itemsize,) * len(slots),
     )

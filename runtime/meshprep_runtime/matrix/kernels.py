@@ -84,34 +84,6 @@ def local_elements(
                 y[U(dof)] += _dense(values, room, (e * U(n) + i) * U(n), n)
 
 
-def symmetric_elements(
-    span: tuple[int, int],
-    places: Int32s,
-    dofs: Int32s,
-    values: NDArray[Any],
-    x: NDArray[Any],
-    y: NDArray[Any],
-    room: NDArray[Any],
-    n: int,
-) -> None:
-    """As :func:`local_elements`, from the entries on and above the diagonal, in ``2 n`` values."""
-    for place in range(U(span[0]), U(span[1])):
-        e = U(places[place]) if places.size else place
-        _gather(dofs, x, room, e * U(n), n)
-        for i in range(U(n)):
-            room[U(n) + i] = 0
-        at = e * U(n * (n + 1) // 2)
-        for i in range(U(n)):
-            own = values[at] * room[i]
-            at += U(1)
-            for j in range(i + U(1), U(n)):
-                own += values[at] * room[j]
-                room[U(n) + j] += values[at] * room[i]
-                at += U(1)
-            room[U(n) + i] += own
-        _scatter(dofs, y, room, e * U(n), n)
-
-
 def _gather(dofs: Int32s, x: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
     for i in range(U(n)):
         dof = dofs[at + i]
@@ -129,13 +101,6 @@ def _dense(values: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> Any:
     for j in range(whole, U(n)):
         a += values[at + j] * room[j]
     return (a + b) + (c + d)
-
-
-def _scatter(dofs: Int32s, y: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
-    for i in range(U(n)):
-        dof = dofs[at + i]
-        if dof >= 0:
-            y[U(dof)] += room[U(n) + i]
 
 
 def sweep_rows(
@@ -159,7 +124,7 @@ MOST_DOFS = 16
 
 @cache
 def unrolled_symmetric(n: int) -> Callable[..., None]:
-    """:func:`symmetric_elements` for ``n`` dofs, written out [R14 4.2.2].
+    """:func:`local_elements` from the entries on and above the diagonal, written out [R14 4.2.2].
 
     Compilers do not unroll a loop over a triangle. Without loops every value of x and y stays in a
     register, which takes two thirds of the time; beyond 16 dofs compiling takes too long.

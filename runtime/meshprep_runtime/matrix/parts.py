@@ -1,6 +1,6 @@
 """Matrices on a mesh in parts: each rank assembles the rows of the dofs that it owns."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from ..loop import ParLoop
 from ..plan.parts import LoopPart
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
-from ..program.layouts import LoopLayouts
+from ..program.layouts import LoopLayouts, check_sets
 from ..program.part_loop import PartLoop
 from ..types.loops import Arg
 from ..types.maps import distinct, offsets_of
@@ -93,7 +93,8 @@ class PartAssembly:
             A row for each dof that this rank owns, and a column for each that it has: those that it
             owns, then the copies, as the rows of dats.
         """
-        self._check_sets(given)
+        # on all ranks: on some a dat on another set may have as many rows
+        check_sets(self._loop.layouts.par_loop, given)
         self._values[:] = 0
         dats = [given[n] for n in self._changed if isinstance(given.get(n), ProgramDat)]
         for dat in dats:
@@ -106,17 +107,6 @@ class PartAssembly:
         values = self._sums(self._values)
         values[self._identity] = 1
         return CsrMatrix(self._row_ptr, self._columns, values, self._size)
-
-    def _check_sets(self, given: Mapping[str, Any]) -> None:
-        """Refuse a dat on another set on all ranks: on some it may have as many rows."""
-        loop = self._loop.layouts.par_loop
-        for slot in loop.slots:
-            value = given.get(slot.name)
-            if isinstance(value, ProgramDat) and value.set != slot.rows:
-                raise MeshprepError(
-                    f"loop '{loop.loop.name}': argument '{slot.name}' is a dat on '{value.set}', "
-                    f"must be one on '{slot.rows}'"
-                )
 
 
 class PartProduct:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.schedule import Schedule, by_colour, elements
+from ..cpu.strategies import Schedule, by_colour, elements
 from ..errors import MeshprepError, check_integer
 from ..plan import LoopPlan, Variant
 from ..types.maps import on_device, read_only
@@ -41,7 +41,8 @@ class Product:
     ------
     MeshprepError
         For indices outside the matrix, arrays that are not contiguous, values of another type than
-        f4, f8, i4 and i8, and a plan whose colours do not fit the dofs.
+        f4, f8, i4 and i8, a plan whose colours do not fit the dofs, and on the host half of the
+        matrices of elements with more than 16 dofs.
 
     Notes
     -----
@@ -185,8 +186,11 @@ def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:
     n = matrix.dofs.shape[1]
     found = {"places": places, "dofs": matrix.dofs, "values": matrix.values}
     arrays = {name: read_only(array.reshape(-1)) for name, array in found.items()}
-    if matrix.symmetric and n <= kernels.MOST_DOFS:
-        return MatrixCode(kernels.unrolled_symmetric(n), arrays, made)
-    if matrix.symmetric:
-        return MatrixCode(kernels.symmetric_elements, arrays, made, room=2 * n, dofs=n)
-    return MatrixCode(kernels.local_elements, arrays, made, room=n, dofs=n)
+    if not matrix.symmetric:
+        return MatrixCode(kernels.local_elements, arrays, made, dofs=n)
+    if n > kernels.MOST_DOFS:
+        raise MeshprepError(
+            f"half of the matrices of elements with {n} dofs is slower than the whole, and not "
+            f"multiplied on a processor beyond {kernels.MOST_DOFS}: give the whole matrices"
+        )
+    return MatrixCode(kernels.unrolled_symmetric(n), arrays, made)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.schedule import Schedule, in_phases
+from ..cpu.strategies import Schedule, in_phases
 from ..cuda.device import current
 from ..errors import MeshprepError, check_integer, check_number
 from ..types.maps import on_device, read_only, rows_of_entries

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.executor import HostCall, StrategyAndVariant
-from ..cpu.schedule import ORDERED, Schedule, Turns, elements
+from ..cpu.strategies import ORDERED, Schedule, Turns, elements
 from ..errors import MeshprepError
 from ..kernel.bind import Slot, bound
 from ..loop import ParLoop

@@ -59,8 +59,6 @@ class ProgramDat:
         A chain has not stored its values, as it was told.
     version : int
         How often it was changed, apart from tiles.
-    replaced : int
-        How often it was given another array.
     watch : Watch or None
         Is told of changes outside of loops, and of those that loops make.
     """
@@ -73,7 +71,6 @@ class ProgramDat:
         self.seen = True
         self.dropped = False
         self.version = 0
-        self.replaced = 0
         self.dim = dim
         self.layout = layout
         self.owned = owned
@@ -120,7 +117,6 @@ class ProgramDat:
     def array(self, values: Any) -> None:
         self._check_like_stored(values)
         self._begin_change()
-        self.replaced += 1
         self.dropped = False
         self.stored = values
         self.seen = True

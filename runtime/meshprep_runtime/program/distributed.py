@@ -24,7 +24,6 @@ from .dat import (
     HALO,
     ProgramDat,
     check_own_memory,
-    check_takes_copies,
     make_dat,
     shares_memory,
 )
@@ -247,29 +246,6 @@ class DistributedPlan:
         dat.touch()
         self.messages.start([(dat, (EXEC, HALO))]).finish()
         dat.fresh = {EXEC, HALO}
-
-    def exchange(self, array: NDArray[Any], set_name: str, layout: str = AOS) -> None:
-        """Bring the copies in an array of the solver's own up to date.
-
-        Parameters
-        ----------
-        array : NumPy array
-            With ``set_part(set_name).size`` rows.
-        set_name : str
-        layout : str
-        """
-
-        def make() -> ProgramDat:
-            own = self.set_part(set_name)
-            # of one component, layouts are the same
-            one = array.ndim == 1 or array.shape == (own.size, 1)
-            dim = 1 if one else array.shape[layout == AOS]
-            sizes = (own.size, own.size)
-            if own.size > own.owned:
-                check_takes_copies(f"an array on '{set_name}'", array)
-            return make_dat(set_name, sizes, dim, array.dtype.str[1:], array, layout)
-
-        self.update(together(self.comm, make))
 
     def fetch(self, dat: ProgramDat, root: int = 0) -> NDArray[Any] | None:
         """All values of a dat on one rank, in the order of the mesh file.

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..errors import MeshprepError
 from ..kernel.bind import AOS, SOA, Layout
 from ..loop import ParLoop
 from ..plan.matrices import with_places
@@ -42,6 +43,17 @@ class LoopLayouts:
         """Makes a ParLoop of a part of this loop's elements, with the layout of ``loop``."""
         layout = {slot.name: SOA for slot in loop.slots if slot.soa}
         return lambda plan: self._make(plan, layout)
+
+
+def check_sets(loop: ParLoop, given: Mapping[str, Any]) -> None:
+    """Raise MeshprepError for a dat on another set than that of its argument."""
+    for slot in loop.slots:
+        value = given.get(slot.name)
+        if isinstance(value, ProgramDat) and value.set != slot.rows:
+            raise MeshprepError(
+                f"loop '{loop.loop.name}': argument '{slot.name}' is a dat on '{value.set}', must "
+                f"be one on '{slot.rows}'"
+            )
 
 
 # Loops on a GPU whose times are not asked for yet.

@@ -12,7 +12,7 @@ from ..kernel.analysis import DeviceFunction
 from ..kernel.bind import AOS, Layout, check_names
 from ..kernel.full_writes import with_full_writes
 from ..loop import ParLoop
-from ..plan.matrices import nonzeros_of, plain_args, with_places
+from ..plan.matrices import nonzeros_of
 from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
 from .chains.records import ReducedGlobal, start_values
@@ -20,7 +20,7 @@ from .chains.tiling import TileOptions
 from .checkpoints.checkpoints import CheckpointPlace, Checkpoints, DryRun
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
-from .layouts import LoopLayouts, WholeLoop
+from .layouts import LoopLayouts, WholeLoop, check_sets
 from .mpi import ALONE
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
@@ -323,7 +323,8 @@ class Program:
         """Forget what the loops took so far, as after a first call that compiles."""
         for runner in self.runners.values():
             runner.settle()
-            runner.times.reset()
+            times = runner.times
+            runner.times = LoopTimes(useful_bytes=times.useful_bytes, elements=times.elements)
 
 
 class ProgramLoop:
@@ -333,12 +334,6 @@ class ProgramLoop:
         self._program = program
         self.loop = with_full_writes(plan.loop, runner.layouts.par_loop.kernel)
         self._runner = runner
-        maps, _ = with_places(plan.loop, plan.maps, plan.sizes, plan.matrices)
-        self._sets = {
-            a.name: plan.loop.over if a.map is None else maps[a.map].to_set
-            for a in plain_args(plan.loop, maps)
-            if not a.is_global
-        }
 
     @property
     def par_loop(self) -> ParLoop:
@@ -373,12 +368,7 @@ class ProgramLoop:
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise MeshprepError when names are not the loop's, or a dat is on another set."""
         check_names(self.loop, self.par_loop.slots, given)
-        for name, value in given.items():
-            if isinstance(value, ProgramDat) and value.set != self._sets.get(name, value.set):
-                raise MeshprepError(
-                    f"loop '{self.loop.name}': argument '{name}' is a dat on '{value.set}', must "
-                    f"be one on '{self._sets[name]}'"
-                )
+        check_sets(self.par_loop, given)
 
     def taking(self, given: Mapping[str, Any]) -> ParLoop:
         """What runs it on dats as they are stored."""

@@ -38,11 +38,6 @@ class LoopTimes:
     sent_bytes: int = 0
     elements: dict[str, int] = field(default_factory=dict)
 
-    def reset(self) -> None:
-        """Forget the calls so far."""
-        self.calls = self.dats_exchanged = self.messages = self.sent_bytes = 0
-        self.core = self.boundary = self.exec = self.wait = self.other = 0.0
-
     @property
     def seconds(self) -> float:
         """All of them."""

@@ -309,12 +309,12 @@ def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
         return Arg(
             name=_text(next(values[k] for k in ("dat", "global", "mat") if k in values), "name"),
             access=values.get("access", "read"),
-            dim=_whole(values.get("dim", 1), "dim"),
+            dim=_of(int, values.get("dim", 1), "dim"),
             dtype=_text(values.get("dtype", "f8"), "dtype"),
             map=None if through not in values else _text(values[through], through),
             index=_index(values.get("index", [])),
             is_global="global" in values,
-            full=_yes_or_no(values.get("full", False), "full"),
+            full=_of(bool, values.get("full", False), "full"),
             columns=_text(values.get("columns"), "columns") if matrix else None,
         )
     except MeshprepError as error:
@@ -342,17 +342,12 @@ def _text(value: Any, what: str) -> str:
     return value
 
 
-def _whole(value: Any, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise MeshprepError(f"{what} is {value!r}, must be a whole number")
-    return value
-
-
-def _yes_or_no(value: Any, what: str) -> bool:
-    if not isinstance(value, bool):
-        raise MeshprepError(f"{what} is {value!r}, must be true or false")
+def _of(kind: type, value: Any, what: str) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
+        wanted = "true or false" if kind is bool else "a whole number"
+        raise MeshprepError(f"{what} is {value!r}, must be {wanted}")
     return value
 
 
 def _index(value: Any) -> tuple[int, ...]:
-    return tuple(_whole(i, "index") for i in (value if isinstance(value, list) else [value]))
+    return tuple(_of(int, i, "index") for i in (value if isinstance(value, list) else [value]))

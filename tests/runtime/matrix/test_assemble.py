@@ -168,7 +168,7 @@ def test_a_par_loop_adds_to_what_there_is(plan, whole):
     loop(**whole, K=csr.values)
     loop(**whole, K=csr.values)
     assert np.array_equal(csr.to_scipy().toarray(), 2 * summed(plan, whole))
-    with pytest.raises(MeshprepError, match=r"'K' has shape \(3,\).*an element of 'values of K'"):
+    with pytest.raises(MeshprepError, match=r"'K' has shape \(3,\).*an element of 'nonzeros of K'"):
         loop(**whole, K=np.zeros(3))
 
 

@@ -98,8 +98,8 @@ MANY = np.random.default_rng(6).integers(-1, 60, (50, 17))
 
 @pytest.mark.parametrize(
     ("dofs", "symmetric"),
-    [(DOFS, False), (DOFS, True), pytest.param(MANY, True, marks=pytest.mark.slow)],
-    ids=["whole", "half", "half, many dofs"],
+    [(DOFS, False), (DOFS, True), (MANY, False)],
+    ids=["whole", "half", "many dofs"],
 )
 def test_matrices_of_elements(dofs, symmetric):
     matrix = local(dofs, 60, symmetric=symmetric)
@@ -156,11 +156,13 @@ def test_out_is_filled_and_returned():
 
 
 SMALL = random_csr([1, 2], 3)
+HALF = local(MANY, 60, symmetric=True)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda: Product(HALF), "elements with 17 dofs is slower than the whole"),
         (lambda: Product(SMALL) @ np.zeros(2), r"x is float64 of shape \(2,\), must be"),
         (lambda: Product(SMALL) @ np.zeros(3, "f4"), "x is float32"),
         (lambda: Product(SMALL) @ np.zeros(6)[::2], "must be contiguous float64"),

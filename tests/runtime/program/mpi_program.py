@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import poisson_on_ranks
 from integer_loops import LOOPS
-from matrix_of_ranks import same_on
 from mpi4py import MPI
 from rank_programs import PROGRAM, extremes_on, on_one_rank, random_mesh, run_part, start_values
 from slow_parts import World
@@ -89,7 +88,6 @@ def main(parts, square, square_parts):
         if comm == MPI.COMM_NULL:
             continue
         found[f"integers {ranks}"] = all(comm.allgather(integers(comm, variant)))
-        found[f"matrix {ranks}"] = all(comm.allgather(same_on(comm)))
         found[f"extremes {ranks}"] = all(comm.allgather(extremes_on(comm)))
         if ranks != 3:
             found[f"flow {ranks}"] = comm.allgather(flow(comm, parts))

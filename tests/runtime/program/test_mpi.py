@@ -83,7 +83,6 @@ def test_programs_on_ranks(mpiexec, airfoil_parts, poisson_parts):
     assert {"mpich": "MPICH", "openmpi": "Open MPI"}[mpiexec.kind] in found["library"]
     for ranks in (2, 3, 4):
         assert found[f"integers {ranks}"] is True
-        assert found[f"matrix {ranks}"] is True
         assert found[f"extremes {ranks}"] is True
     for ranks in (2, 4):
         assert found[f"poisson {ranks}"] == dict.fromkeys(poisson_on_ranks.FORMS, True)

@@ -21,7 +21,6 @@ from random_chains import (
 )
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError
-from meshprep_runtime.cpu import pool
 from meshprep_runtime.program.chains.inspect import schedule, with_maps
 from meshprep_runtime.program.chains.numbers import number, with_common_names
 from meshprep_runtime.program.chains.owners import (
@@ -196,21 +195,6 @@ def test_full_goes_with_writes_of_the_element_itself():
         Arg("q", Access.RW, full=True)
     assert Arg("q", Access.WRITE, full=True).to_dict()["full"] is True
     assert "full" not in Arg("q", Access.WRITE).to_dict()
-
-
-def test_tiles_do_not_depend_on_threads(monkeypatch):
-    sizes, maps = grid_mesh(12)
-    rng = np.random.default_rng(4)
-    chain = number(random_loops(rng, ["areas", "flux", "spread", "update"] * 2), sizes, maps)
-    part, found = owners(chain, rng, 9, chain.owned_sets()), []
-    for many in (1, 5):
-        monkeypatch.setattr(pool, "thread_count", lambda many=many: many)
-        tiles = overlapped(chain, part)
-        chosen = [s.count for s in (*tiles.runs, *tiles.copies.values())]
-        tables = [m.table for m in tiles.maps.values()]
-        lists = [s.elements for s in tiles.sets.values()]
-        found.append([a.tolist() for a in (*lists, *chosen, *tables)])
-    assert found[0] == found[1]
 
 
 def test_names_of_dats_are_never_those_of_others():

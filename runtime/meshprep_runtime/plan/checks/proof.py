@@ -20,11 +20,6 @@ from ..model import LoopPlan, Ranges, Variant
 if TYPE_CHECKING:
     from ..matrices import MatrixPlan
 
-# A colour with an entry for so many places has its places counted.
-LARGE = 16
-# Up to so many colours their entries are looked for one colour after the other.
-FEW = 8
-
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -298,17 +293,15 @@ def _races(
 ) -> Int64s:
     """Rows ``place, writer, other writer`` (ascending) of those of one colour that share a place.
 
-    Where a colour has as many places as entries no place has two writers. Elsewhere, and in small
-    colours, the writers sign the places that they write, and none may lose a signature. A writer
+    The writers of a colour sign the places that they write, and none may lose a signature. A writer
     that names a place twice signs it twice.
     """
     signature = np.empty(n_places, dtype=np.int32)
     found = [np.empty((0, 3), dtype=np.int64)]
-    for entries in _by_colour(colour):
-        places = [column[entries] for column in columns]
-        if LARGE * entries.size > n_places and _are_distinct(places, n_places):
-            continue
-        writers = writer[entries]
+    # NumPy sorts integers of 8 and 16 bits in linear time
+    order = np.argsort(colour, kind="stable")
+    for entries in np.split(order, np.cumsum(np.bincount(colour))[:-1]):
+        places, writers = [column[entries] for column in columns], writer[entries]
         for written in places:
             signature[written] = writers
         for written in places:
@@ -317,25 +310,6 @@ def _races(
                 pair = np.stack([writers[lost], signature[written[lost]]], axis=1)
                 found.append(np.column_stack([written[lost], np.sort(pair, axis=1)]))
     return np.concatenate(found)
-
-
-def _by_colour(colour: NDArray[Any]) -> Iterator[Int64s]:
-    """The entries of each colour."""
-    count = int(colour.max(initial=0)) + 1
-    if count <= FEW:
-        yield from (np.flatnonzero(colour == c) for c in range(count))
-        return
-    # NumPy sorts integers of 8 and 16 bits in linear time
-    order = np.argsort(colour, kind="stable")
-    yield from np.split(order, np.cumsum(np.bincount(colour))[:-1])
-
-
-def _are_distinct(places: list[NDArray[Any]], n_places: int) -> bool:
-    """Whether all these differ. O(n_places): a byte each, where a signature takes four."""
-    taken = np.zeros(n_places, dtype=np.bool_)
-    for written in places:
-        taken[written] = True
-    return np.count_nonzero(taken) == sum(written.size for written in places)
 
 
 def more(wrong: Bools) -> str:

@@ -41,7 +41,7 @@ def check_shared(plan: PlanContent) -> None:
     for m in plan.maps.values():
         if m.size != size_of(plan.sizes, m.from_set, f"map '{m.name}'"):
             raise PlanError(f"map '{m.name}' has not one row an element of '{m.from_set}'")
-        check_range(m, size_of(plan.sizes, m.to_set, f"map '{m.name}'"))
+        _check_range(m, size_of(plan.sizes, m.to_set, f"map '{m.name}'"))
     for set_name, tags in plan.tags.items():
         n = size_of(plan.sizes, set_name, "a tag")
         for name, values in tags.items():
@@ -84,7 +84,7 @@ def check_loop(loop_plan: LoopPlan) -> None:
         if m.from_set != loop.over or m.size != n:
             raise PlanError(f"{where}: map '{name}' has not one row an element of '{loop.over}'")
         size_of(sizes, m.to_set, f"map '{name}'")
-        check_range(m, loop_plan.rows_of(m.to_set))
+        _check_range(m, loop_plan.rows_of(m.to_set))
     for arg in loop.args:
         if arg.map is not None and max(arg.index) >= loop_plan.maps[arg.map].arity:
             raise PlanError(
@@ -247,8 +247,7 @@ def _check_local(where: str, variant: Variant, staging: Staging, local: NDArray[
             )
 
 
-def check_range(m: SetMap, n_to: int) -> None:
-    """Raise PlanError unless a map's indices are from 0 to ``n_to - 1``."""
+def _check_range(m: SetMap, n_to: int) -> None:
     try:
         m.check_range(n_to)
     except MeshprepError as error:

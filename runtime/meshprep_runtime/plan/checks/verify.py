@@ -1,11 +1,11 @@
 """The proof of a plan, and its comparison with a mesh."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
 
-from ...errors import PlanError, ProofError
+from ...errors import MeshprepError, ProofError
 from ...types.maps import Int32s, SetMap, chunks
 from ...types.ordering import Ordering
 from ..model import LoopPlan, PlanContent
@@ -35,22 +35,12 @@ def verify(plan: PlanContent) -> list[str]:
     return findings
 
 
-def _in_turn(*checks: Callable[[], list[str]]) -> list[list[str]]:
-    return [check() for check in checks]
-
-
-def refuse_wrong(
-    plan: PlanContent,
-    maps: Mapping[str, SetMap] | None = None,
-    together: Callable[..., Sequence[list[str]]] = _in_turn,
-) -> None:
+def refuse_wrong(plan: PlanContent, maps: Mapping[str, SetMap] | None = None) -> None:
     """Raise ProofError with the findings of :func:`verify` and, given maps, :func:`compare_maps`.
 
-    For those who make plans: a finding is their fault, not their user's. ``together`` gives the
-    results of functions, and may call them at the same time.
+    For those who make plans: a finding is their fault, not their user's.
     """
-    compared = [] if maps is None else [lambda: compare_maps(plan, maps)]
-    findings = next(filter(None, together(lambda: verify(plan), *compared)), None)
+    findings = verify(plan) or ([] if maps is None else compare_maps(plan, maps))
     if findings:
         raise ProofError(f"the plan is wrong in {len(findings)} places: {'; '.join(findings[:3])}")
 
@@ -118,7 +108,7 @@ def _loop(loop_plan: LoopPlan) -> list[str]:
 def _raised(check: Callable[[], None]) -> list[str]:
     try:
         check()
-    except PlanError as error:
+    except MeshprepError as error:
         return [str(error)]
     return []
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError
-from ...types.loops import Loop
+from ...types.loops import Loop, loop_from_dict
 from ...types.maps import Int64s, SetMap
 from ...types.ordering import Ordering
 from ..metrics import Metrics
 from ..model import LoopPlan, PlanContent, Ranges, Staging, Variant
 from ..records import from_json, to_json, wrong_figures
 from ..tuned import Tuned
-from .tree import Tree, checked_name, loop_of
+from .tree import Tree, checked_name
 
 if TYPE_CHECKING:
     from ..matrices import MatrixPlan
@@ -238,7 +238,7 @@ def _get_loop(
 ) -> LoopPlan:
     path = f"/loops/{name}"
     words = {"over": tree.text(path, "over"), "args": json.loads(tree.text(path, "arguments"))}
-    loop = loop_of(name, words, path)
+    loop = loop_from_dict(name, words, path)
     missing = [m for m in loop.maps if m not in maps]
     if missing:
         raise PlanError(f"{path} uses map '{missing[0]}', which the plan does not have")

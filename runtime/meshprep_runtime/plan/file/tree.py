@@ -1,15 +1,13 @@
 """A plan file as plain values: no HDF5 in here."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import MeshprepError, PlanError
-from ...types.loops import Loop, loop_from_dict
+from ...errors import PlanError
 from ...types.maps import read_only
 from ..records import from_json
 
@@ -104,14 +102,6 @@ def checked_name(name: str) -> str:
     except UnicodeEncodeError:
         raise PlanError(f"a plan file cannot hold the name {name!r}: it is not Unicode") from None
     return name
-
-
-def loop_of(name: str, values: Mapping[str, Any], where: str) -> Loop:
-    """A loop from its JSON values; raises PlanError where these are not those of a loop."""
-    try:
-        return loop_from_dict(name, values, where)
-    except MeshprepError as error:
-        raise PlanError(str(error)) from None
 
 
 _KINDS = {int: "a whole number", str: "text"}

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...types.loops import Loop
+from ...types.loops import Loop, loop_from_dict
 from ...types.maps import SetMap, offsets_of, ranges, read_only
 from ..file.schema import RANGE_ARRAYS, RANGES
-from ..file.tree import Tree, loop_of
+from ..file.tree import Tree
 from ..model import LoopPlan, Ranges, Staging, Variant
 from ..ranges import ranges_for
 from .model import ClassColours, LoopPart, MapPart, Messages, PartPlan, SetPart
@@ -213,7 +213,7 @@ class PartBatch:
 
     @cached_property
     def loops(self) -> dict[str, Loop]:
-        return {name: loop_of(name, w, f"loop {name}") for name, w in self._words.items()}
+        return {name: loop_from_dict(name, w, f"loop {name}") for name, w in self._words.items()}
 
     @property
     def _words(self) -> Mapping[str, Any]:
@@ -347,7 +347,7 @@ def range_arrays(at: str, plan: LoopPlan) -> Arrays:
 
 def loops_of(description: Mapping[str, Any]) -> dict[str, Loop]:
     """The loops that a description names."""
-    return {name: loop_of(name, words, name) for name, words in description["loops"].items()}
+    return {name: loop_from_dict(name, words, name) for name, words in description["loops"].items()}
 
 
 def part_of(batch: PartBatch) -> PartPlan:

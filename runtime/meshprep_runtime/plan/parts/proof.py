@@ -338,7 +338,7 @@ def _of_copies(one: SetBatch, n: int) -> Iterator[str]:
     # a key ascends with the part
     key = spread(np.arange(count.size) * max(n, 1), count) + copies
     runs = leading(key, one.exec, count), trailing(key, one.exec, count)
-    if not outside and (any((run[1:] <= run[:-1]).any() for run in runs) or _meet(*runs)):
+    if not outside and (any((run[1:] <= run[:-1]).any() for run in runs) or np.isin(*runs).any()):
         yield "copies do not ascend, or stand twice"
 
 
@@ -346,14 +346,6 @@ def _said(batch: PartBatch) -> str:
     """The part, or the parts, that a finding is about."""
     parts = batch.parts
     return f"part {parts[0]}, " if len(parts) == 1 else f"parts {parts[0]} to {parts[-1]}, "
-
-
-def _meet(one: Numbers, other: Numbers) -> bool:
-    """Whether two ascending lists have an element in common."""
-    if not one.size or not other.size:
-        return False
-    at = np.minimum(np.searchsorted(one, other), one.size - 1)
-    return bool((one[at] == other).any())
 
 
 _Stream = tuple[Numbers, Numbers, Numbers]

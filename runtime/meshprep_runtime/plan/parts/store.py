@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,14 @@ def kept(path: str | Path) -> list[int]:
 
     Raises PlanError when the file is missing, no file of parts, or damaged in its tables.
     """
-    with _Opened(path) as opened:
-        return opened.kept()
+    with _opened(path) as (file, _, _):
+        return _numbers(file)
 
 
 def about(path: str | Path) -> dict[str, Any]:
     """What a file says of itself: who made it, from which mesh, and the number of its bytes."""
-    with _Opened(path) as opened:
-        return {**json.loads(opened.text("/about")), "bytes": opened.size}
+    with _opened(path) as (file, _, size):
+        return {**json.loads(_text(file, "/about")), "bytes": size}
 
 
 def parts_table(path: str | Path, parts: int) -> PartsTable:
@@ -40,8 +40,24 @@ def parts_table(path: str | Path, parts: int) -> PartsTable:
     not split into so many; the message lists those there are, and the command that adds one.
     O(bytes of the tables): 8 for each part and dataset, and 32 for each part.
     """
-    with _Opened(path) as opened:
-        return opened.table(parts)
+    with _opened(path) as (file, slices, _):
+        known = _numbers(file)
+        if parts not in known:
+            raise PlanError(
+                f"{path} is split into {listed(known)} parts, not {parts}: "
+                f"add that by 'meshprep split {path} --parts {parts}'"
+            )
+        at, datasets = f"/parts/{parts}", []
+        for name in json.loads(_text(file, f"{at}/datasets")):
+            found = file[f"{at}/{name}"]
+            size = prod(found.shape) * found.dtype.itemsize
+            address = int(found.id.get_offset()) if size else slices.start
+            if not slices.start <= address <= address + size <= slices.stop:
+                raise PlanError(f"{path}: {at}/{name} lies outside of the slices: split anew")
+            datasets.append(SlicedDataset(name, found.dtype.str, tuple(found.shape[1:]), address))
+        description = json.loads(_text(file, f"{at}/description"))
+        offset, digest = (np.asarray(file[f"{at}/{name}"]) for name in ("offset", "digest"))
+        return PartsTable(parts, description, datasets, offset, digest)
 
 
 def read_part(path: str | Path, table: PartsTable, part: int) -> PartPlan:
@@ -85,57 +101,27 @@ def load_part(path: str | Path, parts: int, part: int) -> PartPlan:
     return read_part(path, parts_table(path, parts), part)
 
 
-class _Opened:
-    """A file of parts whose tables are proved unchanged."""
+@contextmanager
+def _opened(path: str | Path) -> Iterator[tuple[Any, range, int]]:
+    """A file whose tables are proved unchanged, where its slices lie, and the number of bytes."""
+    hdf5: Any = store.hdf5_module()
+    size = store.size_of_file(Path(path))
+    try:
+        slices = range(*check_parts_seal(Path(path)))
+        with ExitStack() as ending:
+            file = ending.enter_context(hdf5.opened(Path(path)))
+            ending = ending.pop_all()
+    except MeshprepError as error:
+        raise PlanError(f"{path}: {error}") from error
+    except OSError as error:
+        raise PlanError(f"{path}: damaged, or no file of parts: split anew") from error
+    with ending:
+        yield file, slices, size
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
 
-    def __enter__(self) -> "_Opened":
-        hdf5: Any = store.hdf5_module()
-        self.size = store.size_of_file(self.path)
-        try:
-            self.begin, self.end = check_parts_seal(self.path)
-            self._file = hdf5.opened(self.path)
-            self.file = self._file.__enter__()
-        except MeshprepError as error:
-            raise PlanError(f"{self.path}: {error}") from error
-        except OSError as error:
-            raise PlanError(f"{self.path}: damaged, or no file of parts: split anew") from error
-        return self
+def _numbers(file: Any) -> list[int]:
+    return sorted(int(name) for name in file["parts"])
 
-    def __exit__(self, *ended: object) -> None:
-        self._file.__exit__(*ended)
 
-    def kept(self) -> list[int]:
-        return sorted(int(name) for name in self.file["parts"])
-
-    def text(self, path: str) -> str:
-        return bytes(self.file[path][()]).decode()
-
-    def table(self, parts: int) -> PartsTable:
-        known = self.kept()
-        if parts not in known:
-            raise PlanError(
-                f"{self.path} is split into {listed(known)} parts, not {parts}: "
-                f"add that by 'meshprep split {self.path} --parts {parts}'"
-            )
-        at = f"/parts/{parts}"
-        datasets = tuple(
-            self._dataset(at, name) for name in json.loads(self.text(f"{at}/datasets"))
-        )
-        return PartsTable(
-            parts,
-            json.loads(self.text(f"{at}/description")),
-            datasets,
-            np.asarray(self.file[f"{at}/offset"]),
-            np.asarray(self.file[f"{at}/digest"]),
-        )
-
-    def _dataset(self, at: str, name: str) -> SlicedDataset:
-        found = self.file[f"{at}/{name}"]
-        size = prod(found.shape) * found.dtype.itemsize
-        address = int(found.id.get_offset()) if size else self.begin
-        if not self.begin <= address <= address + size <= self.end:
-            raise PlanError(f"{self.path}: {at}/{name} lies outside of the slices: split anew")
-        return SlicedDataset(name, found.dtype.str, tuple(found.shape[1:]), address)
+def _text(file: Any, path: str) -> str:
+    return bytes(file[path][()]).decode()

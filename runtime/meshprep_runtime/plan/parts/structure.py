@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import PlanError
+from ...errors import MeshprepError, PlanError
 from ..checks.structure import check_loop, check_variant
 from ..file.schema import RANGES
 from .batch import COUNTS, FURTHER, Numbers, PartBatch, begins
@@ -13,7 +13,7 @@ def check_batch(batch: PartBatch) -> None:
     """Raise PlanError at the first thing in some parts that does not fit. O(bytes)."""
     try:
         _check(batch)
-    except PlanError:
+    except MeshprepError:
         # numbers in the message are those of the part
         if len(batch.parts) > 1:
             for place in range(len(batch.parts)):

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from ..file.hdf5 import create, fill
+from ..file.hdf5 import fill, new_hdf5
 from ..file.tree import Tree
 from .batch import PartBatch
 from .slices import PartsTable, SlicedDataset, digests, one_by_one, read_all
@@ -24,37 +24,12 @@ from .structure import check_batch
 
 @dataclass(frozen=True)
 class LaidOut:
-    """A file without its slices."""
+    """Where the slices of a file are to stand."""
 
-    pieces: dict[int, bytes]  # by address: everything else
     addresses: list[list[int]]  # of every dataset of every table
     # The slices lie between these, one after the other.
     begin: int
     end: int
-    size: int  # bytes of the file
-
-
-def lay_out(tree: Tree, tables: Sequence[PartsTable]) -> LaidOut:
-    """Lay out a file with these tables and room for their slices.
-
-    HDF5 gives a dataset its place when it is first written to: that is done with one row each when
-    all groups and tables have theirs, so that the slices lie in one piece behind them.
-    """
-    buffer = _Pieces()
-    with h5py.File(create(buffer)) as file:
-        made = fill(file, tree)
-        waiting = [
-            [
-                _declared(made, f"/parts/{table.parts}/{one.name}", table, i)
-                for i, one in enumerate(table.datasets)
-            ]
-            for table in tables
-        ]
-        file.flush()
-        addresses, begin, end = _placed(waiting)
-        del made, waiting
-    pieces = {at: piece for at, piece in buffer.pieces.items() if not begin <= at < end}
-    return LaidOut(pieces, addresses, begin, end, buffer.size)
 
 
 def _declared(made: dict[str, Any], path: str, table: PartsTable, index: int) -> Any:
@@ -70,8 +45,8 @@ def _declared(made: dict[str, Any], path: str, table: PartsTable, index: int) ->
     return h5py.h5d.create(made[folder].id, leaf.encode(), kind, space, dcpl=creation)
 
 
-def _placed(waiting: list[list[Any]]) -> tuple[list[list[int]], int, int]:
-    """Make HDF5 place every dataset; their addresses, and where the slices begin and end."""
+def _placed(waiting: list[list[Any]]) -> LaidOut:
+    """Make HDF5 place every dataset."""
     addresses: list[list[int]] = []
     begin = end = -1
     for datasets in waiting:
@@ -86,7 +61,7 @@ def _placed(waiting: list[list[Any]]) -> tuple[list[list[int]], int, int]:
                     raise RuntimeError("HDF5 left a gap between slices")
                 end = address + size
             addresses[-1].append(int(one.get_offset()) if size else 0)
-    return addresses, max(begin, 512), max(end, 512)
+    return LaidOut(addresses, max(begin, 512), max(end, 512))
 
 
 def _write_a_row(dataset: Any) -> None:
@@ -94,43 +69,6 @@ def _write_a_row(dataset: Any) -> None:
     space = dataset.get_space()
     space.select_hyperslab((0,) * len(row), row)
     dataset.write(h5py.h5s.create_simple(row), space, np.zeros(row, dataset.dtype))
-
-
-class _Pieces:
-    """A file that keeps what is written to it by address, and reads nothing."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self.pieces: dict[int, bytes] = {}
-        self.size = self._at = 0
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self.size)[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def write(self, data: Any) -> int:
-        self.pieces[self._at] = bytes(data)
-        self._at += len(data)
-        self.size = max(self.size, self._at)
-        return len(data)
-
-    def readinto(self, buffer: Any) -> int:
-        """What was written here before in one go; zeros elsewhere."""
-        piece = self.pieces.get(self._at, b"")[: len(buffer)]
-        buffer[:] = piece.ljust(len(buffer), b"\0")
-        self._at += len(buffer)
-        return len(buffer)
-
-    def truncate(self, size: int | None = None) -> int:
-        self.size = self._at if size is None else size
-        return self.size
-
-    def flush(self) -> None:
-        """Nothing to do."""
 
 
 # Bytes that are copied at once.
@@ -272,7 +210,11 @@ PartsSource = KeptParts | SpilledParts
 
 
 def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSource]) -> LaidOut:
-    """Everything but the slices, and room for them; the first of three steps."""
+    """Everything but the slices, and room for them; the first of three steps.
+
+    HDF5 gives a dataset its place when it is first written to: that is done with one row each when
+    all groups and tables have theirs, so that the slices lie in one piece behind them.
+    """
 
     tree = Tree()
     tree.datasets["/about"] = json.dumps(about)
@@ -285,12 +227,18 @@ def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSour
         tree.datasets[f"{at}/offset"], tree.datasets[f"{at}/digest"] = table.offset, table.digest
         for one in table.datasets:
             _group_of(tree, f"{at}/{one.name}")
-    laid_out = lay_out(tree, [source.table for source in sources])
-    with open(path, "r+b" if path.exists() else "w+b") as file:
-        file.truncate(laid_out.size)
-        for address, piece in laid_out.pieces.items():
-            file.seek(address)
-            file.write(piece)
+    with new_hdf5(path) as file:
+        made = fill(file, tree)
+        waiting = [
+            [
+                _declared(made, f"/parts/{table.parts}/{one.name}", table, i)
+                for i, one in enumerate(table.datasets)
+            ]
+            for table in (source.table for source in sources)
+        ]
+        file.flush()
+        laid_out = _placed(waiting)
+        del made, waiting
     return laid_out
 
 

@@ -1,6 +1,6 @@
 """Chains: calls of loops are recorded, and run when somebody wants to see a result [R14 6.2]."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Protocol
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ...errors import MeshprepError, check_integer
 from ..checkpoints.checkpoints import Checkpoints
 from ..checkpoints.steps import Step
-from ..dat import ProgramDat
 from .execute import TiledRun
 from .records import (
     Assign,
@@ -25,7 +24,7 @@ from .records import (
     key_of,
     with_constants,
 )
-from .tiling import MeasuredRun, TileOptions, check_call, check_memory, measured_run, tiled_run
+from .tiling import MeasuredRun, TileOptions, check_call, measured_run, tiled_run
 
 MOST_LOOPS = 64
 
@@ -62,9 +61,9 @@ class Chain:
         self._tiles = tiles
         self._program = program
         self._queue: list[Record] = []
+        self._used: list[Any] = []
         self._waiting = 0
         self._checked: dict[Hashable, tuple[Call, bool]] = {}
-        self._replaced: dict[Hashable, int] = {}
         self._steps: dict[Hashable, Step] = {}
 
     def __enter__(self) -> "Chain":
@@ -132,8 +131,9 @@ class Chain:
             What a loop raised, with a note that names it; the loops after it have not run.
         """
         records, self._queue, self._waiting = self._queue, [], 0
-        for value in watched(records):
+        for value in self._used:
             value.chain = None
+        self._used.clear()
         calls = [r for r in records if isinstance(r, Call)]
         if self._tiles is None or len(calls) != self.length:
             self.run(records)
@@ -156,17 +156,7 @@ class Chain:
                 self.tiled[key] = measured_run(calls, sizes, tiles, self.run)
             else:
                 self.tiled[key] = tiled_run(calls, sizes, tiles)
-        self._check_replaced(key, calls)
         self.tiled[key](records)
-
-    def _check_replaced(self, key: Hashable, calls: Sequence[Call]) -> None:
-        """Look at memory again where dats were given other arrays since the chain was cut."""
-        count = sum(
-            v.replaced for call in calls for v in call.given.values() if isinstance(v, ProgramDat)
-        )
-        if self._replaced.setdefault(key, count) != count:
-            check_memory(calls)
-            self._replaced[key] = count
 
     def run(self, records: list[Record]) -> None:
         """Run records one after the other.
@@ -187,6 +177,7 @@ class Chain:
             if value.chain not in (None, self):
                 value.chain.flush()
             value.chain = self
+        self._used += used
         self._queue.append(record)
 
     def _check(self, call: Call) -> None:
@@ -196,14 +187,3 @@ class Chain:
             call.loop.taking(call.given).on_host(arrays)
         if self._tiles is not None:
             check_call(call)
-
-
-def watched(records: list[Record]) -> list[ProgramDat | ReducedGlobal]:
-    """The dats and reduced globals that some records use."""
-    found: list[ProgramDat | ReducedGlobal] = []
-    for record in records:
-        if isinstance(record, Assign):
-            found.append(record.target)
-        else:
-            found += [v for v in record.given.values() if isinstance(v, Watched)]
-    return found

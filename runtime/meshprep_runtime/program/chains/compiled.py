@@ -7,7 +7,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cpu.pool import on_threads
 from ...kernel.analysis import INNER
 from ...types.maps import SetMap, offsets_of
 from .numbers import ChainArrays, ChainNumbers, MapArrays
@@ -299,7 +298,7 @@ def map_arrays(chain: ChainNumbers, arrays: ChainArrays) -> MapArrays:
     where = list(zip(arrays.map.tolist(), arrays.column.tolist(), strict=True))
     writes = [k for k, w in zip(where, arrays.write.tolist(), strict=True) if w and k[0] >= 0]
     through = list(dict.fromkeys(writes))
-    up = dict(zip(through, on_threads(lambda key: _up(chain, maps, *key), through), strict=True))
+    up = {key: _up(chain, maps, *key) for key in through}
     starts = dict(zip(up, [0, *np.cumsum([o.size for o, _ in up.values()])], strict=False))
     named = offsets_of([elements.size for _, elements in up.values()])
     none: list[NDArray[Any]] = [np.zeros(0, np.int32)]

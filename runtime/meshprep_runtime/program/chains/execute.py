@@ -1,6 +1,7 @@
 """Runs a chain tile by tile on the host: arrays, second copies, scratch rows, reductions."""
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ class TiledRun:
         self.tiles = tiles
         self.seconds = seconds
         self._dats = dict(dats)
+        self._written = tiles.written
         self._codes = {code.dat: code for code in dat_codes(chain, tiles, dats)}
         self._table, self._columns = schedule_table(tiles)
         self._executors = [executor_of(call) for call in calls]
@@ -61,6 +63,7 @@ class TiledRun:
         """Run the chain with the constants and assignments of these records."""
         calls = [r for r in records if isinstance(r, Call)]
         self._check_zero()
+        self._check_memory()
         arrays = (
             self._fixed
             | self._arrays_of_dats()
@@ -158,6 +161,15 @@ class TiledRun:
             if code.stored:
                 dat.dropped = False
                 dat.touch()
+
+    def _check_memory(self) -> None:
+        """Raise MeshprepError where tiles would write memory that two dats share."""
+        for (a, first), (b, second) in combinations(self._dats.items(), 2):
+            if {a, b} & self._written and np.may_share_memory(first.stored, second.stored):
+                raise MeshprepError(
+                    f"dats '{a}' and '{b}' share memory, and tiles write one of them: "
+                    "give them separate arrays"
+                )
 
     def _check_zero(self) -> None:
         """Dats that start from zero: looked at when they were changed outside."""

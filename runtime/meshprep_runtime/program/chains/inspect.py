@@ -2,16 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...cpu.pool import on_threads
 from ...errors import MeshprepError
 from ...types.maps import Int32s, Int64s, SetMap, UInt64s, offsets_of
-from .numbers import ChainArrays, ChainNumbers, MapArrays, chain_arrays
+from .numbers import ChainNumbers, chain_arrays
 from .tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
 
 
@@ -28,7 +24,7 @@ def schedule(chain: ChainNumbers, part: Mapping[str, Int32s], kept: Kept | None 
     Without ``kept`` every dat that is written is stored. The tiles have no maps yet: see
     :func:`with_maps`.
     """
-    from .compiled import map_arrays, of_set
+    from .compiled import inspect, map_arrays, of_set
 
     kept = Kept() if kept is None else kept
     arrays = chain_arrays(chain)
@@ -38,7 +34,7 @@ def schedule(chain: ChainNumbers, part: Mapping[str, Int32s], kept: Kept | None 
         for s in chain.sizes
     ]
     maps = map_arrays(chain, arrays)
-    *found, count = _inspected(arrays, maps, own, own_offset, np.array(end, np.uint64))
+    *found, count = inspect(arrays, maps, own_offset, own, np.array(end, np.uint64))
     whole = (found[0], found[1], found[2])
 
     def of_one(i: int, name: str) -> tuple[LocalSet, UInt64s, UInt64s]:
@@ -48,25 +44,26 @@ def schedule(chain: ChainNumbers, part: Mapping[str, Int32s], kept: Kept | None 
         owned = np.bincount(tile[tile >= 0], minlength=own_offset.size - 1).astype(np.int64)
         return LocalSet(offset, elements, owned), run_bits, copy_bits
 
-    held = dict(
-        zip(chain.sizes, on_threads(of_one, range(len(chain.sizes)), chain.sizes), strict=True)
-    )
-    overs = [held[loop.over] for loop in chain.loops]
-    selected = on_threads(lambda of, k: _select(of[0], of[1], k), overs, range(len(overs)))
-    bits = {d: i for i, d in enumerate(chain.dats) if d not in kept.zero}
-    homes = [held[chain.dats[d]] for d in bits]
-    copies = on_threads(lambda of, i: _select(of[0], of[2], i), homes, bits.values())
-    copied = {d: s for d, s in zip(bits, copies, strict=True) if s.count.any()}
-    _check_dropped(kept, copied)
+    held = {name: of_one(i, name) for i, name in enumerate(chain.sizes)}
     sets = {name: one[0] for name, one in held.items()}
-    return TilePlan(chain.loops, sets, tuple(selected), copied, kept)
+    runs = tuple(
+        _select(sets[loop.over], held[loop.over][1], k) for k, loop in enumerate(chain.loops)
+    )
+    copies = {
+        d: _select(sets[s], held[s][2], i)
+        for i, (d, s) in enumerate(chain.dats.items())
+        if d not in kept.zero
+    }
+    copied = {d: s for d, s in copies.items() if s.count.any()}
+    _check_dropped(kept, copied)
+    return TilePlan(chain.loops, sets, runs, copied, kept)
 
 
 def with_maps(tiles: TilePlan, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> TilePlan:
     """Tiles with the local forms of ``maps``, which tiles run with. O(rows x arity)."""
     used = dict.fromkeys(m for loop in tiles.loops for m in loop.maps)
-    local = on_threads(lambda m: _local_map(tiles, maps[m], sizes[maps[m].to_set]), used)
-    return replace(tiles, maps=dict(zip(used, local, strict=True)))
+    local = {m: _local_map(tiles, maps[m], sizes[maps[m].to_set]) for m in used}
+    return replace(tiles, maps=local)
 
 
 def _own(
@@ -81,30 +78,6 @@ def _own(
     element, tile = element[tile >= 0], tile[tile >= 0]
     offset, order = transpose(tile, int(tile.max(initial=-1)) + 1)
     return element[order].astype(np.int32), offset
-
-
-def _inspected(
-    arrays: ChainArrays, maps: MapArrays, own: Int32s, own_offset: Int64s, end: UInt64s
-) -> tuple[NDArray[Any], ...]:
-    """All tiles, on all threads: runs of tiles beside each other."""
-    from ...cpu.pool import thread_count
-    from .compiled import inspect
-
-    n_tiles = own_offset.size - 1
-    many = max(min(thread_count(), n_tiles), 1)
-    ends = [n_tiles * i // many for i in range(many + 1)]
-
-    def some(run: tuple[int, int]) -> tuple[NDArray[Any], ...]:
-        first, last = run
-        mine = own[own_offset[first] : own_offset[last]]
-        offset = own_offset[first : last + 1] - own_offset[first]
-        found: tuple[NDArray[Any], ...] = inspect(arrays, maps, offset, mine, end)
-        return found
-
-    parts = on_threads(some, pairwise(ends))
-    if many == 1:
-        return parts[0]
-    return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
 
 
 def _select(of_set: LocalSet, bits: UInt64s, bit: int) -> LocalSelection:

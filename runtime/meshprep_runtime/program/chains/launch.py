@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cpu.elements import ElementCode
 from ...cpu.executor import Executor
-from ...cpu.forms import forms
 from ...cpu.pool import share, thread_count
+from ...cpu.source.element import ElementCode
+from ...cpu.source.forms import forms
 from ...kernel.analysis import takes_single
 from ...kernel.compiler import compile_error, import_numba
 from ...kernel.rows import rows_of

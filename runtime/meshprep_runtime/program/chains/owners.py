@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...cpu.pool import on_threads
 from ...errors import MeshprepError
 from ...plan.model import LoopPlan
 from ...types.maps import Int32s, Int64s, SetMap
@@ -90,9 +89,8 @@ def join(block: Int32s, meetings: Mapping[int, Mapping[int, int]], tile_size: in
 
 def _meetings(chain: ChainNumbers, over: str, block: Int32s) -> dict[int, dict[int, int]]:
     """How often two blocks meet: in an element with both, or at a point that both reach."""
-    maps = chain.maps.values()
     many = int(block.max(initial=0)) + 1
-    keys = on_threads(lambda m: _keys(m, over, block, many), maps)
+    keys = (_keys(m, over, block, many) for m in chain.maps.values())
     both = np.concatenate([np.zeros(0, np.int64), *keys])
     found: dict[int, dict[int, int]] = defaultdict(dict)
     pairs, times = np.unique(both, return_counts=True)

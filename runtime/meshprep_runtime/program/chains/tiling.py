@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,6 @@ def tiled_run(calls: Sequence[Call], sizes: Mapping[str, int], options: TileOpti
     executors = [executor_of(call) for call in calls]
     maps = {name: m for one in executors for name, m in one.plan.maps.items()}
     chain = number(loops, sizes, maps)
-    check_memory(calls)
     plans = [one.plan for one in executors]
     kept = Kept(*(_names(of, dats, chain.written) for of in (options.dropped, options.zero)))
     tiles = cut(chain, plans, options.size or 1, kept)
@@ -104,18 +102,6 @@ def check_call(call: Call) -> None:
             raise MeshprepError(f"{where}: tiles run on the host, but '{arg.name}' is on a GPU")
     if executor_of(call).options.boundscheck:
         raise MeshprepError(f"{where}: tiles check no bounds: leave tile_size or boundscheck out")
-
-
-def check_memory(calls: Sequence[Call]) -> None:
-    """Raise MeshprepError where tiles would write memory that two dats share."""
-    loops, dats = common_names(calls)
-    written = {name for loop in loops for name in loop.written}
-    for (a, first), (b, second) in combinations(dats.items(), 2):
-        if {a, b} & written and np.may_share_memory(first.stored, second.stored):
-            raise MeshprepError(
-                f"dats '{a}' and '{b}' share memory, and tiles write one of them: "
-                "give them separate arrays"
-            )
 
 
 def _names(

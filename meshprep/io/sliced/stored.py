@@ -100,6 +100,18 @@ class StoredMap:
     to_set: str
     rows: StoredRows
 
+    @property
+    def size(self) -> int:
+        return self.rows.size
+
+    @property
+    def arity(self) -> int:
+        return self.rows.width
+
+    @property
+    def table(self) -> StoredRows:
+        return self.rows
+
 
 @dataclass(frozen=True)
 class StoredTag:

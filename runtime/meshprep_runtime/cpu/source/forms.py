@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..kernel.compiler import import_numba
-from ..kernel.rows import Row
-from ..types.loops import Access
-from .elements import CHUNK, LOCAL, ROWS, can_chunk, chunk_size
+from ...kernel.compiler import import_numba
+from ...kernel.rows import Row
+from ...types.loops import Access
+from .element import CHUNK, LOCAL, ROWS, can_chunk, chunk_size
 
 # Weights of operations, in additions.
 OPERATORS: dict[type, int] = {ast.Div: 6, ast.FloorDiv: 6, ast.Mod: 6, ast.Pow: 20}

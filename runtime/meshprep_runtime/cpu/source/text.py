@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from textwrap import indent
 
-from ..kernel.bind import Slot
-from ..kernel.rows import COMBINED
-from ..types.loops import Access
+from ...kernel.bind import Slot
+from ...kernel.rows import COMBINED
+from ...types.loops import Access
 
 # ``run(who, first, last, counters, words)`` runs turns ``first`` to ``last - 1``; it is the same
-# for all strategies, see :class:`~.schedule.Schedule`. ``words`` tells where the arrays ``turns``,
+# for all strategies, see :class:`.Schedule`. ``words`` tells where the arrays ``turns``,
 # ``waits``, ``order`` and those of the loop lie. ``who`` is -1 for one thread alone, which needs no
 # counters. Otherwise 0 is the thread that called, others beside it help.
 #

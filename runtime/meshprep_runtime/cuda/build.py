@@ -232,7 +232,7 @@ PACKAGES = (
 
 
 def compiled(program: CudaProgram, arch: str) -> Compiled:
-    """What :func:`nvrtc.compile_program` gives, from disk where it is known.
+    """What :func:`compile_program` gives, from disk where it is known.
 
     Kernels in Python that reach objects without a content to compare are compiled every time. A
     file that is damaged is made anew; one that cannot be written is left out. Processes may share
@@ -288,5 +288,5 @@ def _versions() -> tuple[str, ...]:
         with contextlib.suppress(PackageNotFoundError):
             found.append(f"{name} {version(name)}")
     here = Path(__file__).parent
-    own = [p for p in (here / f"{n}.py" for n in ("nvrtc", "element")) if p.exists()]
+    own = [here / f"{n}.py" for n in ("build", "source/element")]
     return (*found, *(hashlib.sha256(p.read_bytes()).hexdigest() for p in own))

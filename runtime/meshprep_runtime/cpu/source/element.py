@@ -7,7 +7,7 @@ Maps come as unsigned integers, which spares the test for negative indices that 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..kernel.rows import Row
+from ...kernel.rows import Row
 
 LARGEST_CHUNK, LANES = 32, 4
 # Chunks that fill half of a 32 KB first-level cache leave it to the dats.

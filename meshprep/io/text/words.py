@@ -1,0 +1,31 @@
+"""Numbers of a whole text, and how many words its lines have."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def numbers(text: bytes, dtype: Any) -> NDArray:
+    """All numbers of a text; raises ValueError where something is none, or too large to hold."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            found = np.fromstring(text, dtype=dtype, sep=" ")
+        except DeprecationWarning:
+            raise ValueError(dtype) from None
+    # NumPy takes the largest one for all beyond
+    if found.dtype.kind in "iu" and (found == np.iinfo(found.dtype).max).any():
+        raise ValueError(dtype)
+    return found
+
+
+def words_of_lines(text: bytes) -> NDArray[np.int64]:
+    """How many words stand in each line. O(bytes)."""
+    data = np.frombuffer(text, dtype=np.uint8)
+    first = data > ord(" ")
+    first[1:] &= data[:-1] <= ord(" ")
+    words = np.flatnonzero(first)
+    before = np.searchsorted(words, np.flatnonzero(data == ord("\n")))
+    return np.diff(before, prepend=0, append=words.size)

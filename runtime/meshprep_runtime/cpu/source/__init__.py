@@ -1,0 +1,1 @@
+"""The text of a loop for cores: what an element does, in which form, and what hands it out."""
