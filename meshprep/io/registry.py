@@ -59,9 +59,10 @@ def find(
     found = [e for e in endings if path.name.lower().endswith(e)]
     if not found:
         how = "name the format" if writing else "name the format by --format (in Python format=)"
+        known = " ".join(sorted(endings))
         raise MeshprepError(
-            f"{path}: cannot tell the format from the name: use one of "
-            f"{' '.join(sorted(endings))}, {how}, or leave others to  meshio convert"
+            f"{path}: cannot tell the format from the name: use one of {known}, {how}, "
+            "or leave others to  meshio convert"
         )
     return endings[max(found, key=len)]
 

@@ -248,7 +248,7 @@ def ring(places):
 
 
 @pytest.mark.parametrize("offset", [True, False])
-@pytest.mark.parametrize(("parents", "cells"), [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize(("parents", "cells"), [(True, True), (False, True)])
 @pytest.mark.parametrize("inward", [False, True])
 def test_polyhedra_are_sets_and_maps(offset, parents, cells, inward, tmp_path):
     path = tmp_path / "a.cgns"
@@ -268,6 +268,12 @@ def test_polyhedra_are_sets_and_maps(offset, parents, cells, inward, tmp_path):
     assert io.write(mesh.renumber(order), tmp_path / "b.cgns") == []
     cgns_files.save(path, polyhedra())
     assert seen_polyhedra(tmp_path / "b.cgns") == seen_polyhedra(path)
+
+
+def test_polyhedra_without_a_section_of_cells_are_refused(tmp_path):
+    cgns_files.save(tmp_path / "a.cgns", polyhedra(parents=True, cells=False))
+    with pytest.raises(MeshprepError, match=r"has the faces of cells .*: write NFACE_n"):
+        io.read(tmp_path / "a.cgns")
 
 
 def test_loops_run_over_the_faces_of_polyhedra(tmp_path):
@@ -296,29 +302,22 @@ def two_zones():
     return node("B", "CGNSBase_t", np.array([3, 3], np.int32), one("here", 0, TETS), there)
 
 
-def test_zones_come_one_after_the_other_and_go_back(tmp_path):
+def test_zones_become_regions_of_one(tmp_path):
     cgns_files.save(tmp_path / "a.cgns", two_zones())
     mesh = io.read(tmp_path / "a.cgns")
     assert mesh.extras["unread"] == ("'ZoneGridConnectivity' of zone 'there'",)
-    assert np.bincount(mesh.tag("cgns:zone", "cells").first_ids()).tolist() == [0, 12, 2]
-    assert dict(mesh.tag("cgns:zone", "nodes").names) == {1: "here", 2: "there"}
-    turned = mesh.renumber(
-        {
-            "nodes": Ordering.from_new_to_old(np.arange(24)[::-1].copy()),
-            "cells": Ordering.from_new_to_old(np.arange(14)[::-1].copy()),
-            "triangle": Ordering.from_new_to_old(np.array([1, 0])),
-        }
-    )
-    assert io.write(turned, tmp_path / "b.cgns", drop=True) == [
-        f"{mesh.extras['unread'][0]} (not read)"
-    ]
+    assert np.bincount(mesh.tag("cgns:region", "cells").first_ids()).tolist() == [0, 12, 2]
+    assert dict(mesh.tag("cgns:region", "cells").names) == {1: "here", 2: "there"}
+    assert mesh.tag("cgns:bc", "triangle").first_ids().tolist() == [1, 1]
+    told = io.write(shuffled(mesh), tmp_path / "b.cgns", drop=True)
+    assert told == [f"{mesh.extras['unread'][0]} (not read)"]
     with h5py.File(tmp_path / "b.cgns") as file:
-        assert [n for n, _ in cgns_files.of_label(file["B"], "Zone_t")] == ["there", "here"]
-        assert file["B/there/ data"][()].ravel().tolist() == [12, 2, 0]
-    before, after = Seen(tmp_path / "a.cgns").zones, Seen(tmp_path / "b.cgns").zones
-    assert before == after
-    told = io.write(shuffled(mesh), tmp_path / "c.cgns", drop=True)
-    assert told[0] == "the zones, which the order mixes: the file gets one"
+        assert [n for n, _ in cgns_files.of_label(file["B"], "Zone_t")] == ["here"]
+        assert file["B/here/ data"][()].ravel().tolist() == [24, 14, 0]
+    before, after = (Seen(tmp_path / f"{name}.cgns").zones for name in "ab")
+    for name, (sections, *_) in before.items():
+        found = after["here"][1][name][1]
+        assert sorted(map(tuple, found)) == sorted(map(tuple, sections["Tets"]))
 
 
 def test_sections_that_an_order_mixes_become_regions(tmp_path):

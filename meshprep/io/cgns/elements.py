@@ -28,8 +28,8 @@ _WIDTH = np.zeros(max(TYPE) + 1, np.int64)
 _WIDTH[[*TYPE]] = [1 + node_count(name) for name in TYPE.values()]
 _WORD = {"vertex": "NODE", "line": "BAR", "triangle": "TRI", "quad": "QUAD", "tetra": "TETRA"}
 _WORD |= {"pyramid": "PYRA", "wedge": "PENTA", "hexahedron": "HEXA"}
-# By dimension of the cells: the sets of facets of polyhedra and of polygons, inner and outer.
-FACETS = {2: ("edges", "boundary_edges"), 3: ("faces", "boundary_faces")}
+# The sets of facets of polyhedra, inner and outer.
+FACETS = "faces", "boundary_faces"
 # Column ``i`` in memory is column ``TO_MEMORY[t][i]`` of the file: CGNS has the upright edges
 # before those of the top, other faces of hexahedra first, and turns cubic edges of tetrahedra.
 _HEXAHEDRON = [*range(12), *range(16, 20), *range(12, 16)]
@@ -46,7 +46,7 @@ TO_FILE = {t: np.argsort(o).tolist() for t, o in TO_MEMORY.items()}
 
 def standard_name(cell_type: str) -> str:
     """CGNS's name of a type of cells (``HEXA_8``), or of facets or cells of polyhedra."""
-    if cell_type in (*FACETS[2], *FACETS[3], "cells"):
+    if cell_type in (*FACETS, "cells"):
         return "NFACE_n" if cell_type == "cells" else "NGON_n"
     return f"{_WORD[shape_of(cell_type).name]}_{node_count(cell_type)}"
 
@@ -87,7 +87,6 @@ class ElementSection:
     cells: Sequence[tuple[str, NDArray[np.int64], NDArray[np.int64]]] = ()
     polygons: Lists | None = None  # nodes from 0 of NGON_n
     polyhedra: Lists | None = None  # numbers of faces of NFACE_n; the sign says which way they look
-    parents: NDArray[np.int64] | None = None  # (n, 2) numbers of cells on both sides, 0 for none
 
     @property
     def numbers(self) -> NDArray[np.int64]:
@@ -117,7 +116,6 @@ def read_section(node: Node, n_nodes: int) -> ElementSection:
         section.polygons, section.polyhedra = (lists, None) if kind == NGON else (None, lists)
         if kind == NGON:
             section.polygons = Lists(lists.offset, _checked(lists.values, n_nodes, where) - 1)
-            section.parents = _parents(node, size)
     elif kind == MIXED:
         section.cells = _mixed(node, values, size, n_nodes, where)
     else:
@@ -152,20 +150,6 @@ def _checked(nodes: NDArray[np.int64], n_nodes: int, where: str) -> NDArray[np.i
 def _in_memory(cell_type: str, table: NDArray[np.int64]) -> NDArray[np.int64]:
     order = TO_MEMORY.get(cell_type)
     return (table if order is None else table[:, order]) - 1
-
-
-def _parents(node: Node, size: int) -> NDArray[np.int64] | None:
-    """Cells on both sides of each face; those of old files come with places in these cells."""
-    found = node.get("ParentElements") or node.get("ParentData")
-    if found is None:
-        return None
-    values = found.integers()
-    if values.size not in (2 * size, 4 * size):
-        raise MeshprepError(
-            f"'{found.name}' of section '{node.name}' holds {values.size} numbers for {size} "
-            "faces: the file is damaged"
-        )
-    return values.reshape(-1, size)[:2].T
 
 
 def _offsets(node: Node, values: NDArray[np.int64], size: int, where: str) -> NDArray | None:

@@ -13,7 +13,7 @@ from ...mesh.assemble import GroupTable
 from .elements import standard_name
 from .tree import Node
 
-SECTION, BC, REGION, ZONE = "cgns:section", "cgns:bc", "cgns:region", "cgns:zone"
+SECTION, BC, REGION = "cgns:section", "cgns:bc", "cgns:region"
 NOTES = "cgns:notes"
 
 

@@ -16,7 +16,7 @@ from ..reduce import choose_tag, reduce, reduced_values
 from ..registry import Capabilities, Values
 from ..su2 import group_numbers
 from .elements import FACETS, NUMBER, standard_name
-from .groups import BC, NOTES, REGION, SECTION, ZONE, CgnsNotes, pairs, sections_are_groups, table
+from .groups import BC, NOTES, REGION, SECTION, CgnsNotes, pairs, sections_are_groups, table
 from .tree import NAME, Node
 
 _CAST = (*((name, "int32") for name in ("int8", "int16", "uint8", "uint16")), ("uint32", "int64"))
@@ -31,7 +31,7 @@ CAPABILITIES = Capabilities(
     plane=True,
     extras=(NOTES,),
 )
-_KINDS = (SECTION, BC, REGION, ZONE)
+_KINDS = (SECTION, BC, REGION)
 
 
 @dataclass(eq=False)
@@ -65,9 +65,8 @@ class _NamedGroups:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Elements of one set that stand together in a section of a zone; places of both names."""
+    """Elements of one set that stand together in a section, by the place of its name."""
 
-    zone: int
     section: int
     set: str
     rows: slice
@@ -80,16 +79,10 @@ class CgnsLayout:
     mesh: Mesh
     levels: dict[str, int]
     groups: dict[str, _NamedGroups]
-    zones: list[str]
-    nodes: list[slice]  # of each zone
     chunks: list[Chunk]  # in the order of the file
     lost: list[str]
-    # By kind and zone: the name of each group in the order of the file, and its elements by set.
-    content: dict[str, list[dict[str, list[tuple[str, NDArray[np.int64]]]]]]
-
-    def of_zone(self, zone: int) -> list[Chunk]:
-        """The chunks of a zone, by its place."""
-        return [c for c in self.chunks if c.zone == zone]
+    # By kind: the name of each group in the order of the file, and its elements by set.
+    content: dict[str, dict[str, list[tuple[str, NDArray[np.int64]]]]]
 
 
 def laid_out(mesh: Mesh) -> CgnsLayout:
@@ -104,17 +97,8 @@ def laid_out(mesh: Mesh) -> CgnsLayout:
             element, place = groups[SECTION].on.pop(name)
             groups[REGION].add(name, element, groups[SECTION].names, place)
         found = found or _layout(kept, levels, groups)
-    if found is None:
-        lost.append("the zones, which the order mixes: the file gets one")
-        groups[ZONE] = _NamedGroups()
-        found = _layout(kept, levels, groups)
     assert found is not None
-    slices, chunks = found
-    zones = groups[ZONE].names or [z.name for z in zones_of(kept)[:1]] or ["Zone"]
-    order = list(dict.fromkeys(c.zone for c in chunks))
-    zones, nodes = [zones[z] for z in order], [slices[z] for z in order]
-    chunks = [replace(c, zone=order.index(c.zone)) for c in chunks]
-    layout = CgnsLayout(kept, levels, groups, zones, nodes, chunks, lost, {})
+    layout = CgnsLayout(kept, levels, groups, found, lost, {})
     layout.content = {kind: _content(layout, kind) for kind in (BC, REGION)}
     lists = _lists(layout)
     layout.mesh = replace(kept, tags=tuple(_tags(layout)), lists=tuple(lists))
@@ -125,14 +109,14 @@ def facets_of(mesh: Mesh) -> tuple[str, ...]:
     """The sets of facets of a mesh of polyhedra or polygons; none of a mesh of known cells."""
     if mesh.cell_sets or mesh.coordinates is None:
         return ()
-    maps = [tuple(n for n in names if f"{n}->cells" in mesh.maps) for names in FACETS.values()]
-    return next((m for m in maps if m and all(f"{n}->nodes" in mesh.maps for n in m)), ())
+    facets = tuple(n for n in FACETS if f"{n}->cells" in mesh.maps)
+    return facets if all(f"{n}->nodes" in mesh.maps for n in facets) else ()
 
 
-def zones_of(mesh: Mesh) -> list[Node]:
-    """The zones of the file that a mesh is from."""
+def zone_of(mesh: Mesh) -> Node:
+    """The zone of the file that a mesh is from; an empty one where it is from another."""
     bases = (n for n in notes_of(mesh).nodes if n.label == "CGNSBase_t")
-    return [z for base in bases for z in base.having("Zone_t")]
+    return next((z for base in bases for z in base.having("Zone_t")), Node("Zone", "Zone_t"))
 
 
 def notes_of(mesh: Mesh) -> CgnsNotes:
@@ -160,8 +144,7 @@ def _levels(mesh: Mesh) -> dict[str, int]:
     """The dimension of every set of elements, in the order of their numbers in a file."""
     facets = facets_of(mesh)
     if facets:
-        dim = next(d for d, names in FACETS.items() if facets[0] in names)
-        return {**dict.fromkeys(facets, dim - 1), "cells": dim}
+        return {**dict.fromkeys(facets, 2), "cells": 3}
     dims = {s.name: shape_of(str(s.cell_type)).dim for s in mesh.cell_sets}
     top = mesh.sets["cells"].parts or ("cells",)
     return {name: dims[name] for name in (*top, *(n for n in dims if n not in top))}
@@ -175,7 +158,7 @@ def _groups(mesh: Mesh, levels: dict[str, int], lost: list[str]) -> dict[str, _N
     own = any(t.name in (BC, REGION) for t in used)
     chosen = choose_tag(list(dict.fromkeys(others)), "") if others and not own else ""
     for t in used:
-        known = t.name == ZONE or (t.name in _KINDS and t.set != "nodes")
+        known = t.name in _KINDS and t.set != "nodes"
         if not known and (t.name != chosen or t.set == "nodes"):
             lost.append(f"groups '{t.name}' on '{t.set}'")
             continue
@@ -206,16 +189,8 @@ def _names(tag: Tag, used: Sequence[int], lost: list[str]) -> list[str]:
 
 def _layout(
     mesh: Mesh, levels: dict[str, int], groups: dict[str, _NamedGroups]
-) -> tuple[dict[int, slice], list[Chunk]] | None:
-    """Nodes of each zone, and the elements section by section; None where the order mixes them."""
-    nodes = {0: slice(0, mesh.size("nodes"))}
-    zones = groups[ZONE]
-    if zones.on:
-        of_node = zones.whole("nodes", mesh.size("nodes"))
-        together = None if of_node is None else _runs(of_node)
-        if of_node is None or together is None:
-            return None
-        nodes = {int(of_node[r.start]): r for r in together}
+) -> list[Chunk] | None:
+    """The elements section by section; None where the order mixes them."""
     chunks = []
     for name in levels:
         n, found, kind = mesh.size(name), groups[SECTION], str(mesh.sets[name].cell_type or name)
@@ -225,35 +200,32 @@ def _layout(
             section: NDArray[np.int64] | None = np.full(n, found.names.index(word))
         else:
             section = found.whole(name, n)
-        zone = np.zeros(n, np.int64) if not zones.on else zones.whole(name, n)
-        runs = None if section is None or zone is None else _runs(zone, section)
-        if section is None or zone is None or runs is None:
+        runs = None if section is None else _runs(section)
+        if section is None or runs is None:
             return None
-        chunks += [Chunk(int(zone[r.start]), int(section[r.start]), name, r) for r in runs]
+        chunks += [Chunk(int(section[r.start]), name, r) for r in runs]
     known: Sequence[str] = notes_of(mesh).order
     names = [groups[SECTION].names[i] for i in dict.fromkeys(c.section for c in chunks)]
     known = [n for n in known if n in names] + [n for n in names if n not in known]
     rank = {groups[SECTION].names.index(n): i for i, n in enumerate(known)}
-    ordered = _in_order(chunks, list(nodes), rank, levels)
-    return None if ordered is None else (nodes, ordered)
+    return _in_order(chunks, rank, levels)
 
 
-def _runs(*values: NDArray[np.int64]) -> list[slice] | None:
-    """Where all of these are equal from one to the next; None where they come back."""
-    ends = np.flatnonzero(np.logical_or.reduce([np.diff(v) != 0 for v in values])) + 1
-    ends = np.concatenate([[0], ends, [values[0].size]])[values[0].size == 0 :]
-    starts = np.stack([v[ends[:-1]] for v in values], axis=1)
-    if len(np.unique(starts, axis=0)) < len(starts):
+def _runs(values: NDArray[np.int64]) -> list[slice] | None:
+    """Where they are equal from one to the next; None where they come back."""
+    ends = np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [values.size]])
+    ends = ends[values.size == 0 :]
+    if len(np.unique(values[ends[:-1]])) < len(ends) - 1:
         return None
     return [slice(a, b) for a, b in pairwise(ends.tolist())]
 
 
 def _in_order(
-    chunks: Sequence[Chunk], zones: Sequence[int], rank: Mapping[int, int], levels: dict[str, int]
+    chunks: Sequence[Chunk], rank: Mapping[int, int], levels: dict[str, int]
 ) -> list[Chunk] | None:
-    """Zone by zone, section by section; None where reading would give the mesh another order."""
+    """Section by section; None where reading would give the mesh another order."""
     sets = list(levels)
-    out = sorted(chunks, key=lambda c: (zones.index(c.zone), rank[c.section], sets.index(c.set)))
+    out = sorted(chunks, key=lambda c: (rank[c.section], sets.index(c.set)))
     seen: dict[str, list[Chunk]] = {}
     for c in out:
         seen.setdefault(c.set, []).append(c)
@@ -265,38 +237,27 @@ def _in_order(
     return out if [s for s in seen if s in top] == top else None
 
 
-def _content(layout: CgnsLayout, kind: str) -> list[dict[str, list[tuple[str, NDArray[np.int64]]]]]:
-    """The groups of each zone in the order of the file: as they stood there, then new ones."""
+def _content(layout: CgnsLayout, kind: str) -> dict[str, list[tuple[str, NDArray[np.int64]]]]:
+    """The groups in the order of the file: as they stood there, then new ones."""
     groups, label = layout.groups[kind], {BC: "BC_t", REGION: "ZoneSubRegion_t"}[kind]
-    nodes = [n for z in zones_of(layout.mesh) for n in z.walk() if n.label == label]
+    nodes = [n for n in zone_of(layout.mesh).walk() if n.label == label]
     order = list(dict.fromkeys([*(n.name for n in nodes), *groups.names]))
-    out = []
-    for zone in range(len(layout.zones)):
-        found: dict[str, list[tuple[str, NDArray[np.int64]]]] = {}
-        for name, (element, place) in groups.on.items():
-            rows = [c.rows for c in layout.of_zone(zone) if c.set == name]
-            ends = [min(r.start for r in rows), max(r.stop for r in rows)] if rows else [0, 0]
-            a, b = np.searchsorted(element, ends).tolist()
-            for i in np.unique(place[a:b]).tolist():
-                chosen = element[a:b][place[a:b] == i]
-                found.setdefault(groups.names[i], []).append((name, chosen))
-        out.append({name: found[name] for name in order if name in found})
-    return out
+    found: dict[str, list[tuple[str, NDArray[np.int64]]]] = {}
+    for name, (element, place) in groups.on.items():
+        for i in np.unique(place).tolist():
+            found.setdefault(groups.names[i], []).append((name, element[place == i]))
+    return {name: found[name] for name in order if name in found}
 
 
 def _lists(layout: CgnsLayout) -> list[IndexList]:
-    """Node sets whose names a file can hold, zone by zone."""
-    taken = {name for content in layout.content[BC] for name in content}
-    starts = sorted(s.start for s in layout.nodes)
-    out = []
+    """Node sets whose names a file can hold."""
+    taken, out = set(layout.content[BC]), []
     for one in layout.mesh.lists:
         if not re.fullmatch(NAME, one.name) or one.name in taken or not one.index.size:
             layout.lost.append(f"the list '{one.name}' of '{one.set}' (its name)")
             continue
         taken.add(one.name)
-        zone = np.searchsorted(starts, one.index, side="right")
-        index = one.index[np.argsort(zone, kind="stable")]
-        out.append(IndexList(one.name, one.set, index, {"kind": "point_set"}))
+        out.append(IndexList(one.name, one.set, one.index, {"kind": "point_set"}))
     return out
 
 
@@ -304,8 +265,7 @@ def _tags(layout: CgnsLayout) -> list[Tag]:
     """The tags that reading gives."""
     out = []
     for kind in (BC, REGION):
-        listed = list(dict.fromkeys(name for zone in layout.content[kind] for name in zone))
-        numbers = group_numbers(listed)
+        numbers = group_numbers(list(layout.content[kind]))
         for name, (element, place) in layout.groups[kind].on.items():
             ids = np.array([numbers.get(n, 0) for n in layout.groups[kind].names], np.int64)[place]
             out.append(_tag(layout, kind, name, element, ids, numbers))
@@ -319,30 +279,12 @@ def _tags(layout: CgnsLayout) -> list[Tag]:
             used.setdefault(kind, set()).add(words[c.section])
         bare = not any(name in layout.groups[BC].on for name in sets)
         if used and sections_are_groups(used, top=dim == max(layout.levels.values()), bare=bare):
-            out += [_in_chunks(layout, SECTION, s, "section", words, numbers) for s in sets]
-    if len(layout.zones) > 1:
-        numbers = {name: i for i, name in enumerate(layout.zones, 1)}
-        out += [_in_chunks(layout, ZONE, s, "zone", layout.zones, numbers) for s in layout.levels]
-        sizes = [s.stop - s.start for s in layout.nodes]
-        ids = np.repeat(np.arange(1, len(sizes) + 1), sizes)
-        out.append(_tag(layout, ZONE, "nodes", np.arange(ids.size), ids, numbers))
+            for name in sets:
+                ids = np.zeros(layout.mesh.size(name), np.int64)
+                for c in (c for c in layout.chunks if c.set == name):
+                    ids[c.rows] = numbers[words[c.section]]
+                out.append(_tag(layout, SECTION, name, np.arange(ids.size), ids, numbers))
     return out
-
-
-def _in_chunks(
-    layout: CgnsLayout,
-    kind: str,
-    set_name: str,
-    what: str,
-    words: Sequence[str],
-    numbers: Mapping[str, int],
-) -> Tag:
-    """The tag of a set whose elements are in the groups of their chunks."""
-    ids = np.zeros(layout.mesh.size(set_name), np.int64)
-    for c in layout.chunks:
-        if c.set == set_name:
-            ids[c.rows] = numbers[words[getattr(c, what)]]
-    return _tag(layout, kind, set_name, np.arange(ids.size), ids, numbers)
 
 
 def _tag(
@@ -354,7 +296,7 @@ def _tag(
     numbers: Mapping[str, int],
 ) -> Tag:
     have = set(np.unique(ids).tolist())
-    names = {i: n for n, i in numbers.items() if i in have and (str(i) != n or kind == ZONE)}
+    names = {i: n for n, i in numbers.items() if i in have and str(i) != n}
     found = table(layout.mesh.size(set_name), element, ids, list(numbers.values()))
     if isinstance(found, GroupTable):
         return Tag(kind, set_name, found.values, found.group_offset, found.group_id, names)

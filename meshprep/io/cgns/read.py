@@ -18,9 +18,9 @@ from ...mesh.cells import shape_of
 from ..meshio_adapter.harden import guarded
 from ..reduce import with_used_names
 from ..su2 import group_numbers
-from .elements import FACETS, ElementSection, Lists, read_section, standard_name
-from .groups import BC, NOTES, REGION, SECTION, ZONE, CgnsNotes, sections_are_groups, table
-from .tree import Node, load
+from .elements import FACETS, ElementSection, Lists, read_section
+from .groups import BC, NOTES, REGION, SECTION, CgnsNotes, sections_are_groups, table
+from .tree import Node, load, merged
 
 _AXES = ["CoordinateX", "CoordinateY", "CoordinateZ"]
 _SOLUTIONS = ("FlowSolution_t", "DiscreteData_t")
@@ -97,6 +97,11 @@ def _mesh(root: Node) -> Mesh:
     sections: list[str] = []
     zones = [_zone(node, dim, sections) for node in base.having("Zone_t")]
     unread += [f"{text} of zone '{z.node.name}'" for z in zones for text in z.unread]
+    for zone in zones if len(zones) > 1 else ():
+        every = np.concatenate([p.numbers for p in zone.top])
+        zone.groups.setdefault(REGION, {}).setdefault(zone.node.name, every)
+    others = [c for c in base.children if c.label != "Zone_t"]
+    base.children = [*others, merged(*base.having("Zone_t"))]
     names = _tag(zones, sections)
     bare = [p for z in zones for p in z.pieces if SECTION not in p.tags]
     untagged = {p.kind: sections[np.ravel(p.section)[0]] for p in bare}
@@ -119,16 +124,8 @@ def _mesh(root: Node) -> Mesh:
         ]
         more: dict[str, Any] = {"dats": dats, "lists": lists, "extras": extras}
         mesh, _ = assemble(points, blocks, tag_names=tag_names, **more)
-    node_tags = merge_tags("nodes", [_as_nodes(z, i) for i, z in enumerate(zones)], 0, tag_names)
-    tags = map(with_used_names, [*mesh.tags, *node_tags])
+    tags = map(with_used_names, mesh.tags)
     return replace(mesh, tags=tuple(tags), dats=tuple(map(_named_by_solution, mesh.dats)))
-
-
-def _as_nodes(zone: _Zone, place: int) -> Block:
-    """The nodes of a zone, as what tags are on."""
-    at = next(iter(zone.pieces)).tags.get(ZONE)
-    found = {} if at is None else {ZONE: np.full(len(zone.points), place + 1)}
-    return Block("vertex", np.empty((len(zone.points), 1), np.int8), tags=found)
 
 
 def _named_by_solution(dat: Dat) -> Dat:
@@ -151,7 +148,7 @@ def _zone(node: Node, dim: int, sections: list[str]) -> _Zone:
     if size.size != 3:
         raise MeshprepError(f"{where} must have three sizes: the file is damaged")
     zone = _Zone(node, _points(node, int(size[0]), where))
-    zone.pieces = _pieces(node, zone, int(size[1]), dim, sections)
+    zone.pieces = _pieces(node, zone, dim, sections)
     if not zone.pieces:
         raise MeshprepError(f"{where} has no elements: leave it out")
     counted = sum(p.numbers.size for p in zone.top)
@@ -188,7 +185,7 @@ def _points(node: Node, n: int, where: str) -> NDArray[np.float64]:
     return points
 
 
-def _pieces(node: Node, zone: _Zone, n_cells: int, dim: int, names: list[str]) -> list[_Piece]:
+def _pieces(node: Node, zone: _Zone, dim: int, names: list[str]) -> list[_Piece]:
     """The elements of a zone by section and type; what is read leaves the tree."""
     found = [(read_section(s, len(zone.points)), s) for s in node.having("Elements_t")]
     found.sort(key=lambda pair: pair[0].start)
@@ -200,14 +197,19 @@ def _pieces(node: Node, zone: _Zone, n_cells: int, dim: int, names: list[str]) -
                 f"{other.start}: the file is damaged"
             )
     for section, old in found:
-        if section.cells and (old.get("ParentElements") or old.get("ParentData")):
-            zone.unread.append(f"the parents of section '{section.name}'")
+        if old.get("ParentElements") or old.get("ParentData"):
+            if section.polygons is not None and not any(s.polyhedra for s in read):
+                raise MeshprepError(
+                    f"section '{section.name}' has the faces of cells that have no section of "
+                    "their own: write NFACE_n"
+                )
+            zone.unread += [f"the parents of section '{section.name}'"] if section.cells else []
         old.children = [c for c in old.children if c.name not in _OF_SECTIONS]
         old.data = None
         if section.name not in names:
             names.append(section.name)
-    if any(s.polyhedra or s.parents is not None for s in read):
-        return _facets_and_cells(read, n_cells, dim, names)
+    if any(s.polyhedra for s in read):
+        return _facets_and_cells(read, dim, names)
     return [piece for section in read for piece in _cells(section, names)]
 
 
@@ -227,12 +229,10 @@ def _cells(section: ElementSection, names: list[str]) -> Iterator[_Piece]:
         yield _Piece(cell_type, shape_of(cell_type).dim, section.numbers[rows], place, nodes)
 
 
-def _facets_and_cells(
-    read: Sequence[ElementSection], n_cells: int, dim: int, names: list[str]
-) -> list[_Piece]:
+def _facets_and_cells(read: Sequence[ElementSection], dim: int, names: list[str]) -> list[_Piece]:
     """Facets of two cells, those of one, and the cells of NGON_n and NFACE_n sections."""
     other = [s.name for s in read if s.cells]
-    if other or dim not in FACETS:
+    if other:
         raise MeshprepError(
             f"has polyhedra beside cells of known types ({', '.join(other)}): "
             "write all as one of the two"
@@ -243,13 +243,8 @@ def _facets_and_cells(
     numbers = np.concatenate([s.numbers for s in faces] or [np.zeros(0, np.int64)])
     places = [names.index(s.name) for s in faces]
     in_section = np.repeat(places, [s.size for s in faces])
-    if all(s.parents is not None for s in faces):
-        parents = np.concatenate([s.parents for s in faces if s.parents is not None])
-        parents, cell_numbers = _from_parents(parents, cells, n_cells)
-    else:
-        cell_numbers = np.concatenate([s.numbers for s in cells])
-        lists = _joined([s.polyhedra for s in cells if s.polyhedra])
-        parents = _from_cells(lists, numbers)
+    cell_numbers = np.concatenate([s.numbers for s in cells])
+    parents = _from_cells(_joined([s.polyhedra for s in cells if s.polyhedra]), numbers)
     turned = parents[:, 0] < 0
     parents[turned] = parents[turned, ::-1]
     polygons = _turned(polygons, turned)
@@ -257,40 +252,14 @@ def _facets_and_cells(
         raise MeshprepError(f"face {numbers[row]} is of no cell: remove it")
     inner = parents[:, 1] >= 0
     out = []
-    for kind, rows, width in zip(FACETS[dim], (inner, ~inner), (2, 1), strict=True):
+    for kind, rows, width in zip(FACETS, (inner, ~inner), (2, 1), strict=True):
         chosen = np.flatnonzero(rows)
         lists = _chosen(polygons, chosen)
         piece = _Piece(kind, dim - 1, numbers[chosen], in_section[chosen], polygons=lists)
         piece.cells = parents[chosen, :width]
         out += [piece] if chosen.size else []
-    # a file may have its cells as parents of faces alone
-    if not cells and standard_name("cells") not in names:
-        names.append(standard_name("cells"))
-    places = [names.index(s.name) for s in cells] or [names.index(standard_name("cells"))]
-    which = np.repeat(places, [s.size for s in cells] or [cell_numbers.size])
+    which = np.repeat([names.index(s.name) for s in cells], [s.size for s in cells])
     return [*out, _Piece("cells", dim, cell_numbers, which)]
-
-
-def _from_parents(
-    parents: NDArray[np.int64], cells: Sequence[ElementSection], n_cells: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cells from 0 on both sides of each face, -1 for none, and the numbers of the cells."""
-    given = parents[parents > 0]
-    low, high = int(given.min(initial=1 << 62)), int(given.max(initial=0))
-    numbers = np.concatenate([s.numbers for s in cells] or [np.arange(low, low + n_cells)])
-    # some programs count cells from 1 here, whatever their numbers are
-    if high <= numbers.size and low < numbers[0]:
-        place, inside = parents - 1, bool(low >= 1)
-    else:
-        order = np.searchsorted(numbers, parents).clip(max=max(numbers.size - 1, 0))
-        inside = bool((numbers[order] == parents)[parents > 0].all())
-        place = order
-    if not inside or not numbers.size:
-        raise MeshprepError(
-            f"'ParentElements' names cells {low} to {high}, but the zone has {numbers.size} from "
-            f"{numbers[:1].tolist()}: the file is damaged"
-        )
-    return np.where(parents > 0, place, -1), numbers
 
 
 def _from_cells(lists: Lists, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -454,11 +423,6 @@ def _tag(zones: Sequence[_Zone], sections: Sequence[str]) -> dict[str, dict[int,
         if sections_are_groups(used, top=dim == highest, bare=bare):
             for p in level:
                 p.tags[SECTION] = np.broadcast_to(ids[p.section], p.numbers.shape)
-    if len(zones) > 1:
-        names[ZONE] = {i: z.node.name for i, z in enumerate(zones, 1)}
-        for i, zone in enumerate(zones, 1):
-            for p in zone.pieces:
-                p.tags[ZONE] = np.full(p.numbers.size, i)
     return names
 
 

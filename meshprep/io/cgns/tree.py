@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,13 @@ class Node:
         yield self
         for child in self.children:
             yield from child.walk()
+
+
+def merged(*nodes: Node) -> Node:
+    """A copy of the first of some nodes with the children of all; those of one name are one."""
+    names = dict.fromkeys(c.name for n in nodes for c in n.children)
+    same = ([c for n in nodes for c in n.children if c.name == name] for name in names)
+    return replace(nodes[0], children=[merged(*found) for found in same])
 
 
 def text(name: str, label: str, words: str) -> Node:

@@ -12,8 +12,8 @@ from meshprep_runtime.types.maps import offsets_of
 from ...mesh import Mesh
 from .elements import NFACE, NGON, Lists, section_node, write_section
 from .groups import BC, REGION, SECTION
-from .layout import CgnsLayout, Chunk, facets_of, laid_out, notes_of, zones_of
-from .tree import Node, save, text
+from .layout import CgnsLayout, Chunk, facets_of, laid_out, notes_of, zone_of
+from .tree import Node, merged, save, text
 
 # Where values without a solution of their own go, and what CGNS calls the place.
 _SOLUTION = {"nodes": ("NodeData", "Vertex"), "cells": ("CellData", "CellCenter")}
@@ -23,7 +23,7 @@ _LARGEST = 2**31 - 1
 def write(mesh: Mesh, path: Path) -> None:
     """Write a CGNS file of version 3.4, which all later readers know, too."""
     layout = laid_out(mesh)
-    roots = [_copy(n) for n in notes_of(layout.mesh).nodes]
+    roots = [merged(n) for n in notes_of(layout.mesh).nodes]
     base = next((r for r in roots if r.label == "CGNSBase_t" and any(r.having("Zone_t"))), None)
     if base is None:
         base = Node("Base", "CGNSBase_t")
@@ -31,67 +31,56 @@ def write(mesh: Mesh, path: Path) -> None:
     points = layout.mesh.coordinates
     assert points is not None
     base.data = np.array([max(layout.levels.values()), points.shape[1]], np.int32)
-    old = [_copy(z) for z in zones_of(layout.mesh)]
-    base.children = [c for c in base.children if c.label != "Zone_t"]
-    for place, name in enumerate(layout.zones):
-        zone = next((z for z in old if z.name == name), Node(name, "Zone_t"))
-        _fill(zone, layout, place)
-        base.children.append(zone)
+    zone = merged(zone_of(layout.mesh))
+    base.children = [*(c for c in base.children if c.label != "Zone_t"), zone]
+    _fill(zone, layout)
     save(roots, path)
 
 
-def _copy(node: Node) -> Node:
-    return Node(node.name, node.label, node.data, [_copy(c) for c in node.children])
-
-
-def _fill(zone: Node, layout: CgnsLayout, place: int) -> None:
-    """Put the elements, nodes, groups and values of a zone into it; empty places leave."""
-    mesh, nodes, chunks = layout.mesh, layout.nodes[place], layout.of_zone(place)
+def _fill(zone: Node, layout: CgnsLayout) -> None:
+    """Put the elements, nodes, groups and values into the zone; empty places leave."""
+    mesh, chunks = layout.mesh, layout.chunks
     # 64 bits where some table has more entries than 32 can count
     entries = [m.table.size + m.size for m in mesh.maps.values()]
     integer = np.int64 if 2 * sum(entries) > _LARGEST else np.int32
     top = max(layout.levels.values())
     cells = [c for c in chunks if layout.levels[c.set] == top]
-    sizes = [nodes.stop - nodes.start, sum(c.rows.stop - c.rows.start for c in cells), 0]
+    sizes = [mesh.size("nodes"), sum(c.rows.stop - c.rows.start for c in cells), 0]
     zone.data = np.array(sizes, integer)[:, None]
     zone.find("ZoneType", "ZoneType_t").data = text("", "", "Unstructured").data
     points = mesh.coordinates
     assert points is not None
     grid = next(zone.having("GridCoordinates_t"), None)
     grid = grid or zone.find("GridCoordinates", "GridCoordinates_t")
-    for axis, values in zip("XYZ", points[nodes].T, strict=False):
+    for axis, values in zip("XYZ", points.T, strict=False):
         grid.find(f"Coordinate{axis}", "DataArray_t").data = np.ascontiguousarray(values)
     first = offsets_of([c.rows.stop - c.rows.start for c in chunks]) + 1
-    for section in _sections(layout, chunks, first, nodes.start, integer):
+    for section in _sections(layout, chunks, first, integer):
         old = zone.find(section.name, "Elements_t")
         old.data, old.children = section.data, section.children + old.children
-    for name, found in layout.content[BC][place].items():
+    for name, found in layout.content[BC].items():
         node = _condition(zone, name)
         _point(node, _numbers(found, chunks, first), _location(layout, found), integer)
-    for name, found in layout.content[REGION][place].items():
+    for name, found in layout.content[REGION].items():
         node = _group(zone, name, "ZoneSubRegion_t")
         node.data = np.array([max(layout.levels[s] for s, _ in found)], np.int32)
         _point(node, _numbers(found, chunks, first), _location(layout, found), integer)
     for one in mesh.lists:
-        inside = one.index[(nodes.start <= one.index) & (one.index < nodes.stop)]
-        if inside.size:
-            node = _condition(zone, one.name)
-            _point(node, inside - nodes.start + 1, "Vertex", integer)
-    _values(zone, layout, nodes, cells)
+        _point(_condition(zone, one.name), one.index + 1, "Vertex", integer)
+    _values(zone, layout, cells)
     _take_out_empty(zone)
 
 
 def _sections(
-    layout: CgnsLayout, chunks: list[Chunk], first: NDArray[np.int64], start: int, integer: type
+    layout: CgnsLayout, chunks: list[Chunk], first: NDArray[np.int64], integer: type
 ) -> Iterable[Node]:
-    """The sections of a zone whose nodes begin with ``start``."""
     words = layout.groups[SECTION].names
     facets = facets_of(layout.mesh)
     for section in dict.fromkeys(c.section for c in chunks):
         rows = [i for i, c in enumerate(chunks) if c.section == section]
         own, number = [chunks[i] for i in rows], int(first[rows[0]])
         if not facets:
-            cells = [(c, layout.mesh.cell_map(c.set).table[c.rows] - start) for c in own]
+            cells = [(c, layout.mesh.cell_map(c.set).table[c.rows]) for c in own]
             tables = [(str(layout.mesh.sets[c.set].cell_type), t) for c, t in cells]
             yield write_section(words[section], number, tables, integer)
         elif own[0].set == "cells":
@@ -103,7 +92,7 @@ def _sections(
             # what makes a cell its number
             i = next(i for i, c in enumerate(chunks) if c.set == "cells")
             shift = int(first[i]) - chunks[i].rows.start
-            yield _polygons(layout, own, words[section], number, start, shift, integer)
+            yield _polygons(layout, own, words[section], number, shift, integer)
 
 
 def _polygons(
@@ -111,7 +100,6 @@ def _polygons(
     own: list[Chunk],
     name: str,
     number: int,
-    start: int,
     shift: int,
     integer: type,
 ) -> Node:
@@ -121,7 +109,7 @@ def _polygons(
         lists.append(Lists.unfilled(layout.mesh.map(f"{c.set}->nodes").table[c.rows]))
         cells = layout.mesh.map(f"{c.set}->cells").table[c.rows].astype(np.int64) + shift
         parents.append(np.pad(cells, ((0, 0), (0, 2 - cells.shape[1]))))
-    values = np.concatenate([one.values for one in lists]) - start + 1
+    values = np.concatenate([one.values for one in lists]) + 1
     offset = offsets_of(np.concatenate([np.diff(one.offset) for one in lists]))
     node = section_node(name, NGON, number, offset.size - 1, values, offset, integer)
     beside: NDArray[Any] = np.concatenate(parents).T.astype(integer, order="C")
@@ -193,14 +181,14 @@ def _point(node: Node, numbers: NDArray[Any], location: str, integer: type) -> N
     node.children = [text("GridLocation", "GridLocation_t", location), points, *kept]
 
 
-def _values(zone: Node, layout: CgnsLayout, nodes: slice, cells: list[Chunk]) -> None:
+def _values(zone: Node, layout: CgnsLayout, cells: list[Chunk]) -> None:
     """Values of nodes, and of cells in the order of their numbers."""
     top = [c.set for c in cells]
     for d in layout.mesh.dats:
         of_nodes = d.set == "nodes"
         if (d.name, d.set) == ("coordinates", "nodes") or (not of_nodes and d.set != top[0]):
             continue
-        values = d.values[nodes]
+        values = d.values
         if not of_nodes:
             same = {
                 o.set: o

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,8 +41,7 @@ def read(path: Path) -> FileMesh:
     """
     import netCDF4
 
-    if h5py.is_hdf5(path):
-        check_hdf5(path)
+    check_hdf5(path)
     with netCDF4.Dataset(path) as file:
         file.set_auto_mask(False)
         _check_sizes(file, path.stat().st_size)

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import h5py
-
 from meshprep_runtime.errors import MeshprepError, MissingPackageError
 
 # The most that the compression in HDF5 and netCDF files can gain.
@@ -49,7 +47,11 @@ def _reason(error: BaseException) -> str:
 
 
 def check_hdf5(path: Path) -> None:
-    """Refuse datasets that are larger than what is stored of them can give."""
+    """Refuse datasets of an HDF5 file that are larger than what is stored can give."""
+    import h5py
+
+    if not h5py.is_hdf5(path):
+        return
     size = path.stat().st_size
 
     def check(name: str, item: object) -> None:

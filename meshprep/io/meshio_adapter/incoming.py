@@ -40,7 +40,6 @@ def convert(source: FileMesh) -> Mesh:
         raise MeshprepError(f"the points have the shape {points.shape}, must be (n, 2) or (n, 3)")
     if points.shape[1] == 1:
         points = np.pad(points, ((0, 0), (0, 1)))
-    _drop_counts(source)
     numbered = _is_numbering(source.cell_data.get("label", ()))
     blocks = [_block(source, k, numbered) for k in range(len(source.cells))]
     dats, tags = _node_data(source.point_data, source.point_tags)
@@ -60,41 +59,19 @@ def convert(source: FileMesh) -> Mesh:
     # values of a later time step say so
     named = ((d, *d.name.partition("\0")) for d in mesh.dats)
     values = (replace(d, name=n, attrs={STEP: int(s)}) if s else d for d, n, _, s in named)
-    return replace(mesh, dats=tuple(values), tags=(*kept, *tags), lists=tuple(lists))
-
-
-def _drop_counts(source: FileMesh) -> None:
-    """Take the numbers out of what a reader gave, where they only count.
-
-    Cells are counted type by type, each type where it comes first. O(nodes + cells).
-    """
-    if not source.numbered:
-        return
-    if _counts([source.point_data.get(NUMBERS)]):
-        del source.point_data[NUMBERS]
-    types = [block.type for block in source.cells]
-    by_type = sorted(range(len(types)), key=lambda k: types.index(types[k]))
-    numbers = source.cell_data.get(NUMBERS)
-    if numbers is not None and _counts([numbers[k] for k in by_type]):
-        del source.cell_data[NUMBERS]
+    made = replace(mesh, dats=tuple(values), tags=(*kept, *tags), lists=tuple(lists))
+    return without_counts(made) if source.numbered else made
 
 
 def without_counts(mesh: Mesh) -> Mesh:
-    """The mesh without numbers that a file written from it would give all the same."""
+    """The mesh without numbers that only count: cells type by type, each where it comes first."""
     for sets in (["nodes"], [s.name for s in mesh.cell_sets]):
-        found = [mesh.dat(NUMBERS, name) for name in sets]
-        if _counts([None if d is None or not d.is_numbering else d.values for d in found]):
+        found = [d.values for d in (mesh.dat(NUMBERS, n) for n in sets) if d and d.is_numbering]
+        numbers = np.concatenate(found or [np.zeros(0)])
+        if len(found) == len(sets) and np.array_equal(numbers, np.arange(1, numbers.size + 1)):
             kept = (d for d in mesh.dats if not (d.is_numbering and d.set in sets))
             mesh = replace(mesh, dats=tuple(kept))
     return mesh
-
-
-def _counts(numbers: Sequence[NDArray | None]) -> bool:
-    given = [values for values in numbers if values is not None]
-    if not numbers or len(given) < len(numbers):
-        return False
-    found = np.concatenate(given)
-    return np.array_equal(found, np.arange(1, found.size + 1))
 
 
 def name_in_file(name: str) -> str:

@@ -2,11 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ...mesh import IndexList, Mesh, Tag
+from ...mesh import Mesh
 from ..reduce import bad_lists, with_used_names
 from ..registry import FIELD_DATA, MED_MESH
 from .exodus import NAME as EXODUS_NAME
@@ -20,52 +19,32 @@ _GROUP_NAMES = {
 }
 # Bytes of a name in a MED file.
 _MED_BYTES = 80
-# Formats whose writers give nodes and cells the numbers that they have, and that keep the names
-# of groups that have cells.
-_USED_ALONE = ("med", "exodus")
 
 
-def _named(tag: Tag) -> Tag:
-    return tag if tag.set == "nodes" else with_used_names(tag)
-
-
-def own_losses(name: str, mesh: Mesh) -> list[str]:
-    """What this format loses of a mesh that its capabilities let through."""
-    lost = blocks(mesh)[1] if name == "exodus" else []
-    lost += [f"'{array}' of the {FIELD_DATA}" for array in sorted(_bad_arrays(mesh))]
-    if name in _USED_ALONE:
-        used = {n for t in mesh.tags for n in _named(t).names.values()}
-        unused = {n for t in mesh.tags for n in t.names.values()} - used
-        lost += [f"the name '{n}' of a group without cells" for n in sorted(unused)]
-    lost += [f"the name '{group}' of a group" for group in sorted(_bad_group_names(name, mesh))]
-    return lost + [f"the list '{i.name}' of '{i.set}'" for i in _bad_lists(name, mesh)]
-
-
-def normal(name: str, mesh: Mesh) -> Mesh:
-    """The mesh without what :func:`own_losses` tells of."""
+def normal(name: str, mesh: Mesh) -> tuple[Mesh, list[str]]:
+    """The mesh as this format keeps it, of one that its capabilities let through; the losses."""
+    lost: list[str] = []
     if name == "exodus":
-        on_nodes = (t for t in mesh.tags if t.set == "nodes")
-        mesh = replace(mesh, tags=(*on_nodes, *blocks(mesh)[0]))
-    if name in _USED_ALONE:
-        mesh = without_counts(replace(mesh, tags=tuple(map(_named, mesh.tags))))
+        found, lost = blocks(mesh)
+        mesh = replace(mesh, tags=(*(t for t in mesh.tags if t.set == "nodes"), *found))
+    if name in ("med", "exodus"):
+        tags = tuple(t if t.set == "nodes" else with_used_names(t) for t in mesh.tags)
+        before, used = ({n for t in of for n in t.names.values()} for of in (mesh.tags, tags))
+        lost += [f"the name '{n}' of a group without cells" for n in sorted(before - used)]
+        mesh = without_counts(replace(mesh, tags=tags))
     if whole := mesh.extras.get(FIELD_DATA):
-        kept = {key: array for key, array in whole.items() if key not in _bad_arrays(mesh)}
+        # rows of numbers
+        kept = {n: a for n, a in whole.items() if a.dtype.kind in "iuf" and a.ndim in (1, 2)}
+        lost += [f"'{array}' of the {FIELD_DATA}" for array in sorted(whole.keys() - kept)]
         mesh = replace(mesh, extras={**mesh.extras, FIELD_DATA: kept})
     bad_names = _bad_group_names(name, mesh)
-    bad = {id(i) for i in _bad_lists(name, mesh)}
+    lost += [f"the name '{group}' of a group" for group in sorted(bad_names)]
     kept_names = ({i: n for i, n in t.names.items() if n not in bad_names} for t in mesh.tags)
     tags = tuple(replace(t, names=n) for t, n in zip(mesh.tags, kept_names, strict=True))
-    return replace(mesh, tags=tags, lists=tuple(i for i in mesh.lists if id(i) not in bad))
-
-
-def _bad_lists(name: str, mesh: Mesh) -> Iterator[IndexList]:
-    return bad_lists(mesh, f"(?!.*[,=]){EXODUS_NAME}" if name == "exodus" else r"(?s:.*)")
-
-
-def _bad_arrays(mesh: Mesh) -> set[str]:
-    """Values of the whole mesh that are no rows of numbers."""
-    whole = mesh.extras.get(FIELD_DATA, {})
-    return {name for name, a in whole.items() if a.dtype.kind not in "iuf" or a.ndim not in (1, 2)}
+    pattern = f"(?!.*[,=]){EXODUS_NAME}" if name == "exodus" else r"(?s:.*)"
+    bad = {id(i): f"the list '{i.name}' of '{i.set}'" for i in bad_lists(mesh, pattern)}
+    lists = tuple(i for i in mesh.lists if id(i) not in bad)
+    return replace(mesh, tags=tags, lists=lists), [*lost, *bad.values()]
 
 
 def _bad_group_names(name: str, mesh: Mesh) -> set[str]:
