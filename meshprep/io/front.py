@@ -139,6 +139,8 @@ def write(
     path = Path(path)
     with named(path):
         target = find(FORMATS, path, format, writing=True)
+        if target.write is None:
+            raise MeshprepError(f"format '{target.name}' can only be read: choose another")
     _check_options(target, options, target.options, "option")
     if not drop:
         refuse_losses(mesh, path, target, **options)
@@ -205,6 +207,7 @@ def _check_options(
 
 
 def _write(target: Format, mesh: Mesh, staged: Path, options: dict[str, Any]) -> None:
+    assert target.write is not None
     target.write(mesh, staged, **{**target.options, **options})
 
 

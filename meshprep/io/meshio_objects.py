@@ -37,12 +37,12 @@ def from_meshio(source: Any, dimension: int | None = None) -> Mesh:
     from .validate import validate
 
     with guarded("not a mesh that meshprep can hold"):
-        mesh = _with_own_arrays(convert(_of_meshio(source)))
+        mesh = _with_own_arrays(convert(of_meshio(source)))
     validate(mesh, dimension)
     return mesh
 
 
-def _of_meshio(source: Any) -> "FileMesh":
+def of_meshio(source: Any) -> "FileMesh":
     """What a ``meshio.Mesh`` holds."""
     from .meshio_adapter.file_mesh import Cells, FileMesh
 

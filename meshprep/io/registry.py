@@ -19,8 +19,8 @@ class Format:
     extensions: tuple[str, ...]  # with the dot, lower case; the first is the usual one
     read: Callable[[Path], Mesh]  # ``read(path) -> Mesh``
     # ``write(mesh, path, **options)``; writes what it can, in the order of the mesh, and may assume
-    # that the caller asked ``losses`` first.
-    write: Callable[..., None]
+    # that the caller asked ``losses`` first. None for formats that are only read.
+    write: Callable[..., None] | None
     # ``losses(mesh, **options) -> list of str``: what of this mesh the format cannot carry when
     # written with these options, in a few words each, empty when nothing is lost.
     losses: Callable[..., list[str]]

@@ -53,6 +53,20 @@ def _read(name: str, path: Path) -> Mesh:
         return convert(import_module(f".{name}", __package__).read(path))
 
 
+def _read_alone(name: str, extensions: tuple[str, ...]) -> Format:
+    """A format that is not written."""
+
+    def read(path: Path) -> Mesh:
+        from . import foreign
+        from .harden import guarded
+        from .incoming import convert
+
+        with guarded(f"not a readable {name} file"):
+            return convert(getattr(foreign, f"read_{name}")(path))
+
+    return Format(name, extensions, read, None, lambda mesh, **_options: [])
+
+
 def _reduced(name: str, capabilities: Capabilities, mesh: Mesh) -> tuple[Mesh, list[str]]:
     from .normal import normal
 
@@ -167,4 +181,10 @@ _ALL = (
     ),
 )
 
-FORMATS: dict[str, Format] = {f.name: f for f in _ALL}
+_ALONE = (
+    _read_alone("ugrid", (".ugrid",)),
+    _read_alone("tetgen", (".node", ".ele")),
+    _read_alone("netgen", (".vol",)),
+)
+
+FORMATS: dict[str, Format] = {f.name: f for f in (*_ALL, *_ALONE)}
