@@ -13,7 +13,7 @@ from meshprep.partition.blocks.mend.reconnect import _give_away
 from meshprep.partition.blocks_of import _loads
 from meshprep.partition.repair import enforce_cap
 from meshprep.pipeline.warm_up import all_tasks, run_task, warm_up
-from meshprep.reorder.by_component import _renumbered
+from meshprep.reorder.by_component import renumbered
 from meshprep.reorder.lexicographic import _packed_rows
 from meshprep.reorder.propagate import _first_touch
 from meshprep_runtime.errors import MeshprepError
@@ -78,7 +78,7 @@ def test_nothing_is_done_where_nothing_is_kept(monkeypatch):
     [
         (
             "plan gps blocks gpu",
-            [_measure, _renumbered, _first_touch, _packed_rows],
+            [_measure, renumbered, _first_touch, _packed_rows],
             [_give_away, enforce_cap],
         ),
         ("repairs", [_give_away, enforce_cap], []),

@@ -4,6 +4,7 @@ The process is the program's own, or that of a caller of :func:`main`. Ctrl-C an
 between two stages at the latest, and leave nothing behind.
 """
 
+import _thread
 import atexit
 import gc
 import os
@@ -155,4 +156,16 @@ def stop_if_asked() -> None:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     _asked.set()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith(_LOCKS):
+            # an exception here may leave a lock taken for which other threads wait: a little later
+            again = threading.Timer(0.02, _thread.interrupt_main)
+            again.daemon = True
+            again.start()
+            return
+        frame = frame.f_back
     raise KeyboardInterrupt
+
+
+# Modules whose locks are taken in Python, by compilers.
+_LOCKS = ("llvmlite.binding.ffi", "numba.core.compiler_lock")

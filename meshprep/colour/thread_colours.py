@@ -187,25 +187,5 @@ def _bounds(table: Int32s, block_offset: Int64s) -> Int32s:
 
 def sort_by_colour(colour: NDArray[np.unsignedinteger], block_offset: Int64s) -> Int32s:
     """The order, ``new_to_old``, that sorts each block by colour, stably; blocks stay in place."""
-    return _sort(np.ascontiguousarray(colour), block_offset)
-
-
-@kernel
-def _sort(colour: NDArray[np.unsignedinteger], block_offset: Int64s) -> Int32s:
-    new_to_old = np.empty(colour.size, np.int32)
-    place = np.zeros(np.iinfo(np.uint16).max + 2, np.int64)
-    for b in range(block_offset.size - 1):
-        start, stop = block_offset[b], block_offset[b + 1]
-        most = np.int64(0)
-        for e in range(start, stop):
-            most = max(most, np.int64(colour[e]))
-        place[: most + 2] = 0
-        for e in range(start, stop):
-            place[np.int64(colour[e]) + 1] += 1
-        place[0] = start
-        scan_offsets(place[: most + 2])
-        for e in range(start, stop):
-            own = np.int64(colour[e])
-            new_to_old[place[own]] = e
-            place[own] += 1
-    return new_to_old
+    block = np.repeat(np.arange(block_offset.size - 1), np.diff(block_offset))
+    return np.lexsort((colour, block)).astype(np.int32)

@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError, Progress, ProofError
@@ -331,43 +330,17 @@ def _whole_subject(job: SplitJob) -> SplitSubject:
     return subject
 
 
-# Bytes that are written at once.
-PIECE = 1 << 20
-
-
 def write_external(path: Path, source: Path, counts: Sequence[int], name: str) -> None:
     """Write the part of each element of a set as OP2's dats ``part_K``.
 
-    ``path`` is made anew from the file of parts ``source``: HDF5 with one contiguous dataset (n, 1)
-    of int32 for each number of parts in ``counts``, in the order of the mesh that was read.
-    ``name`` is the leading set. O(n) for each number of parts, and the memory of one part.
+    ``path`` is made anew from the file of parts ``source``: HDF5 with one dataset (n, 1) of int32
+    for each number of parts in ``counts``, in the order of the mesh that was read. ``name`` is the
+    leading set. O(n) for each number of parts, and 4 bytes an element.
     """
-    tables = [parts_table(source, parts) for parts in counts]
     with new_hdf5(path, userblock=0) as file:
-        address = [
-            _dataset(file, f"part_{table.parts}", int(table.description["sets"][name]))
-            for table in tables
-        ]
-    for table, begin in zip(tables, address, strict=True):
-        n = int(table.description["sets"][name])
-        if n:
-            # where the disk has no room, a mapped page would end the process
-            with path.open("r+b") as file:
-                file.seek(begin)
-                for left in range(4 * n, 0, -PIECE):
-                    file.write(bytes(min(left, PIECE)))
-        values = np.memmap(path, "<i4", "r+", begin, (n,)) if n else np.empty(0, np.int32)
-        for part in range(table.parts):
-            values[read_part(source, table, part).sets[name].original] = part
-        if isinstance(values, np.memmap):
-            values.flush()
-
-
-def _dataset(file: Any, name: str, n: int) -> int:
-    """An int dat with its place in the file; where that is."""
-    early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-    space = h5py.h5s.create_simple((n, 1))
-    made = h5py.h5d.create(file.id, name.encode(), h5py.h5t.STD_I32LE, space, early)
-    describe(file[name], {"size": 4, "dim": 1}, "int")
-    return int(made.get_offset() or 0)
+        for table in (parts_table(source, parts) for parts in counts):
+            values = np.empty(int(table.description["sets"][name]), "<i4")
+            for part in range(table.parts):
+                values[read_part(source, table, part).sets[name].original] = part
+            made = file.create_dataset(f"part_{table.parts}", data=values[:, None])
+            describe(made, {"size": 4, "dim": 1}, "int")

@@ -26,22 +26,7 @@ from meshprep_runtime.types.maps import chunks
 _ARENA_MAX, _MMAP_MAX, _TRIM_THRESHOLD = -8, -4, -1
 _KEEPING = {_ARENA_MAX: 1, _MMAP_MAX: 0, _TRIM_THRESHOLD: 2**31 - 1}
 
-# Less than this, in bytes, is not worth clearing again.
-WORTH_GIVING = 1 << 24
-
 _keeps = threading.Event()
-
-
-class _Usage(ctypes.Structure):
-    """What glibc's ``mallinfo2`` tells, in bytes; ``fordblks`` are free."""
-
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in (
-            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
-            "fordblks", "keepcost",
-        )
-    ]  # fmt: skip
 
 
 def keep_freed() -> None:
@@ -57,19 +42,10 @@ def keep_freed() -> None:
 
 
 def give_back() -> None:
-    """Return what threads have freed to the system, unless it is kept; needs glibc 2.33."""
-    with suppress(AttributeError, OSError, TypeError):
-        libc = ctypes.CDLL(None)
-        if not _keeps.is_set() and _free_bytes(libc) >= WORTH_GIVING:
-            libc.malloc_trim(0)
-
-
-def _free_bytes(libc: ctypes.CDLL) -> int:
-    if not hasattr(libc, "mallinfo2"):
-        return WORTH_GIVING
-    usage = libc.mallinfo2
-    usage.restype = _Usage
-    return int(usage().fordblks)
+    """Return what threads have freed to the system, unless it is kept."""
+    if not _keeps.is_set():
+        with suppress(AttributeError, OSError, TypeError):
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 # Less work than this is done faster than threads start.

@@ -19,7 +19,6 @@ from ..reorder import (
     FOLLOW,
     METHODS,
     LocalityProblem,
-    OrderCandidate,
     figures,
     followers,
     locality_order,
@@ -57,11 +56,33 @@ def order_for_locality(
         points = mesh.map(loop.leading_map).to_set
         if points in followers(mesh, known):
             continue
-        order, rows, found = _lead(numbering, points, loop, options)
-        numbering = numbering.moved(points, numbering.in_runs(points, order))
-        leads.append(found)
-        if rows is not None and options.target == loops[0][1].target:
-            followed[loop.leading_map] = rows
+        problem = locality_problem(numbering, loop, options)
+        found = locality_order(problem, options.method, seconds=options.order_time)
+        metrics = OrderMetrics(
+            set=points,
+            target=options.target,
+            asked=options.method,
+            method=found.method,
+            applied=found.applied,
+            reason=found.reason,
+            before=found.before,
+            after=found.after,
+            candidates=tuple(
+                TriedOrder(
+                    *(one.method, one.seconds),
+                    **asdict(one.figures) if one.figures else {},
+                    note=one.note or None,
+                )
+                for one in found.candidates
+            ),
+        )
+        leads.append(Lead(loop, options, metrics))
+        order = numbering.in_runs(points, found.ordering.new_to_old)
+        numbering = numbering.moved(points, order)
+        # parts that stay apart are not in the order that was found
+        whole = len(numbering.leaves(points)) == 1
+        if found.rows is not None and whole and options.target == loops[0][1].target:
+            followed[loop.leading_map] = found.rows
         known |= {leaf: numbering.orders[leaf] for leaf in numbering.leaves(points)}
     # what no loop reaches follows once blocks are cut
     wanted = reached_leaves(numbering, [loop for loop, _ in loops])
@@ -91,28 +112,6 @@ def go_by_cells(numbering: Numbering, name: str) -> Numbering:
     faces = ordering_of(from_set_order(new), m.from_set)
     orders = numbering.following(kept | {m.from_set: faces}).orders
     return replace(Numbering.of(made, made.sets, numbering.runs), orders=orders)
-
-
-def _lead(
-    numbering: Numbering, points: str, loop: Loop, options: Options
-) -> tuple[Int32s, Int32s | None, Lead]:
-    """The order of a loop's points, that of its elements where it is known, and its figures."""
-    problem = locality_problem(numbering, loop, options)
-    found = locality_order(problem, options.method, seconds=options.order_time)
-    metrics = OrderMetrics(
-        set=points,
-        target=options.target,
-        asked=options.method,
-        method=found.method,
-        applied=found.applied,
-        reason=found.reason,
-        before=found.before,
-        after=found.after,
-        candidates=tuple(map(_tried, found.candidates)),
-    )
-    # parts that stay apart are not in the order that was found
-    rows = found.rows if len(numbering.leaves(points)) == 1 else None
-    return found.ordering.new_to_old, rows, Lead(loop, options, metrics)
 
 
 def locality_metrics(numbering: Numbering, leads: Sequence[Lead]) -> OrderMetrics | None:
@@ -148,8 +147,3 @@ def locality_problem(numbering: Numbering, loop: Loop, options: Options) -> Loca
         block_size=options.block_elements,
         point_bytes=sum(dim * size for (_, to), (dim, size) in dats.items() if to == points),
     )
-
-
-def _tried(candidate: OrderCandidate) -> TriedOrder:
-    known = asdict(candidate.figures) if candidate.figures else {}
-    return TriedOrder(candidate.method, candidate.seconds, **known, note=candidate.note or None)

@@ -29,7 +29,7 @@ def by_component(graph: Csr, order_ranges: Callable[..., NDArray]) -> Int32s:
     begins = bound[:-1]
     # components that are no ranges, or whose neighbours are far apart
     if (order[begins] != begins).any() or _mean_gap(offset, index) > LOCAL_GAP:
-        offset, index, far = _renumbered(offset, index, order, far)
+        offset, index, far = renumbered(offset, index, order, far)
     else:
         order = np.arange(graph.n_rows, dtype=np.uint32)
     new_to_old = order[order_ranges(offset, index, bound, far)].view(np.int32)
@@ -49,7 +49,7 @@ def _mean_gap(offset: NDArray, index: NDArray) -> float:
 
 
 @kernel
-def _renumbered(
+def renumbered(
     offset: NDArray, index: NDArray, order: NDArray, far: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
     """The graph with vertex ``order[i]`` as ``i``."""

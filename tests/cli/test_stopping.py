@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -64,3 +65,14 @@ def test_ctrl_c_while_the_program_imports_is_one_line(module, stop):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stderr == "meshprep: error: interrupted: nothing was written\n"
     assert (done.returncode, done.stdout) == (130, "")
+
+
+def test_a_compiler_keeps_its_lock_until_it_lets_go():
+    """A signal inside of llvmlite is put off: its lock would stay taken."""
+    scope = {"__name__": "llvmlite.binding.ffi", "signal": signal, "passed": []}
+    exec("def held():\n    signal.raise_signal(signal.SIGTERM)\n    passed.append(1)", scope)
+    with stoppable():
+        scope["held"]()
+        assert scope["passed"] == [1]
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(30)

@@ -3,7 +3,6 @@
 import weakref
 from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -209,21 +208,6 @@ def test_parts_are_written_as_dats_of_op2(mesh_file, tmp_path):
                 assert sorted(own) == np.flatnonzero(dat[:, 0] == p).tolist()
     with pytest.raises(MeshprepError, match=r"wing.op2.h5: exists already"):
         run(job(mesh_file, tmp_path / "again.parts.h5", (2,), op2=op2))
-
-
-def test_dats_of_op2_have_their_room_on_the_disk_first(tmp_path, monkeypatch):
-    """On a full disk a page that is mapped before it has a place ends the process."""
-    n, path, held = 500_000, tmp_path / "a.h5", []
-
-    def read(*_):
-        held.append(path.stat().st_blocks * 512)
-        return SimpleNamespace(sets={"cells": SimpleNamespace(original=np.arange(n))})
-
-    table = SimpleNamespace(parts=1, description={"sets": {"cells": n}})
-    monkeypatch.setattr(jobs, "parts_table", lambda *_: table)
-    monkeypatch.setattr(jobs, "read_part", read)
-    jobs.write_external(path, path, (1,), "cells")
-    assert held[0] >= path.stat().st_size > 4 * n
 
 
 def test_a_plan_is_split_and_keeps_the_numbers_of_its_mesh(mesh_file, tmp_path):

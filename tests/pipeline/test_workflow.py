@@ -30,7 +30,7 @@ def job(tmp_path):
 
 
 def test_a_wrong_plan_leaves_nothing_beside_the_input(job, monkeypatch):
-    def refuse(plan, maps, together):
+    def refuse(plan, maps):
         raise ProofError("the plan is wrong in 1 places")
 
     monkeypatch.setattr(steps, "refuse_wrong", refuse)

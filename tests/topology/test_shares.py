@@ -7,7 +7,6 @@ import pytest
 
 from meshprep.io.generate import generate
 from meshprep.mesh.assemble import Block, assemble
-from meshprep.reorder import from_set_order, lexicographic
 from meshprep.topology import derive, match, tags, unattached
 
 
@@ -20,7 +19,7 @@ def in_shares(monkeypatch):
         return list(itertools.pairwise(bounds))
 
     def patch():
-        for module in (match, tags, lexicographic):
+        for module in (match, tags):
             monkeypatch.setattr(module, "pieces", cut)
 
     return patch
@@ -48,10 +47,3 @@ def test_loose_cells(in_shares):
     mesh = assemble(np.zeros((22, 2)), blocks)[0]
     in_shares()
     assert {name: rows.tolist() for name, rows in unattached(mesh).items()} == {"line": [1, 3]}
-
-
-def test_rows_of_pairs(in_shares):
-    table = np.random.default_rng(0).integers(0, 40, (200, 2)).astype(np.int32)
-    in_shares()
-    expected = sorted(range(200), key=lambda i: sorted(table[i].tolist()))
-    assert from_set_order(table).tolist() == expected

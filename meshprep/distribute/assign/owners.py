@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import Float64s, offsets_of, read_only, rows_of_entries
+from meshprep_runtime.types.maps import Float64s, read_only, rows_of_entries
 
 from ...io.original_ids import read_vector
-from ...kernels import Int32s, Int64s, kernel
-from ...kernels.parallel import each, give_back, pieces
+from ...kernels import Int32s, Int64s
+from ...kernels.parallel import give_back
 from ...mesh.incidence import Csr
 from ...partition.blocks.bisect.bisection import bisect
 from ...partition.blocks.bisect.geometry import Geometry, Sizes, rotated
@@ -28,6 +28,7 @@ from ...partition.blocks.search import Search
 from ...partition.blocks_of import check_coordinates
 from ...partition.connectivity import distinct_rows
 from ...reorder import METHODS, LocalityProblem, gps
+from ...reorder.by_component import renumbered
 from ..subject import SplitSubject
 
 # A part may hold so many times its share.
@@ -119,30 +120,11 @@ def _locality(graph: Csr, coordinates: Float64s | None) -> Int32s:
 
 def _renumbered(graph: Csr, order: Int32s) -> Csr:
     """The graph of elements in another order."""
-    number = np.empty(order.size, np.int32)
-    number[order] = np.arange(order.size, dtype=np.int32)
-    offset = offsets_of(np.diff(graph.offset)[order])
-    index = np.empty(offset[-1], np.int32)
-    arrays = [read_only(a) for a in (graph.offset, graph.index, order, number, offset)]
-    each(_fill_renumbered, [(*arrays, begin, end, index) for begin, end in pieces(order.size)])
-    return Csr(offset, index)
-
-
-@kernel
-def _fill_renumbered(
-    offset: Int64s,
-    index: Int32s,
-    order: Int32s,
-    number: Int32s,
-    new_offset: Int64s,
-    begin: int,
-    end: int,
-    new_index: Int32s,
-) -> None:
-    for i in range(begin, end):
-        shift = offset[order[i]] - new_offset[i]
-        for k in range(new_offset[i], new_offset[i + 1]):
-            new_index[k] = number[index[k + shift]]
+    offset, index, _ = renumbered(
+        graph.offset.view(np.uint64), graph.index.view(np.uint32), order.view(np.uint32),
+        np.empty(0, np.uint32),
+    )  # fmt: skip
+    return Csr(offset.view(np.int64), index.view(np.int32))
 
 
 def _facets_as_points(graph: Csr) -> Int32s:

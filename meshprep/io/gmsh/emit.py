@@ -49,10 +49,12 @@ class GmshWriter(NumberWriter):
         step = max(1, PIECE // (8 * (3 + tags.shape[1] + nodes.shape[1])))
         for i in range(0, len(label), step):
             some = slice(i, i + step)
-            rows = [label[some], tags[some], node_label[nodes[some]]]
+            rows = [label[some], tags[some], node_label.take(nodes[some])]
             if self.mode == ASCII:
                 rows.insert(1, np.broadcast_to([number, tags.shape[1]], (len(rows[0]), 2)))
-            self.rows(np.column_stack(rows))
+                self.rows(np.column_stack(rows))
+            else:
+                self.file.write(np.column_stack(rows).astype("<i4").data)
 
 
 @helper

@@ -121,6 +121,9 @@ def distinct_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> Distinct:
     """Distinct rows of (a, b): ``values`` has the shape (m, 2)."""
     one, other = distinct(a), distinct(b)
     width = max(other.values.size, 1)
+    if other.values.size == 1:
+        rows = np.stack([one.values, np.full_like(one.values, other.values[0])], axis=1)
+        return Distinct(rows, one.place, one.first)
     both = distinct(one.place * np.int64(width) + other.place)
     keys = both.values
     rows = np.stack([one.values[keys // width], other.values[keys % width]], axis=1)

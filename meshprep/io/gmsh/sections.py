@@ -13,10 +13,8 @@ from .numbering import Lookup
 from .raw import Entity, RawPeriodic
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
-LONGEST_NAME = 64
 NOTES_SECTION = "Meshprep"
 NOTES_VERSION = "1"
-# How a loss names them.
 GHOSTS = "ghost cells of partitions"
 
 
@@ -36,7 +34,7 @@ class GmshCursor(Cursor):
         if self.left == 0:
             return None
         start = self.pos
-        word = self.data[start : start + LONGEST_NAME].tobytes().split(maxsplit=1)[0]
+        word = self.data[start : start + 64].tobytes().split(maxsplit=1)[0]
         name = word[1:].decode("ascii", "replace")
         if not word.startswith(b"$") or not name.isidentifier() or not name.isascii():
             raise self.error(

@@ -188,7 +188,7 @@ def _write_runs(
         tags = [group[some], c.entity[rows[some]]]
         if part is not None and (k := int(count[some.start])):
             tags += [count[some], *(part.group_id[begin[some] + i] for i in range(k))]
-        nodes = c.nodes[rows[some]]
+        nodes = c.nodes.take(rows[some], axis=0)
         sink.elements2(c.number, label[some], np.stack(tags, axis=1), nodes, node_label)
 
 

@@ -1,4 +1,4 @@
-"""Mesh files read by slices: what they hold, found by one process, and rows for every process."""
+"""A mesh that stays in its file, and rows of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,18 +9,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.file.atomic import check_input
-
 from ...mesh import Dat, ElementSet, Mesh, SetMap, Tag
 from ...mesh.assemble import GroupTable
 from ...mesh.model import hash_of_rows
-from ..declared import COORDINATES, NO_MAPS, check_names, declared
-from ..front import FORMATS, named
-from ..meshio_adapter.harden import guarded
-from ..op2.infer import InferredSets, check_fit, check_held, classify, infer
-from ..op2.read import check_coordinates, index_range, name_of_map, sizes_of
-from ..registry import find
 
 # Rows that are read at once where all are read in turn.
 ROWS = 1 << 17
@@ -174,70 +165,3 @@ class SlicedMesh:
     def map(self, name: str) -> StoredMap | None:
         """A map of the file by its name."""
         return next((m for m in self.maps if m.name == name), None)
-
-
-# Formats whose rows lie in the file as they are needed.
-SLICED = ("gmsh", "op2")
-
-
-def scan(
-    path: Path, format: str | None = None, sets: Mapping[str, str] | None = None
-) -> SlicedMesh:
-    """What a mesh file holds, for one process, which may send it to others.
-
-    Without ``format`` the ending of the name tells it; ``sets`` says what datasets are where the
-    file does not. O(bytes) time, piece by piece: the hash of the mesh needs every row in turn.
-    Raises MeshprepError as :func:`meshprep.io.read`, and for formats that are not read by slices.
-    """
-    with named(path):
-        check_input(path)
-        name = find(FORMATS, path, format).name
-        if name not in SLICED:
-            raise MeshprepError(
-                f"format '{name}' is not read by slices, only {' and '.join(SLICED)}: "
-                "write the mesh in one of these, or leave --slices out"
-            )
-        if sets and name != "op2":
-            raise MeshprepError(f"format '{name}' says itself what it holds: leave --sets out")
-        if name == "gmsh":
-            from .gmsh import scan_gmsh
-
-            return scan_gmsh(path)
-        return _scan_op2(path, declared(sets))
-
-
-def _scan_op2(path: Path, places: Mapping[str, str]) -> SlicedMesh:
-    """What a file of OP2 holds, without the values; raises MeshprepError where that is unclear."""
-    with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
-        found = classify(file, places)
-        sizes, _ = sizes_of(file, found, places)
-        check_names(places, [f.path for f in found], sizes, sets_in_file=True)
-        inferred = infer(found, sizes, places, lambda name: index_range(file[name]))
-        if not inferred.maps:
-            raise MeshprepError(NO_MAPS)
-        maps = {name: _map(path, file[name], name, inferred) for name in inferred.maps}
-        coordinates = _coordinates(path, file, inferred, places)
-    check_fit(maps, sizes, places)
-    return SlicedMesh(sizes, tuple(maps.values()), coordinates).hashed()
-
-
-def _map(path: Path, item: Any, name: str, inferred: InferredSets) -> StoredMap:
-    check_held(item)
-    width = item.shape[1] if item.ndim == 2 else 1
-    rows = Hdf5Rows(path, name, item.shape[0], width, inferred.base)
-    return StoredMap(name_of_map(name, inferred), *inferred.maps[name], rows)
-
-
-def _coordinates(
-    path: Path, file: Any, inferred: InferredSets, places: Mapping[str, str]
-) -> StoredRows | None:
-    """The rows that are declared the coordinates, or have their name."""
-    chosen = places.get(COORDINATES)
-    if chosen not in inferred.dats:
-        chosen = COORDINATES if inferred.dats.get(COORDINATES) == "nodes" else None
-    if chosen is None:
-        return None
-    item = file[chosen]
-    check_held(item)
-    check_coordinates(chosen, inferred.dats[chosen], item)
-    return Hdf5Rows(path, chosen, *item.shape)

@@ -101,7 +101,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
 def _candidates(
     search: Search, start: Start, along_lines: Sequence[Int32s]
 ) -> Iterator[tuple[Search, Int32s]]:
-    """Candidate blocks with their searches: multilevel, or along lines of a grid."""
+    """Candidate blocks with their searches: multilevel, along lines of a grid, or plain cuts."""
     if start.grid:
         phase = search.tuning.along_lines[search.geometry.coordinates.shape[1] > 2]
         for k, lines in enumerate(along_lines):
@@ -113,6 +113,10 @@ def _candidates(
                 yield short, _mended(short, short.improve(lines, phase))
     else:
         yield search, _mended(search, search.multilevel(start.rotation))
+        if search.small and search.n_blocks <= search.tuning.few_blocks:
+            cut = search.geometry.cut(start.rotation, search.n_blocks)
+            yield search, _mended(search, cut)
+            search.loads_at_start = search.loads(cut)
 
 
 def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int32s]:

@@ -180,6 +180,8 @@ class SearchTuning:
     # Share of the loads by which bricks or bisection must be ahead for the other to be left out:
     # annealing gains so much at most.
     far_ahead: float = 0.015
+    # Blocks up to which plain bisection is a candidate.
+    few_blocks: int = 32
     # Whether blocks along the lines of a grid are also annealed as by default: a long search at the
     # same temperature can dissolve them.
     also_short: bool = False
