@@ -5,8 +5,8 @@ or a loss with a name.
 """
 
 from functools import partial
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from ...mesh import Mesh
 from .. import registry
@@ -50,7 +50,15 @@ def _read(name: str, path: Path) -> Mesh:
     from .incoming import convert
 
     with guarded(f"not a readable {name} file"):
-        return convert(import_module(f".{name}", __package__).read(path))
+        return convert(_module(name).read(path))
+
+
+def _module(name: str) -> Any:
+    """The module of a format."""
+    from . import exodus, med, medit, nastran, vtk, vtu, xdmf
+
+    known = (exodus, med, medit, nastran, vtk, vtu, xdmf)
+    return next(module for module in known if module.__name__.endswith(f".{name}"))
 
 
 def _read_alone(name: str, extensions: tuple[str, ...]) -> Format:
@@ -81,7 +89,7 @@ def _write(name: str, capabilities: Capabilities, mesh: Mesh, path: Path) -> Non
 
     with guarded(f"format '{name}' could not be written"):
         made = convert(_reduced(name, capabilities, mesh)[0], capabilities)
-        import_module(f".{name}", __package__).write(path, made)
+        _module(name).write(path, made)
 
 
 def _format(
