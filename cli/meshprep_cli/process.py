@@ -103,23 +103,13 @@ def _open_descriptor(number: int) -> None:
 
 
 def keep_freed() -> None:
-    """Keep the memory that arrays free, where the process is the program's own.
-
-    There numba is loaded without all of scipy.linalg (0.1 s), which no kernel needs.
-    """
+    """Keep the memory that arrays free, where the process is the program's own."""
     if _own.is_set():
         from meshprep.kernels.parallel import keep_freed
 
         keep_freed()
-        if _BLAS not in sys.modules:
-            sys.modules[_BLAS] = None  # type: ignore[assignment]
-            import numba.np.arraymath  # noqa: F401
-
-            del sys.modules[_BLAS]
 
 
-# What numba imports with its first kernel, only to see whether it is there.
-_BLAS = "scipy.linalg.cython_blas"
 _asked = threading.Event()
 
 
