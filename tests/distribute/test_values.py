@@ -123,18 +123,16 @@ def test_a_tag_comes_from_first_and_further_groups(lists):
 
 
 @pytest.mark.parametrize("kind", LOOPS)
-@pytest.mark.parametrize("version", ["4.1", "2.2"])
-def test_a_file_has_the_same_bytes_by_slices(tmp_path, kind, version):
-    """Alone and on ranks, from the mesh and from its parts; of several groups MSH 4.1 alone."""
+def test_a_file_has_the_same_bytes_by_slices(tmp_path, kind):
+    """Alone and on ranks, from the mesh and from its parts, with several groups."""
     rng, path = np.random.default_rng(5), tmp_path / "a.msh"
     size = {"cells": 90} if kind == "delaunay2d" else {"nx": 4, "ny": 3, "nz": 2}
     if kind == "mixed2d":
         del size["nz"]
     mesh = generate(kind, seed=0, **size)
-    if version == "4.1":
-        of_cells = with_groups(mesh, rng).tags
-        mesh = replace(mesh, tags=tuple(t for t in of_cells if t.set != "nodes"))
-    write(mesh, path, version=version, binary=True)
+    of_cells = with_groups(mesh, rng).tags
+    mesh = replace(mesh, tags=tuple(t for t in of_cells if t.set != "nodes"))
+    write(mesh, path, version="4.1", binary=True)
     requests = tuple(simple_request(one) for one in LOOPS[kind])
     # the file of parts of the mesh, and one of other parts made of that
     made = [tmp_path / "alone.parts.h5", tmp_path / "again.parts.h5"]
