@@ -35,7 +35,7 @@ struct WrittenSet {
 
 // Elements of a range, at least and at most; ranges of a small set; ranges that one may meet on
 // average; and how many places a range comes after those that it waits for.
-constexpr std::int64_t least_range = 2048, most_range = 8192, several_ranges = 8;
+constexpr std::int64_t least_range = 1024, most_range = 8192, several_ranges = 16;
 constexpr std::int64_t most_neighbours = 32, lag = 2;
 
 template <class T>

@@ -179,6 +179,10 @@ class Native:
     address: int
     code: Any  # keeps it
 
+    def __deepcopy__(self, memo: Any) -> "Native":
+        """The same: it holds no arrays."""
+        return self
+
 
 def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., Any]:
     """The compiled ``run(number, *arrays)`` for arrays of these types; it checks nothing."""
@@ -214,6 +218,11 @@ class Launchers(NamedTuple):
 def launchers() -> Launchers:
     """Compiled once a process, or taken from disk."""
     kept = cache.module(cache.name_of((TEAM,)), TEAM)
+    made: Launchers = _once_more_without(kept, _launchers)
+    return made
+
+
+def _launchers(kept: Any) -> Launchers:
     scope: dict[str, Any] = {} if kept is None else vars(kept)
     scope |= names_in_texts()
     file = "<meshprep team>" if kept is None else str(kept.__file__)
@@ -234,14 +243,19 @@ def _build(request: Request, arrays: tuple[Any, ...]) -> Any:
     if known is not None and not request.boundscheck:
         name = cache.name_of((known, request.options(), cache.describe_types(arrays)))
         kept = cache.module(name, _text(request, arrays))
+    return _once_more_without(kept, lambda kept: _compile(request, kept, arrays))
+
+
+def _once_more_without(kept: Any, make: Callable[[Any], Any]) -> Any:
+    """``make(kept)``, or without what lies on disk where that is of no use."""
     try:
-        return _compile(request, kept, arrays)
+        return make(kept)
     except Exception as error:
         if kept is None or isinstance(error, numba.errors.NumbaError):
             raise
-        # What lies on disk is of no use: the folder went away, is full, or a file was cut off.
+        # the folder went away, is full, or a file was cut off
         cache.forget(kept)
-        return _compile(request, None, arrays)
+        return make(None)
 
 
 def _text(request: Request, arrays: tuple[Any, ...]) -> str:

@@ -257,6 +257,10 @@ class CompiledLoop:
         # By table of turns, where what stays the same lies: to ask takes a microsecond an array.
         self._known: dict[int, list[int]] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, whose arrays lie elsewhere."""
+        return {**self.__dict__, "_known": {}}
+
     def run(self, given: Sequence[NDArray[Any]], turns: Turns | None = None) -> None:
         """Run all turns, or some."""
         some = self._schedule.whole if turns is None else turns

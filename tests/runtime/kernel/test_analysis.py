@@ -237,9 +237,9 @@ def test_a_reduction_has_no_parallel_region_and_no_messages(slow, monkeypatch):
     assert sums.tolist() == [36.0, 9.0]
     begun = [e.data["dispatcher"] for _, e in record.buffer if e.is_start]
     times = Counter(one.py_func.__name__ for one in begun)
-    assert [times[name] for name in ("run", "elements", "total")] == [1, 1, 1]
-    run = next(one for one in begun if one.py_func.__name__ == "run")
-    code = run.inspect_llvm(run.signatures[0])
+    assert [times[name] for name in ("elements", "total")] == [1, 1]
+    (native,) = executor._kept.values()
+    code = native.code.inspect_llvm()
     assert "__numba_parfor_gufunc" not in code
     assert "unicode" not in code
 
