@@ -17,12 +17,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.kernel.analysis import reach, stable
 from meshprep_runtime.kernel.cache import compiled_for, processor, root
 
 # Machine code that nothing has used for so long is removed.
 UNUSED_DAYS = 60
 DAY = 86_400
+# The file that says that all kernels of usual runs are there.
+USUAL_MADE = "usual"
 SHIPPED = Path(__file__).with_name("shipped")
 NAMED_TUPLE = re.compile(r"^class \w+\(NamedTuple\):.*?(?=^\S|\Z)", re.M | re.S)
 
@@ -31,6 +34,12 @@ def folder() -> Path | None:
     """Where this process keeps machine code; None where ``MESHPREP_CACHE_DIR`` is empty."""
     place = root()
     return None if place is None else place / "kernels" / compiled_for(processor())
+
+
+def usual_made() -> bool:
+    """Whether what most runs need is compiled, or is not worth other processes."""
+    place = folder()
+    return place is None or thread_count() < 2 or (place / USUAL_MADE).exists()
 
 
 def why_not_shipped() -> str | None:

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,7 +25,7 @@ from meshprep_runtime.program.chains.tiling import cut
 
 from .. import io
 from ..io.generate import generate
-from ..kernels.machine_code import folder
+from ..kernels.machine_code import USUAL_MADE, folder
 from ..loops.options import Options
 from ..loops.requests import LoopRequest, resolve, simple_request
 from ..mesh import Mesh
@@ -43,7 +43,10 @@ from .steps import plan_request_maps, prepare
 SMALL = 64
 MOVES = [("read", "f8"), ("inc", "f8"), ("read", "f4"), ("inc", "f4")]
 # What reordering a Gmsh mesh needs, the longest first.
-USUAL = ("plan gps blocks gpu", "files gmsh", "measure")
+USUAL = (
+    *("plan none blocks gpu", "plan gps contiguous gpu", "files gmsh", "files gmsh-ascii"),
+    "measure",
+)
 
 
 def all_tasks() -> list[str]:
@@ -53,6 +56,7 @@ def all_tasks() -> list[str]:
     plans += [f"plan {name} contiguous {target}" for name in methods for target in ("gpu", "cpu")]
     formats = [name for name, f in io.FORMATS.items() if f.write is not None and f.cells]
     files = [f"files {name}" for name in ("gmsh-ascii", *formats)]
+    plans.append(USUAL[0])
     others = ["repairs", "split", "split refined", "matrices", "chains", "measure", "pictures"]
     return [*plans, *others, *files, "lists"]
 
@@ -64,7 +68,7 @@ def warm_up(
 
     Raises MeshprepError where no machine code is kept.
     """
-    if folder() is None:
+    if (place := folder()) is None:
         raise MeshprepError(
             "no machine code is kept, since MESHPREP_CACHE_DIR is empty: name a folder there"
         )
@@ -77,9 +81,12 @@ def warm_up(
         for done in as_completed(running):
             task, error = running[done], done.exception()
             found[task] = f"{type(error).__name__}: {error}" if error else done.result()
-            progress(len(found), len(tasks), f"compiled {task}")
+            progress(len(found) - 1, len(tasks), f"compiled {task}")
     finally:
         pool.shutdown(cancel_futures=True)
+    if set(USUAL) <= {task for task, value in found.items() if isinstance(value, float)}:
+        with suppress(OSError):
+            (place / USUAL_MADE).touch()
     return found
 
 

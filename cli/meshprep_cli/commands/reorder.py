@@ -90,6 +90,7 @@ def run(
 
     Writes the mesh in its new order and the plan.
     """
+    from meshprep.kernels.machine_code import usual_made
     from meshprep.pipeline import workflow
 
     options.set_threads(how.threads)
@@ -115,6 +116,10 @@ def run(
         measure=not (outputs.no_measure or outputs.order_only),
     )
     with console.progress(shown.quiet) as report:
+        if not usual_made():
+            from meshprep.pipeline.warm_up import USUAL, warm_up
+
+            warm_up(USUAL, report)
         done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
     show(done, shown, watch)
 
