@@ -4,16 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from meshprep_runtime.types.maps import chunks
+
 from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, kernel
 from ...mesh.cells import node_count_problem
-from ..text.tokens import (
-    ASCII,
-    Mode,
-    skip_blank,
-    skip_line,
-    take_doubles,
-    take_ints,
-)
+from ..text.tokens import ASCII, Mode, skip_blank, skip_line, take_doubles, take_ints
 from .raw import RawCells, RawElements, RawNodes
 from .sections import GmshCursor
 from .types import DIMS, NAME_OF, NODES
@@ -141,7 +136,7 @@ def read_elements(cursor: GmshCursor) -> RawElements:
         for t, rows, nodes in _by_type(cursor, kind, flat, at + n_tags, place)
     ]
     cursor.pos = int(pos)
-    return RawElements(tuple(cells), flat)
+    return RawElements(tuple(cells), flat if old else np.empty(0, np.int64))
 
 
 def _by_type(
@@ -156,12 +151,14 @@ def _by_type(
     types = np.flatnonzero(np.bincount(kind)).tolist()
     for t in sorted(types, key=lambda t: int(np.argmax(kind == t))):
         rows = np.flatnonzero(kind == t)
-        numbers = flat.take(at[rows][:, None] + np.arange(NODES[t]))
-        nodes = cursor.nodes.find(numbers)
+        nodes = np.empty((rows.size, NODES[t]), np.int32)
+        for some in chunks(rows.size):
+            numbers = flat.take(at[rows[some]][:, None] + np.arange(NODES[t]))
+            nodes[some] = cursor.nodes.find(numbers)
         if nodes.min() < 0:
             row, column = np.argwhere(nodes < 0)[0]
             raise cursor.error(
-                f"an element names node {numbers[row, column]}, which is not in $Nodes: "
+                f"an element names node {flat[at[rows[row]] + column]}, which is not in $Nodes: "
                 "add or remove it",
                 int(place[rows[row]]),
             )
