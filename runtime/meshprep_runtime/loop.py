@@ -57,19 +57,17 @@ class _LastCall:
     A third of the time that it takes to check them.
     """
 
-    __slots__ = ("forms", "names", "run")
+    __slots__ = ("forms", "run", "written")
 
     def __init__(
         self, arrays: Mapping[str, Any], slots: Sequence[Slot], run: Callable[[], None]
     ) -> None:
-        self.names, self.run = [*arrays], run
-        written = {s.name for s in slots if s.written}
+        self.run = run
         self.forms = [
-            (v, v.shape, v.dtype, name in written)
-            if type(v) is np.ndarray
-            else (v, None, None, False)
+            (name, v, getattr(v, "shape", None), getattr(v, "dtype", None))
             for name, v in arrays.items()
         ]
+        self.written = [arrays[s.name] for s in slots if s.written]
 
     @staticmethod
     def can_keep(arrays: Mapping[str, Any]) -> bool:
@@ -78,14 +76,15 @@ class _LastCall:
 
     def fits(self, arrays: Mapping[str, Any]) -> bool:
         """True for the same arrays in the same form, under the same names."""
-        if [*arrays] != self.names:
+        if len(arrays) != len(self.forms):
             return False
-        for value, (last, shape, dtype, written) in zip(arrays.values(), self.forms):  # noqa: B905
-            if value is not last:
+        for name, value, shape, dtype in self.forms:
+            if arrays.get(name) is not value:
                 return False
             if shape is not None and (value.shape != shape or value.dtype is not dtype):
                 return False
-            if written and not value.flags.writeable:
+        for value in self.written:
+            if not value.flags.writeable:
                 return False
         return True
 
