@@ -57,17 +57,17 @@ class _LastCall:
     A third of the time that it takes to check them.
     """
 
-    __slots__ = ("forms", "run", "written")
+    __slots__ = ("forms", "run")
 
     def __init__(
         self, arrays: Mapping[str, Any], slots: Sequence[Slot], run: Callable[[], None]
     ) -> None:
         self.run = run
+        written = {s.name for s in slots if s.written}
         self.forms = [
-            (name, v, getattr(v, "shape", None), getattr(v, "dtype", None))
+            (name, v, getattr(v, "shape", None), getattr(v, "dtype", None), name in written)
             for name, v in arrays.items()
         ]
-        self.written = [arrays[s.name] for s in slots if s.written]
 
     @staticmethod
     def can_keep(arrays: Mapping[str, Any]) -> bool:
@@ -78,13 +78,12 @@ class _LastCall:
         """True for the same arrays in the same form, under the same names."""
         if len(arrays) != len(self.forms):
             return False
-        for name, value, shape, dtype in self.forms:
+        for name, value, shape, dtype, written in self.forms:
             if arrays.get(name) is not value:
                 return False
             if shape is not None and (value.shape != shape or value.dtype is not dtype):
                 return False
-        for value in self.written:
-            if not value.flags.writeable:
+            if written and not value.flags.writeable:
                 return False
         return True
 

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from ..errors import MeshprepError
 from ..kernel.bind import AOS, SOA, Layout
 from ..loop import ParLoop
@@ -33,7 +35,7 @@ class LoopLayouts:
     def taking(self, given: Mapping[str, Any]) -> ParLoop:
         """The ParLoop for these dats, as they are stored now."""
         if self._asked is None:
-            soa = frozenset(n for n, v in given.items() if isinstance(v, ProgramDat) and v.axis)
+            soa = frozenset([n for n, v in given.items() if isinstance(v, ProgramDat) and v.axis])
             if soa not in self._made:
                 self._made[soa] = self._make(self.plan, dict.fromkeys(soa, SOA))
             self.par_loop = self._made[soa]
@@ -76,9 +78,10 @@ class WholeLoop:
         """Run it with dats and arrays, and add up what it took."""
         loop, arrays = self.layouts.taking(given), arrays_of(given)
         self.times.calls += 1
-        if any(on_device(value) for value in arrays.values()):
-            self._on_device(loop, arrays)
-            return
+        for value in arrays.values():
+            if type(value) is not np.ndarray and on_device(value):
+                self._on_device(loop, arrays)
+                return
         begin = time.perf_counter()
         loop(**arrays)
         self.times.core += time.perf_counter() - begin

@@ -334,6 +334,8 @@ class ProgramLoop:
         self._program = program
         self.loop = with_full_writes(plan.loop, runner.layouts.par_loop.kernel)
         self._runner = runner
+        self._full = [arg.name for arg in self.loop.args if arg.full]
+        self._written = [*self.loop.written]
 
     @property
     def par_loop(self) -> ParLoop:
@@ -384,13 +386,13 @@ class ProgramLoop:
 
     def _run(self, given: Mapping[str, Any]) -> None:
         arrays = {n: v.array if isinstance(v, ReducedGlobal) else v for n, v in given.items()}
-        for arg in self.loop.args:
-            if arg.full and isinstance(given[arg.name], ProgramDat):
-                given[arg.name].dropped = False
+        for name in self._full:
+            if isinstance(given[name], ProgramDat):
+                given[name].dropped = False
         try:
             self._runner(arrays)
         finally:
             # a loop that fails, or is interrupted, has changed some elements
-            for name in self.loop.written:
+            for name in self._written:
                 if isinstance(given[name], ProgramDat):
                     given[name].touch()
