@@ -208,12 +208,8 @@ std::int64_t check(Plan& plan, const Loop& loop, Args&... args) {
 // The ranges of a loop, where the plan has none: it is older, or other blocks were chosen.
 inline Ranges build_ranges(Plan& plan, const Loop& loop) {
   std::map<std::string, WrittenSet> written;
-  std::vector<std::pair<std::string, std::int64_t>> seen;
   for (const Described& a : loop.arguments) {
     if (a.map.empty() || a.access == "read") continue;
-    const std::pair<std::string, std::int64_t> column{a.map, a.column};
-    if (std::find(seen.begin(), seen.end(), column) != seen.end()) continue;
-    seen.push_back(column);
     const mp_map& map = *plan.map(a.map).data;
     WrittenSet& set = written[plan.map(a.map).to_set];
     set.points = map.to_size;
@@ -241,6 +237,7 @@ inline const Ranges& ranges_of(Plan& plan, const Loop& loop) {
   } else {
     found = build_ranges(plan, loop);
   }
+  find_runs(found);
   loop.ranges = std::make_unique<const Ranges>(std::move(found));
   return *loop.ranges;
 }

@@ -546,8 +546,9 @@ void run_ranges(const Loop& loop, Tables tables, const Kernel& kernel, Partials<
     run_range<Tables, Listed, Kernel, Args...>(in_chunks, tables, places, begin, end, kernel,
                                                args..., partials.of(range)...);
   };
+  const auto at = [&](std::int64_t range) { return ranges.offset[std::size_t(range)]; };
   const auto in_form = [&](bool in_chunks, std::int64_t range) {
-    run(in_chunks, ranges.offset[std::size_t(range)], ranges.offset[std::size_t(range) + 1], range);
+    run(in_chunks, at(range), at(range + 1), range);
   };
   bool in_chunks = false;
   if constexpr (Of::can_chunk) {
@@ -555,11 +556,9 @@ void run_ranges(const Loop& loop, Tables tables, const Kernel& kernel, Partials<
     trial.is_of(&instance);
     if (loop.form == Form::timed && !trial.decided()) {
       for (const std::int32_t range : ranges.order) {
-        const std::size_t r = std::size_t(range);
-        if (trial.decided()) in_form(trial.chunks(), range);
-        else
-          trial.time(ranges.offset[r + 1] - ranges.offset[r],
-                     [&](bool chunks) { in_form(chunks, range); });
+        const auto one = [&](bool chunks) { in_form(chunks, range); };
+        if (trial.decided()) one(trial.chunks());
+        else trial.time(at(range + 1) - at(range), one);
       }
       trial.end_call();
       return;
@@ -567,10 +566,10 @@ void run_ranges(const Loop& loop, Tables tables, const Kernel& kernel, Partials<
     in_chunks = loop.form == Form::timed ? trial.chunks() : loop.form == Form::chunk;
   }
   const auto alone = [&] {
-    if constexpr (Of::conflicts || Of::reduces)
-      for (const std::int32_t range : ranges.order) in_form(in_chunks, range);
-    else
-      run(in_chunks, 0, ranges.offset.back(), 0);
+    for (const auto& [first, end] : ranges.runs)
+      if constexpr (Of::reduces)
+        for (std::int32_t range = first; range < end; ++range) in_form(in_chunks, range);
+      else run(in_chunks, at(first), at(end), 0);
   };
   if constexpr (Parallel)
     run_in_turns(loop.team, ranges, [&](std::int64_t range) { in_form(in_chunks, range); }, alone);
@@ -601,29 +600,20 @@ constexpr bool may_be_grouped(std::index_sequence<I...>) {
 }
 
 // Run with the tables of the arguments, found in groups of `Size` or less if they are so.
-template <int Size, int Split, class... Args, class Run>
-bool run_grouped(const Run& run, const Args&... args) {
-  constexpr int groups = Traits<Args...>::many / Size;
-  GroupedTables<Size, Split, groups> tables;
-  if (!tables.take(args...)) return false;
-  run(tables);
-  return true;
-}
-
 template <int Size, class... Args, class Run>
 void run_with_tables(const Run& run, const Args&... args) {
   constexpr int many = Traits<Args...>::many;
   if constexpr (Size == 0 || many == 0) {
     run(OwnTables());
   } else {
-    constexpr std::index_sequence_for<Args...> all;
-    if constexpr (many % Size == 0 && may_be_grouped<Size, Args...>(all)) {
+    if constexpr (many % Size == 0 &&
+                  may_be_grouped<Size, Args...>(std::index_sequence_for<Args...>())) {
       constexpr int groups = many / Size;
-      if (run_grouped<Size, groups>(run, args...)) return;
+      const auto fit = [&](auto tables) { return tables.take(args...) && (run(tables), true); };
+      if (fit(GroupedTables<Size, groups, groups>())) return;
       if constexpr (Size > 1 && groups > 1)
-        if (run_grouped<Size, 1>(run, args...)) return;
-      if constexpr (Size > 1 && groups > 2)
-        if (run_grouped<Size, groups - 1>(run, args...)) return;
+        if (fit(GroupedTables<Size, 1, groups>()) || fit(GroupedTables<Size, groups - 1, groups>()))
+          return;
     }
     run_with_tables<Size - 1>(run, args...);
   }

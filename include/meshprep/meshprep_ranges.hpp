@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -15,12 +16,12 @@
 namespace meshprep {
 
 // Range r holds places offset[r] to offset[r + 1] - 1; turn i runs range order[i] once the turns
-// waits[wait_offset[i]] .. waits[wait_offset[i + 1] - 1], all lower than i, are done.
+// waits[wait_offset[i]] .. waits[wait_offset[i + 1] - 1], all lower than i, are done. One thread
+// takes ranges first to second - 1 of each of `runs` as one.
 struct Ranges {
-  std::vector<std::int64_t> offset;
-  std::vector<std::int32_t> order;
-  std::vector<std::int64_t> wait_offset;
-  std::vector<std::int32_t> waits;
+  std::vector<std::int64_t> offset, wait_offset;
+  std::vector<std::int32_t> order, waits;
+  std::vector<std::pair<std::int32_t, std::int32_t>> runs;
 };
 
 // Columns of maps into one set of `points` elements that a loop writes through.
@@ -137,6 +138,27 @@ inline Ranges order_ranges(std::vector<std::int64_t> offset,
   }
   found.offset = std::move(offset);
   return found;
+}
+
+// Runs of ranges that lie one behind the other, as a jump costs what the cache holds: the last that
+// can be run, each range after those that it waits for, so that the bits are those of threads.
+inline void find_runs(Ranges& of) {
+  std::vector<std::vector<std::int32_t>> behind(of.order.size());  // what waits for each
+  std::vector<std::int64_t> missing(of.order.size());
+  std::set<std::int32_t> ready(of.order.begin(), of.order.end());
+  for (std::size_t i = 0; i < of.order.size(); ++i)
+    for (std::int64_t w = of.wait_offset[i]; w < of.wait_offset[i + 1]; ++w) {
+      behind[of.order[of.waits[w]]].push_back(of.order[i]);
+      if (missing[of.order[i]]++ == 0) ready.erase(of.order[i]);
+    }
+  while (!ready.empty()) {
+    std::int32_t r = *ready.rbegin();
+    while (ready.count(r - 1)) --r;
+    of.runs.emplace_back(r, r);
+    for (; ready.erase(r); of.runs.back().second = ++r)
+      for (const std::int32_t x : behind[r])
+        if (--missing[x] == 0) ready.insert(x);
+  }
 }
 
 // Ranges of `n` places, or of those of `blocks` if there are any. O(n log n).
