@@ -254,7 +254,7 @@ BUDGETS = {
     "meshprep_cli": 1058,
     "meshprep_cli/commands": 1207,
     "meshprep_cuda_check": 872,
-    "C and C++": 3794,
+    "C and C++": 3803,
 }
 HEADERS = ROOT / "include"
 MOST_MODULES = 16
