@@ -316,7 +316,7 @@ class Mesh:
         def rows(name: str) -> Iterator[NDArray[np.int32]]:
             table = self.map(name).table
             if name in self.extras.get(UPPER_TRIANGULAR, ()):
-                table = rows_turned(table, table[:, 0] > table[:, 1])
+                table = lower_first(table)
             yield rows_as_set(table) if name == GRAPH_MAP else table
 
         return hash_of_rows(self, self.sizes, rows)
@@ -356,6 +356,13 @@ def rows_turned(table: NDArray[np.int32], turned: NDArray[np.bool_]) -> NDArray[
     return np.where(turned[:, None], table[:, ::-1], table)
 
 
+def lower_first(table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """A table of two columns with the lower number of each row first."""
+    # columns at a time: NumPy takes seven times as long to turn the rows that must be
+    first, second = table.T
+    return np.stack([np.minimum(first, second), np.maximum(first, second)], axis=1)
+
+
 def rows_as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:
     """The rows of a table in ascending order, and so the numbers in each. O(n log n)."""
     rows = np.sort(table, axis=1)
@@ -366,8 +373,7 @@ def moved(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
     """:meth:`Mesh.renumber` of orderings that are known to fit the sets, unions to fit parts."""
     maps = {name: renumber_map(m, ordering) for name, m in mesh.maps.items()}
     for name in mesh.extras.get(UPPER_TRIANGULAR, ()):
-        table = maps[name].table
-        maps[name] = replace(maps[name], table=rows_turned(table, table[:, 0] > table[:, 1]))
+        maps[name] = replace(maps[name], table=lower_first(maps[name].table))
     return Mesh(
         mesh.sets.values(),
         maps,

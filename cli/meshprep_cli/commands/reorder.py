@@ -128,8 +128,6 @@ def show(
     done: "JobResult | dict[str, Any]", shown: options.Shown, watch: console.Stopwatch
 ) -> None:
     """Print what a job did, or, of a dry run, what it would do."""
-    from meshprep.report import Comparison
-
     if isinstance(done, dict):
         console.show_json(done) if shown.as_json else console.show("\n".join(done["text"]))
         return
@@ -145,6 +143,8 @@ def show(
         for one in done.orders:
             console.show(f"{one.set}: {one.reason}")
     else:
+        from meshprep.report import Comparison
+
         found = Comparison(("",), (done.plan,), times={"": done.measured})
         console.show_comparison(found, shown)
     console.show(f"wrote {listed(done.written)} in {watch}")

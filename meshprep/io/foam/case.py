@@ -10,6 +10,7 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError
 
 from ...kernels import Float64s, Int32s, Int64s, kernel
+from ...kernels.parallel import at_once
 from ...mesh import Dat, ElementSet, IndexList, Mesh, SetMap
 from ...mesh.geometry import CENTROID
 from ...mesh.model import UPPER_TRIANGULAR
@@ -139,7 +140,9 @@ def _read_mesh(folder: Path, root: Path) -> PolyMesh:
     names = ("points", "faces", "owner", "neighbour")
     files = {name: open_file(folder / name, root) for name in names}
     ends = dict[str, int]()
-    offset, points, ends["faces"] = files["faces"].faces()
+    (offset, points, ends["faces"]), (found, ends["points"]) = at_once(
+        files["faces"].faces, lambda: files["points"].numbers(files["points"].start, "scalar", 3)
+    )
     n_faces = offset.size - 1
     sides = dict[str, Int32s]()
     for name in ("owner", "neighbour"):
@@ -152,7 +155,6 @@ def _read_mesh(folder: Path, root: Path) -> PolyMesh:
         )
     for at in np.flatnonzero(owner[: neighbour.size] == neighbour)[:1]:
         raise MeshprepError(f"{files['owner'].name}: face {at} has cell {owner[at]} on both sides")
-    found, ends["points"] = files["points"].numbers(files["points"].start, "scalar", 3)
     xyz = np.require(found, np.float64, ["A", "C"])
     if points.max(initial=0) >= len(xyz):
         raise MeshprepError(
@@ -207,21 +209,23 @@ def _fill_boxes(
         begin, end = offset[f], offset[f + 1]
         if end - begin < 3:
             return f
-        for i in range(begin, end):
+        for i in range(begin + 1, end):
             for j in range(begin, i):
                 if points[i] == points[j]:
                     return f
-        for axis in range(3):
-            least = most = xyz[points[begin], axis]
-            for i in range(begin + 1, end):
-                least, most = min(least, xyz[points[i], axis]), max(most, xyz[points[i], axis])
-            cell = owner[f]
-            low[cell, axis] = min(low[cell, axis], least)
-            high[cell, axis] = max(high[cell, axis], most)
-            if f < neighbour.size:
-                cell = neighbour[f]
-                low[cell, axis] = min(low[cell, axis], least)
-                high[cell, axis] = max(high[cell, axis], most)
+        # columns by themselves: one visit to each point, and no loop over three numbers
+        x0 = x1 = xyz[points[begin], 0]
+        y0 = y1 = xyz[points[begin], 1]
+        z0 = z1 = xyz[points[begin], 2]
+        for i in range(begin + 1, end):
+            x, y, z = xyz[points[i], 0], xyz[points[i], 1], xyz[points[i], 2]
+            x0, y0, z0 = min(x0, x), min(y0, y), min(z0, z)
+            x1, y1, z1 = max(x1, x), max(y1, y), max(z1, z)
+        for side in range(2 if f < neighbour.size else 1):
+            cell = neighbour[f] if side else owner[f]
+            low[cell, 0], high[cell, 0] = min(low[cell, 0], x0), max(high[cell, 0], x1)
+            low[cell, 1], high[cell, 1] = min(low[cell, 1], y0), max(high[cell, 1], y1)
+            low[cell, 2], high[cell, 2] = min(low[cell, 2], z0), max(high[cell, 2], z1)
     return -1
 
 

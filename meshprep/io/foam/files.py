@@ -174,12 +174,14 @@ class FoamFile:
         if self.raw[at : at + 1] + self.raw[end : end + 1] != b"()":
             raise self.error(f"a list of {n} values does not end where it should: {_MORE}", at)
         rows = np.frombuffer(self.raw, np.dtype((np.void, width)), n, at + 1)
-        moved = np.concatenate([np.take(rows, new_to_old), rows[new_to_old.size :]])
+        moved = np.empty(n, rows.dtype)
+        np.take(rows, new_to_old, out=moved[: new_to_old.size])
+        moved[new_to_old.size :] = rows[new_to_old.size :]
         if turned is not None and turned.any():
             of = "label" if self.header.get("class", "").startswith("label") else "scalar"
             values = moved.view(self.kind(of)).reshape(n, -1)
             values[: turned.size][turned] *= -1
-        return [b"%d\n(" % n, moved.tobytes(), b")"], end + 1
+        return [b"%d\n(" % n, moved.view(np.uint8).data, b")"], end + 1
 
     def part(self, begin: int, end: int | None = None) -> memoryview:
         """Some of the bytes."""
@@ -190,7 +192,8 @@ class FoamFile:
         if self.binary:
             rows = np.ascontiguousarray(values, self.kind(of))
             # brackets of an empty list would not be read
-            return [b"%d\n(" % len(values), rows.tobytes(), b")"] if len(values) else [b"0\n"]
+            whole = rows.view(np.uint8).data
+            return [b"%d\n(" % len(values), whole, b")"] if len(values) else [b"0\n"]
         return [b"%d\n(\n" % len(values), text_of(values), b")"]
 
     def save(self, target: Path, pieces: Pieces) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...kernels import Bools, Int32s, Int64s, kernel
+from ...kernels.parallel import each, pieces
 from .case import PolyMesh
 from .files import FoamFile, Pieces, as_index, put_faces
 
@@ -55,10 +56,9 @@ class Moves:
         first, second = owner[:n][faces], neighbour[faces]
         turned = first > second
         owner[:n] = np.minimum(first, second)
-        offset, points = np.zeros_like(mesh.face_offset), np.empty_like(mesh.face_points)
-        order = np.full(mesh.n_points, -1, np.int32)
-        old = (mesh.face_offset, mesh.face_points)
-        _fill_faces(*old, faces, turned, offset, points, np.full_like(order, -1), order)
+        offset, points = _put_in_order(mesh, faces, turned)
+        order = np.empty(mesh.n_points, np.int32)
+        _number_points(points, np.full_like(order, -1), order)
         return cls(
             mesh, cells, faces, turned, order, owner, np.maximum(first, second), offset, points
         )
@@ -83,35 +83,50 @@ def inverse(order: Int32s) -> Int32s:
     return back
 
 
+def _put_in_order(mesh: PolyMesh, order: Int32s, turned: Bools) -> tuple[Int64s, Int32s]:
+    """Offsets and points of all faces in the new order, the points with their old numbers."""
+    offset, points = np.zeros_like(mesh.face_offset), np.empty_like(mesh.face_points)
+    sizes = np.diff(mesh.face_offset)
+    np.cumsum(np.concatenate([sizes[order], sizes[order.size :]]), out=offset[1:])
+    rest = (mesh.face_offset, mesh.face_points, order, turned, offset, points)
+    each(_put_faces, [(*own, *rest) for own in pieces(sizes.size)])
+    return offset, points
+
+
 @kernel
-def _fill_faces(
+def _put_faces(
+    first: int,
+    last: int,
     offset: Int64s,
     points: Int32s,
     order: Int32s,
     turned: Bools,
     new_offset: Int64s,
     new_points: Int32s,
-    number: Int32s,
-    new_to_old: Int32s,
 ) -> None:
-    """Faces in the new order, their points numbered as they are met; points of none come last.
-
-    A face that turns keeps its first point, as OpenFOAM's own do.
-    """
-    filled, count = 0, 0
-    for f in range(offset.size - 1):
+    """Copy the points of some faces; one that turns keeps its first, as OpenFOAM's own do."""
+    for f in range(first, last):
         old = np.int64(order[f]) if f < order.size else f
-        begin, size = offset[old], offset[old + 1] - offset[old]
-        back = f < order.size and turned[f]
-        for k in range(size):
-            point = points[begin + (size - k) % size] if back else points[begin + k]
-            if number[point] < 0:
-                number[point] = count
-                new_to_old[count] = point
-                count += 1
-            new_points[filled] = number[point]
-            filled += 1
-        new_offset[f + 1] = filled
+        begin, end, at = offset[old], offset[old + 1], new_offset[f]
+        if f < order.size and turned[f] and end > begin:
+            new_points[at] = points[begin]
+            for i in range(1, end - begin):
+                new_points[at + i] = points[end - i]
+        else:
+            for i in range(end - begin):
+                new_points[at + i] = points[begin + i]
+
+
+@kernel
+def _number_points(points: Int32s, number: Int32s, new_to_old: Int32s) -> None:
+    """Number points as faces meet them, those of none last, and put the numbers into faces."""
+    count = np.int64(0)
+    for i in range(points.size):
+        point = points[i]
+        if number[point] < 0:
+            number[point], new_to_old[count] = count, point
+            count += 1
+        points[i] = number[point]
     for point in range(number.size):
         if number[point] < 0:
             new_to_old[count] = point

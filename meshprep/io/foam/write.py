@@ -3,7 +3,7 @@
 import gzip
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from meshprep_runtime.plan.file.atomic import PREFIX
 from meshprep_runtime.types.ordering import Ordering
 
 from ...kernels import Int32s
+from ...kernels.parallel import each
 from ...mesh import Mesh
 from ...mesh.geometry import CENTROID
+from ...mesh.model import lower_first
 from .case import CONSTANT, FACES, IN_CASE, POLY_MESH, FoamCase, PolyMesh, case_of
 from .files import DAMAGED, GZ, FoamFile, Pieces, open_file
 from .moves import (
@@ -149,7 +151,7 @@ def _in_order(mesh: Mesh) -> Mesh:
     """The mesh without what a case has no place for, its faces by their cells."""
     table = mesh.map(FACES).table
     if not _ascends(table):
-        sides = np.sort(table, axis=1)
+        sides = lower_first(table)
         order = Ordering.from_new_to_old(np.lexsort(sides.T[::-1]).astype(np.int32), "faces")
         mesh = mesh.renumber({"faces": order})
     dats = [d for d in mesh.dats if d.name == CENTROID]
@@ -174,19 +176,21 @@ def write(mesh: Mesh, path: Path) -> None:
         inner = faces[first : first + part.neighbour.size] - np.int32(first)
         moves[part.folder] = Moves.of(part, own, inner)
         base, first = base + part.n_cells, first + part.neighbour.size
-    for entry in _entries(case):
-        target = path / entry.place
-        if entry.role == "lost":
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        found = None if entry.mesh is None else _moved(entry, moves[entry.mesh.folder])
-        if found is not None:
-            file, pieces = found
-            file.save(target, pieces)
-        elif entry.path.is_dir() and not entry.path.is_symlink():
-            shutil.copytree(entry.path, target, symlinks=True)
-        else:
-            shutil.copy2(entry.path, target, follow_symlinks=entry.mesh is not None)
+    kept = [entry for entry in _entries(case) if entry.role != "lost"]
+    each(_write_entry, [(entry, path / entry.place, moves) for entry in kept])
+
+
+def _write_entry(entry: _Entry, target: Path, moves: Mapping[Path, Moves]) -> None:
+    """Write a file or folder of the case: moved, or a copy."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    found = None if entry.mesh is None else _moved(entry, moves[entry.mesh.folder])
+    if found is not None:
+        file, pieces = found
+        file.save(target, pieces)
+    elif entry.path.is_dir() and not entry.path.is_symlink():
+        shutil.copytree(entry.path, target, symlinks=True)
+    else:
+        shutil.copy2(entry.path, target, follow_symlinks=entry.mesh is not None)
 
 
 def _moved(entry: _Entry, moves: Moves) -> tuple[FoamFile, Pieces] | None:
