@@ -10,11 +10,14 @@ from ...kernels.parallel import each, pieces
 from .case import PolyMesh
 from .files import FoamFile, Pieces, as_index, put_faces
 
+# Where a region was in the whole mesh that splitMeshRegions made it from.
+OF_WHOLE = {f"{one}RegionAddressing": f"{one}s" for one in ("cell", "face", "point")}
 # Lists of whole numbers by the name of their file: what they are on.
 LISTS = {
-    **dict.fromkeys(("cellLevel", "cellProcAddressing", "cellDecomposition"), "cells"),
-    **dict.fromkeys(("pointLevel", "pointProcAddressing"), "points"),
-    "faceProcAddressing": "faces",
+    **OF_WHOLE,
+    **dict.fromkeys(("cellLevel", "cellDecomposition", "cellToRegion"), "cells"),
+    "pointLevel": "points",
+    **{f"{one}ProcAddressing": f"{one}s" for one in ("cell", "face", "point")},
 }
 ZONES = {"cellZones": "cells", "faceZones": "faces", "pointZones": "points"}
 _SETS = {"cellSet": "cells", "faceSet": "faces", "pointSet": "points"}

@@ -23,6 +23,7 @@ from .case import CONSTANT, FACES, IN_CASE, POLY_MESH, FoamCase, PolyMesh, case_
 from .files import DAMAGED, GZ, FoamFile, Pieces, open_file
 from .moves import (
     LISTS,
+    OF_WHOLE,
     ZONES,
     Moves,
     inverse,
@@ -41,6 +42,7 @@ _HEAD = re.compile(rb"\bFoamFile\b")
 _ROLES = {
     "points": "points",
     **dict.fromkeys(("boundary", "boundaryProcAddressing", "level0Edge"), "copied"),
+    "boundaryRegionAddressing": "copied",
     **dict.fromkeys(("faces", "owner", "neighbour"), "mesh"),
     **dict.fromkeys(LISTS, "labels"),
     **dict.fromkeys(ZONES, "zones"),
@@ -84,6 +86,11 @@ def _role(path: Path, inner: Sequence[str], region: str) -> str:
     if not data or (region and rest and rest[0] != region):
         return "copied"
     rest = rest[1:] if region else rest
+    if not region and rest[1:2] == [POLY_MESH] and len(rest) == 3:
+        # a region that splitMeshRegions made names cells, faces and points of the whole mesh
+        return "lost" if path.name.removesuffix(GZ) in OF_WHOLE else "copied"
+    if not region and len(rest) in (1, 2) and _split_off(path):
+        return "opened"
     if path.is_dir() and rest in ([], [POLY_MESH], [POLY_MESH, "sets"]):
         return "opened"
     name = path.name.removesuffix(GZ)
@@ -97,6 +104,12 @@ def _role(path: Path, inner: Sequence[str], region: str) -> str:
     if path.is_dir() or (top != CONSTANT and rest[1:] != ["points"]):
         return "lost"
     return "set" if rest[1] == "sets" else _ROLES.get(name, "lost")
+
+
+def _split_off(path: Path) -> bool:
+    """Whether this is the folder of a region that was split off, or its polyMesh."""
+    folder = path if path.name == POLY_MESH else path / POLY_MESH
+    return any((folder / f"cellRegionAddressing{ending}").is_file() for ending in ("", GZ))
 
 
 def losses(mesh: Mesh, **_options: object) -> list[str]:
@@ -204,7 +217,8 @@ def _moved(entry: _Entry, moves: Moves) -> tuple[FoamFile, Pieces] | None:
     file = open_file(entry.path.with_name(name))
     if role == "points":
         return file, moved_points(file, moves)
-    if role == "labels":
+    # a field may have the name of a list, as cellToRegion
+    if role == "labels" and file.header.get("class", "").startswith("label"):
         return file, moved_labels(file, moves, LISTS[name])
     if role == "zones":
         return file, moved_zones(file, moves, ZONES[name])

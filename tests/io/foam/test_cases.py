@@ -314,6 +314,43 @@ def test_a_region_moves_alone(tmp_path):
         assert (new / name).read_bytes() == (case / name).read_bytes()
 
 
+def test_addressing_of_regions_follows_the_region_and_not_the_whole_mesh(tmp_path):
+    """As splitMeshRegions leaves a case: the region tells where it was in the whole mesh."""
+    write_everything(poly := boxes(3, 2, 2), tmp_path / "plain", Style())
+    case, new, whole = (tmp_path / name for name in ("case", "new", "whole"))
+    shutil.copytree(tmp_path / "plain/constant", case / "constant/air")
+    shutil.copytree(tmp_path / "plain/0", case / "0/air")
+    write_everything(poly, case, Style())
+    folder, faces = case / "constant/air/polyMesh", [*range(1, len(poly.faces) + 1)]
+    numbers = {"cell": [*range(12)], "face": faces, "point": [*range(len(poly.points))]}
+    for kind, values in (*numbers.items(), ("boundary", [0])):
+        head = header("labelList", name := f"{kind}RegionAddressing", Style())
+        put(folder / name, head + listed(values, Style()), Style())
+    head = header("labelList", "cellToRegion", Style())
+    put(case / "constant/cellToRegion", head + listed([*range(12)], Style()), Style())
+    put(case / "0/cellToRegion", (case / "0/id").read_bytes(), Style())
+    renumbered(folder, new, 3)
+    moved = new / "constant/air/polyMesh"
+    cells = values_after(moved / "cellLevel", "")
+    assert (values_after(moved / "cellRegionAddressing", "") == cells).all()
+    assert (cells != numbers["cell"]).any()
+    points = values_after(moved / "pointRegionAddressing", "")
+    assert (points == values_after(moved / "pointLevel", "")).all()
+    signed = values_after(moved / "faceRegionAddressing", "")
+    phi = values_after(new / "0/air/phi", "internalField", "scalar")
+    assert signed[: phi.size].tolist() == phi.tolist()
+    mesh = io.read(case)
+    lost = r"cannot carry constant/air/polyMesh/cellR\w+, \S*faceR\w+, \S*pointR\w+ \(in the old"
+    with pytest.raises(MeshprepError, match=lost):
+        io.write(mesh, whole, format="openfoam")
+    renumbered(case, whole, 3)
+    kept = {p.name for p in folder.iterdir()} - {f"{kind}RegionAddressing" for kind in numbers}
+    assert {p.name for p in (whole / "constant/air/polyMesh").iterdir()} == kept
+    cells = values_after(whole / "constant/polyMesh/cellLevel", "")
+    assert (values_after(whole / "constant/cellToRegion", "") == cells).all()
+    assert (whole / "0/cellToRegion").read_bytes() == (whole / "0/id").read_bytes()
+
+
 def test_points_that_moved_and_what_is_hidden(tmp_path):
     told = write_everything(poly := boxes(3, 2, 2), tmp_path / "case", Style())
     later = tmp_path / "case/2.5/polyMesh"
