@@ -89,6 +89,9 @@ def test_structured_grids_name_what_converts_them(tmp_path):
     text = "# vtk DataFile Version 3.0\nt\nASCII\nDATASET STRUCTURED_POINTS\n"
     text += "DIMENSIONS 3 2 2\nORIGIN 0 0 0\nSPACING 1 1 1\n"
     refused(text, tmp_path / "a.vtk", "holds STRUCTURED_POINTS: convert it with meshio convert")
+    # which meshio does not read either
+    text = "# vtk DataFile Version 3.0\nt\nASCII\nDATASET POLYDATA\n"
+    refused(text, tmp_path / "b.vtk", "holds POLYDATA: convert it with ParaView")
 
 
 def test_names_that_vtk_would_read_otherwise(tmp_path):

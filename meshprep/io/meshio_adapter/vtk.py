@@ -187,9 +187,11 @@ def read(path: Path) -> FileMesh:
                 put(place, unquote(name), file.rows(int(rows), int(width), kind))
                 fields -= 1
             elif key == "DATASET" and rest[0].upper() != "UNSTRUCTURED_GRID":
-                raise MeshprepError(
-                    f"holds {rest[0]}: convert it with meshio convert {path.name} new.vtu"
-                )
+                by = f"meshio convert {path.name} new.vtu"
+                if rest[0].upper() == "POLYDATA":
+                    # which meshio does not read
+                    by = "ParaView's filter Append Datasets, and save that as .vtu"
+                raise MeshprepError(f"holds {rest[0]}: convert it with {by}")
             elif key == "POINTS":
                 mesh.points = file.rows(int(rest[0]), 3, rest[1])
             elif key == "CELLS":
