@@ -101,7 +101,7 @@ def _role(path: Path, inner: Sequence[str], region: str) -> str:
     if rest[0] != POLY_MESH:
         known = "labels" if name in LISTS else "data"
         return known if len(rest) == 1 and path.is_file() else "copied"
-    if path.is_dir() or (top != CONSTANT and rest[1:] != ["points"]):
+    if path.is_dir() or (top != CONSTANT and [name, *rest[2:]] != ["points"]):
         return "lost"
     return "set" if rest[1] == "sets" else _ROLES.get(name, "lost")
 

@@ -351,6 +351,17 @@ def test_addressing_of_regions_follows_the_region_and_not_the_whole_mesh(tmp_pat
     assert (whole / "0/cellToRegion").read_bytes() == (whole / "0/id").read_bytes()
 
 
+def test_packed_points_that_moved(tmp_path):
+    told = write_everything(poly := boxes(3, 2, 2), tmp_path / "case", Style(gz=True))
+    (later := tmp_path / "case/2.5/polyMesh").mkdir(parents=True)
+    shutil.copy(tmp_path / "case/constant/polyMesh/points.gz", later)
+    io.write(io.read(tmp_path / "case"), tmp_path / "same", format="openfoam")
+    renumbered(tmp_path / "case", tmp_path / "new", 4)
+    check_moved(poly, None, tmp_path / "new", *told)
+    new = [tmp_path / "new" / place / "polyMesh/points.gz" for place in ("constant", "2.5")]
+    assert new[0].read_bytes() == new[1].read_bytes()
+
+
 def test_points_that_moved_and_what_is_hidden(tmp_path):
     told = write_everything(poly := boxes(3, 2, 2), tmp_path / "case", Style())
     later = tmp_path / "case/2.5/polyMesh"
