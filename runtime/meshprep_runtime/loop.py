@@ -64,7 +64,7 @@ class _LastCall:
     ) -> None:
         self.run = run
         written = {s.name for s in slots if s.written}
-        self.forms = [
+        self.forms: list[tuple[str, Any, Any, Any, bool]] = [
             (name, v, getattr(v, "shape", None), getattr(v, "dtype", None), name in written)
             for name, v in arrays.items()
         ]
