@@ -65,8 +65,11 @@ class LoopRequest:
     @property
     def maps(self) -> tuple[str, ...]:
         """The maps the loop needs, each once."""
-        args = [a for a in self.values["args"] if isinstance(a, dict)]
-        return tuple(dict.fromkeys(str(a[k]) for a in args for k in _MAPS if k in a))
+        found: dict[str, None] = {}
+        for arg in self.values["args"]:
+            if isinstance(arg, dict):
+                found |= dict.fromkeys(str(arg[k]) for k in _MAPS if k in arg)
+        return tuple(found)
 
 
 # By name, a mapping has what a table [loop.NAME] of loops.toml has.
@@ -188,24 +191,29 @@ def resolve(requests: Iterable[LoopRequest], mesh: Mesh) -> list[LoopSpec]:
     MeshprepError
         Naming the loop and argument that uses an unknown set, map or column, or a repeated name.
     """
-    specs: list[LoopSpec] = []
+    specs: dict[str, LoopSpec] = {}
     for request in requests:
-        if request.name in (s.loop.name for s in specs):
+        if request.name in specs:
             raise MeshprepError(f"{request.where}: there are two loops of this name")
         spec = _spec(request, lambda name: mesh.map(name).arity)
         _check(spec.loop, mesh, request.where)
-        specs.append(spec)
-    return specs
+        specs[request.name] = spec
+    return [*specs.values()]
 
 
 def _spec(request: LoopRequest, arity: Callable[[str], int]) -> LoopSpec:
     """The loop, checked as far as the arities of its maps tell."""
     where = request.where
-    values = {k: v for k, v in request.values.items() if k not in _OPTIONS}
-    fixed = dict(_fixed(a, where) for a in values["args"] if _is_matrix(a))
-    values["args"] = [_with_index(a, arity, where) for a in values["args"]]
-    options = {k: v for k, v in request.values.items() if k in _OPTIONS}
-    return LoopSpec(loop_from_dict(request.name, values, where), options, fixed)
+    values, options = dict[str, Any](), dict[str, Any]()
+    for key, value in request.values.items():
+        (options if key in _OPTIONS else values)[key] = value
+    args, fixed = [], dict[str, tuple[str | int, ...]]()
+    for arg in values["args"]:
+        if _is_matrix(arg):
+            fixed[str(arg["mat"])] = _fixed(arg, where)
+        args.append(_with_index(arg, arity, where))
+    made = loop_from_dict(request.name, values | {"args": args}, where)
+    return LoopSpec(made, options, fixed)
 
 
 def _request(name: str, values: Any, where: str) -> LoopRequest:
@@ -252,15 +260,15 @@ def _is_matrix(arg: Any) -> bool:
     return isinstance(arg, dict) and "mat" in arg
 
 
-def _fixed(arg: dict[str, Any], where: str) -> tuple[str, tuple[str | int, ...]]:
-    """The name of a matrix, and the groups whose points have no row."""
+def _fixed(arg: dict[str, Any], where: str) -> tuple[str | int, ...]:
+    """The groups whose points have no row in a matrix."""
     found = arg.get(FIXED, [])
     groups = found if isinstance(found, list) else [found]
     if not all(isinstance(g, str | int) and not isinstance(g, bool) for g in groups):
         raise MeshprepError(
             f'{where}: {FIXED} is {found!r}, must be "boundary", or names or numbers of groups'
         )
-    return str(arg["mat"]), tuple(groups)
+    return tuple(groups)
 
 
 def _check(loop: Loop, mesh: Mesh, where: str) -> None:

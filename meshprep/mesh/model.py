@@ -198,8 +198,10 @@ class Mesh:
         Dat or None
             The first of that name on that set.
         """
-        found = (d for d in self.dats if d.name == name and d.set == set_name)
-        return next(found, None)
+        for dat in self.dats:
+            if dat.name == name and dat.set == set_name:
+                return dat
+        return None
 
     def tag(self, name: str, set_name: str) -> Tag | None:
         """Groups by name and set.
@@ -340,7 +342,7 @@ def hash_of_rows(
     typed = "cells" in shape.sets and shape.cell_sets
     parts = shape.sets["cells"].parts or ("cells",) if typed else ()
     names = [f"{p}->nodes" for p in parts]
-    if not names or any(name not in shape.maps for name in names):
+    if not names or not shape.maps.keys() >= {*names}:
         names = list(shape.maps)
     for name in sorted(names):
         m = shape.map(name)
@@ -370,7 +372,7 @@ def moved(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
         maps[name] = replace(maps[name], table=rows_turned(table, table[:, 0] > table[:, 1]))
     return Mesh(
         mesh.sets.values(),
-        maps,
+        maps.values(),
         (_renumber_dat(d, ordering.get(d.set)) for d in mesh.dats),
         (_renumber_tag(t, ordering.get(t.set)) for t in mesh.tags),
         (_renumber_list(i, ordering.get(i.set)) for i in mesh.lists),

@@ -83,7 +83,8 @@ def order_for_locality(
         whole = len(numbering.leaves(points)) == 1
         if found.rows is not None and whole and options.target == loops[0][1].target:
             followed[loop.leading_map] = found.rows
-        known |= {leaf: numbering.orders[leaf] for leaf in numbering.leaves(points)}
+        for leaf in numbering.leaves(points):
+            known[leaf] = numbering.orders[leaf]
     # what no loop reaches follows once blocks are cut
     wanted = reached_leaves(numbering, [loop for loop, _ in loops])
     orders = propagate(mesh, known, follow, followed, wanted, numbering.in_runs)
@@ -92,9 +93,12 @@ def order_for_locality(
 
 def reached_leaves(numbering: Numbering, loops: Sequence[Loop]) -> set[str]:
     """The sets that loops run over or reach, unions as their parts."""
-    reached = {loop.over for loop in loops}
-    reached |= {numbering.mesh.map(name).to_set for loop in loops for name in loop.maps}
-    return {leaf for name in reached for leaf in numbering.leaves(name)}
+    reached = set[str]()
+    for loop in loops:
+        reached.update(numbering.leaves(loop.over))
+        for name in loop.maps:
+            reached.update(numbering.leaves(numbering.mesh.map(name).to_set))
+    return reached
 
 
 def go_by_cells(numbering: Numbering, name: str) -> Numbering:
@@ -134,7 +138,7 @@ def locality_problem(numbering: Numbering, loop: Loop, options: Options) -> Loca
     known = METHODS.get(options.method)
     needed = known is None or known.needs_coordinates
     where = centroids(mesh, points) if needed else None
-    dats = indirect_dats(loop, {m: mesh.map(m) for m in loop.maps})
+    dats = indirect_dats(loop, mesh.maps)
     # an element of a map into its own set stands among its points
     own = leading.from_set == points
     itself = np.arange(leading.size, dtype=np.int32)
