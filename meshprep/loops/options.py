@@ -243,11 +243,8 @@ class Options:
     @property
     def given_to_partitioner(self) -> dict[str, Any]:
         """``partition_options``, and over them what has an option of its own."""
-        given = dict(self.partition_options)
-        for name, row in table():
-            if row.of_partitioner and getattr(self, name) is not None:
-                given[name] = getattr(self, name)
-        return given
+        own = {name: getattr(self, name) for name, row in table() if row.of_partitioner}
+        return {**self.partition_options, **{k: v for k, v in own.items() if v is not None}}
 
     def effective(self) -> dict[str, Any]:
         """Every option with the value that is used.
@@ -259,10 +256,8 @@ class Options:
         """
         values = asdict(self) | {"block_size": self.block_elements}
         values["partition_options"] = self.given_to_partitioner
-        for name, row in table():
-            if row.of_partitioner:
-                del values[name]
-        return values
+        joined = {name for name, row in table() if row.of_partitioner}
+        return {name: value for name, value in values.items() if name not in joined}
 
     def for_names(self, chosen: Mapping[str, Any]) -> "Options":
         """These options with others over them.

@@ -65,11 +65,8 @@ class LoopRequest:
     @property
     def maps(self) -> tuple[str, ...]:
         """The maps the loop needs, each once."""
-        found: dict[str, None] = {}
-        for arg in self.values["args"]:
-            if isinstance(arg, dict):
-                found |= dict.fromkeys(str(arg[k]) for k in _MAPS if k in arg)
-        return tuple(found)
+        args = [a for a in self.values["args"] if isinstance(a, dict)]
+        return tuple(dict.fromkeys(str(a[k]) for a in args for k in _MAPS if k in a))
 
 
 # By name, a mapping has what a table [loop.NAME] of loops.toml has.
@@ -204,16 +201,11 @@ def resolve(requests: Iterable[LoopRequest], mesh: Mesh) -> list[LoopSpec]:
 def _spec(request: LoopRequest, arity: Callable[[str], int]) -> LoopSpec:
     """The loop, checked as far as the arities of its maps tell."""
     where = request.where
-    values, options = dict[str, Any](), dict[str, Any]()
-    for key, value in request.values.items():
-        (options if key in _OPTIONS else values)[key] = value
-    args, fixed = [], dict[str, tuple[str | int, ...]]()
-    for arg in values["args"]:
-        if _is_matrix(arg):
-            fixed[str(arg["mat"])] = _fixed(arg, where)
-        args.append(_with_index(arg, arity, where))
-    made = loop_from_dict(request.name, values | {"args": args}, where)
-    return LoopSpec(made, options, fixed)
+    values = dict(request.values)
+    options = {key: values.pop(key) for key in request.values if key in _OPTIONS}
+    fixed = {str(a["mat"]): _fixed(a, where) for a in values["args"] if _is_matrix(a)}
+    values["args"] = [_with_index(a, arity, where) for a in values["args"]]
+    return LoopSpec(loop_from_dict(request.name, values, where), options, fixed)
 
 
 def _request(name: str, values: Any, where: str) -> LoopRequest:

@@ -198,10 +198,7 @@ class Mesh:
         Dat or None
             The first of that name on that set.
         """
-        for dat in self.dats:
-            if dat.name == name and dat.set == set_name:
-                return dat
-        return None
+        return next((d for d in self.dats if d.name == name and d.set == set_name), None)
 
     def tag(self, name: str, set_name: str) -> Tag | None:
         """Groups by name and set.
@@ -374,8 +371,14 @@ def moved(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
         mesh.sets.values(),
         maps.values(),
         (_renumber_dat(d, ordering.get(d.set)) for d in mesh.dats),
-        (_renumber_tag(t, ordering.get(t.set)) for t in mesh.tags),
-        (_renumber_list(i, ordering.get(i.set)) for i in mesh.lists),
+        (
+            replace(t, values=ordering[t.set].apply(t.values)) if t.set in ordering else t
+            for t in mesh.tags
+        ),
+        (
+            replace(i, index=ordering[i.set].old_to_new[i.index]) if i.set in ordering else i
+            for i in mesh.lists
+        ),
         mesh.extras,
     )
 
@@ -402,11 +405,3 @@ def _renumber_dat(d: Dat, order: Ordering | None) -> Dat:
     index = order.old_to_new[d.index]
     rows = np.argsort(index)
     return replace(d, values=d.values[rows], index=index[rows])
-
-
-def _renumber_tag(t: Tag, order: Ordering | None) -> Tag:
-    return t if order is None else replace(t, values=order.apply(t.values))
-
-
-def _renumber_list(i: IndexList, order: Ordering | None) -> IndexList:
-    return i if order is None else replace(i, index=order.old_to_new[i.index])

@@ -61,14 +61,11 @@ def variant_metrics(
     overall = _reuse(*counts.tolist())
     # matrices are not staged
     matrices = {matrix.name for matrix in loop.matrices}
-    dats = [
-        (variant.staging[to_set], dim, itemsize)
-        for (name, to_set), (dim, itemsize) in indirect_dats(loop, maps).items()
-        if name not in matrices
-    ]
-    staged = np.zeros(variant.n_blocks, np.int64)
-    for staging, dim, itemsize in dats:
-        staged += np.diff(staging.point_offset) * (dim * itemsize)
+    dats, staged = list[StagedDat](), np.zeros(variant.n_blocks, np.int64)
+    for (name, to_set), (dim, itemsize) in indirect_dats(loop, maps).items():
+        if name not in matrices:
+            dats.append((variant.staging[to_set], dim, itemsize))
+            staged += np.diff(variant.staging[to_set].point_offset) * (dim * itemsize)
     elements = np.diff(variant.block_offset)
     least = -(-int(elements.sum()) // variant.block_size)
     colour_sizes = np.diff(variant.block_colour_offset)

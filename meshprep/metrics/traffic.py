@@ -89,7 +89,8 @@ def traffic(
             use.dim, use.itemsize = arg.dim, np.dtype(arg.dtype).itemsize
         use.read |= arg.access is not Access.WRITE
         use.written |= arg.access in CONFLICTING
-        use.columns |= dict.fromkeys((arg.map, i) for i in arg.index) if arg.map else {}
+        for column in arg.index:
+            use.columns[str(arg.map), column] = None
     reads = dict.fromkeys(("indirect", "direct", "maps", "plan"), 0)
     writes = dict.fromkeys(("indirect", "direct"), 0)
     lists, rows = set[str](), set[tuple[str, int]]()

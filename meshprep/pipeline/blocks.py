@@ -1,8 +1,8 @@
 """One loop: its blocks, the grouping of what they reach, and their colours."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,7 @@ from .variants import build_variant
 LEAST_GAIN = 1.01
 
 
-@dataclass(frozen=True, eq=False)
-class Cut:
+class Cut(NamedTuple):
     """The blocks of one loop in the final order of its from-set.
 
     ``elements`` lists those of each block where they are not ranges of that order. ``partitioner``
@@ -235,7 +234,7 @@ def _sort_by_colour(numbering: Numbering, loop: Loop, blocks: Cut) -> tuple[Numb
     else:
         elements = elements[order]
     colours = replace(colours, colour=colours.colour[order])
-    return numbering, replace(blocks, elements=elements, thread_colours=colours)
+    return numbering, blocks._replace(elements=elements, thread_colours=colours)
 
 
 def colour(numbering: Numbering, loop: Loop, cut: Cut, options: Options) -> Variant:

@@ -1,7 +1,8 @@
 """The locality order of the leading points, which every other set follows, and its figures."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,7 @@ from ..reorder.lexicographic import from_set_order
 from .numbering import Numbering
 
 
-@dataclass(frozen=True, eq=False)
-class Lead:
+class Lead(NamedTuple):
     """A loop whose points were ordered first, and what a report shows of them."""
 
     loop: Loop
@@ -83,8 +83,7 @@ def order_for_locality(
         whole = len(numbering.leaves(points)) == 1
         if found.rows is not None and whole and options.target == loops[0][1].target:
             followed[loop.leading_map] = found.rows
-        for leaf in numbering.leaves(points):
-            known[leaf] = numbering.orders[leaf]
+        known |= {leaf: numbering.orders[leaf] for leaf in numbering.leaves(points)}
     # what no loop reaches follows once blocks are cut
     wanted = reached_leaves(numbering, [loop for loop, _ in loops])
     orders = propagate(mesh, known, follow, followed, wanted, numbering.in_runs)

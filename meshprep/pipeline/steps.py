@@ -36,7 +36,7 @@ from meshprep_runtime.types.ordering import Ordering
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores
 from ..loops.options import Options as Options
-from ..loops.requests import LoopRequest, Loops, LoopSpec, as_requests, resolve
+from ..loops.requests import Loops, LoopSpec, as_requests, resolve
 from ..mesh import Mesh
 from ..mesh.model import UPPER_TRIANGULAR
 from ..metrics import measures
@@ -306,14 +306,11 @@ def plan_request_maps(mesh: Mesh, loops: Loops) -> tuple[Mesh, list[LoopSpec]]:
     try:
         full = derive(mesh, names)
     except MeshprepError as error:
-        raise MeshprepError(f"{_asking(requests, str(error))}{error}") from error
+        # the first loop that asks for a map of the message begins it
+        wanted = ((r.where, step) for r in requests for name in r.maps for step in steps_of(name))
+        asking = (f"{where}: " for where, step in wanted if f"map '{step}'" in str(error))
+        raise MeshprepError(f"{next(asking, '')}{error}") from error
     return full, resolve(requests, full)
-
-
-def _asking(requests: Sequence[LoopRequest], message: str) -> str:
-    """The first loop that asks for a map of the message, as the beginning of an error."""
-    wanted = ((r.where, step) for r in requests for name in r.maps for step in steps_of(name))
-    return next((f"{where}: " for where, step in wanted if f"map '{step}'" in message), "")
 
 
 def _assemble(
@@ -399,13 +396,11 @@ def renumbered(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
 
     So are all cells where those of one type move: most formats number them through all types.
     """
-    own, moved = {}, set()
-    for name in mesh.sets:
-        own[name] = ordering[name]
-        if not own[name].is_identity:
-            moved.add(name == "nodes")
+    own = {name: ordering[name] for name in mesh.sets}
+    moved = {name == "nodes" for name, order in own.items() if not order.is_identity}
     kept = tuple(d for d in mesh.dats if not d.is_numbering or (d.set == "nodes") not in moved)
-    return replace(mesh, dats=kept).renumber(own)
+    mesh = mesh if len(kept) == len(mesh.dats) else replace(mesh, dats=kept)
+    return mesh.renumber(own)
 
 
 PACKAGES = ("meshprep", "numpy", "scipy", "numba", "h5py", "meshio", "pymetis")
@@ -414,8 +409,7 @@ PACKAGES = ("meshprep", "numpy", "scipy", "numba", "h5py", "meshio", "pymetis")
 def about() -> dict[str, Any]:
     """Creator, time in UTC and versions, as JSON values."""
     versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        versions[name] = _version(name)
+    versions |= dict(zip(PACKAGES, map(_version, PACKAGES), strict=True))
     return {
         "creator": f"meshprep {versions['meshprep']}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

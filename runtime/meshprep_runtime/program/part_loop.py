@@ -197,11 +197,9 @@ class PartLoop:
     def _clear_copies(self, dats: Sequence[Any]) -> None:
         for dat in dats:
             if not isinstance(dat, ProgramDat):
-                raise self._refused("sends increments back, so what it adds to must be dats")
+                who = f"loop '{self._part.plan.loop.name}'"
+                raise MeshprepError(f"{who} sends increments back, so what it adds to must be dats")
             self._exchange.clear_copies(dat)
-
-    def _refused(self, what: str) -> MeshprepError:
-        return MeshprepError(f"loop '{self._part.plan.loop.name}' {what}")
 
 
 def wanted_lists(loop: Loop, again: bool, partial: Collection[str]) -> dict[str, tuple[str, ...]]:

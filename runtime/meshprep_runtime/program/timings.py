@@ -134,8 +134,7 @@ def useful_bytes(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int
     total, reached = 0, dict[tuple[str, frozenset[str | None]], int]()
     for key, (nbytes, read, written) in found.items():
         way = key[1], through[key]
-        if way not in reached:
-            reached[way] = _reached(way[1], maps, sizes[way[0]])
+        reached[way] = reached.get(way) or _reached(way[1], maps, sizes[way[0]])
         total += reached[way] * nbytes * (read + written)
     return total
 
@@ -144,11 +143,9 @@ def _reached(names: Collection[str | None], maps: Mapping[str, SetMap], n_points
     """How many points some maps reach; all of them where one is reached without a map."""
     if None in names:
         return n_points
-    most = -1
-    for name in names:
-        most = max(most, int(maps[str(name)].table.max(initial=-1)))
+    tables = [maps[str(name)].table for name in names]
     # one more than there are, for places of -1
-    seen = np.zeros(most + 2, bool)
-    for name in names:
-        seen[maps[str(name)].table] = True
+    seen = np.zeros(max([int(t.max(initial=-1)) for t in tables], default=-1) + 2, bool)
+    for table in tables:
+        seen[table] = True
     return int(np.count_nonzero(seen[:-1]))
