@@ -162,8 +162,6 @@ class Mesh:
         MeshprepError
             Where there is no such set; the message lists those there are.
         """
-        if name not in self.sets:
-            raise MeshprepError(f"there is no set '{name}': choose {', '.join(self.sets)}")
         return self.sets[name].size
 
     def map(self, name: str) -> SetMap:
@@ -182,8 +180,6 @@ class Mesh:
         MeshprepError
             Where there is no such map; the message lists those there are.
         """
-        if name not in self.maps:
-            raise MeshprepError(f"there is no map '{name}': choose {', '.join(self.maps)}")
         return self.maps[name]
 
     def dat(self, name: str, set_name: str) -> Dat | None:
