@@ -77,7 +77,9 @@ class _RowsHere:
 
     def read(self, path: Path, table: PartsTable) -> None:
         """Take what is here of every part, some at a time."""
-        offset = {name: _owned_offset(table, name) for name in self.own}
+        index = {one.name: i for i, one in enumerate(table.datasets)}
+        # the first number of a set that each part owns, and the end
+        offset = {name: table.offset[index[f"sets/{name}/original"]] for name in self.own}
         here = np.zeros(table.parts, np.bool_)
         for name, own in self.own.items():
             here |= (offset[name][:-1] < own.stop) & (offset[name][1:] > own.start)
@@ -136,12 +138,6 @@ class _RowsHere:
                 yield replace(
                     tag, names={int(k): text for k, text in names.items() if text is not None}
                 )
-
-
-def _owned_offset(table: PartsTable, name: str) -> NDArray[np.int64]:
-    """The first number of a set that each part owns, and the end."""
-    index = [one.name for one in table.datasets].index(f"sets/{name}/original")
-    return table.offset[index]
 
 
 def _options(words: Mapping[str, Any]) -> dict[str, Any]:

@@ -276,7 +276,7 @@ class Options:
         MeshprepError
             For names that no option has, and values that cannot be.
         """
-        names = [name for name, _ in table()]
+        names = dict(table())
         for name in chosen:
             if name not in names:
                 near = get_close_matches(name, names, 2, 0.5) or names

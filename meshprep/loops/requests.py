@@ -188,23 +188,23 @@ def resolve(requests: Iterable[LoopRequest], mesh: Mesh) -> list[LoopSpec]:
     MeshprepError
         Naming the loop and argument that uses an unknown set, map or column, or a repeated name.
     """
-    specs: list[LoopSpec] = []
+    specs: dict[str, LoopSpec] = {}
     for request in requests:
-        if request.name in (s.loop.name for s in specs):
+        if request.name in specs:
             raise MeshprepError(f"{request.where}: there are two loops of this name")
         spec = _spec(request, lambda name: mesh.map(name).arity)
         _check(spec.loop, mesh, request.where)
-        specs.append(spec)
-    return specs
+        specs[request.name] = spec
+    return [*specs.values()]
 
 
 def _spec(request: LoopRequest, arity: Callable[[str], int]) -> LoopSpec:
     """The loop, checked as far as the arities of its maps tell."""
     where = request.where
-    values = {k: v for k, v in request.values.items() if k not in _OPTIONS}
-    fixed = dict(_fixed(a, where) for a in values["args"] if _is_matrix(a))
+    values = dict(request.values)
+    options = {key: values.pop(key) for key in request.values if key in _OPTIONS}
+    fixed = {str(a["mat"]): _fixed(a, where) for a in values["args"] if _is_matrix(a)}
     values["args"] = [_with_index(a, arity, where) for a in values["args"]]
-    options = {k: v for k, v in request.values.items() if k in _OPTIONS}
     return LoopSpec(loop_from_dict(request.name, values, where), options, fixed)
 
 
@@ -252,15 +252,15 @@ def _is_matrix(arg: Any) -> bool:
     return isinstance(arg, dict) and "mat" in arg
 
 
-def _fixed(arg: dict[str, Any], where: str) -> tuple[str, tuple[str | int, ...]]:
-    """The name of a matrix, and the groups whose points have no row."""
+def _fixed(arg: dict[str, Any], where: str) -> tuple[str | int, ...]:
+    """The groups whose points have no row in a matrix."""
     found = arg.get(FIXED, [])
     groups = found if isinstance(found, list) else [found]
     if not all(isinstance(g, str | int) and not isinstance(g, bool) for g in groups):
         raise MeshprepError(
             f'{where}: {FIXED} is {found!r}, must be "boundary", or names or numbers of groups'
         )
-    return str(arg["mat"]), tuple(groups)
+    return tuple(groups)
 
 
 def _check(loop: Loop, mesh: Mesh, where: str) -> None:

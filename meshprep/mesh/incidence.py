@@ -60,8 +60,9 @@ def renumber_table(table: Int32s, new_to_old: Int32s | None, old_to_new: Int32s 
     arity), in parallel.
     """
     nothing, out = np.empty(0, np.int32), np.empty(table.shape, np.int32)
-    orders = (nothing if order is None else order for order in (new_to_old, old_to_new))
-    arrays = [read_only(a) for a in (table, *orders)]
+    rows = nothing if new_to_old is None else new_to_old
+    points = nothing if old_to_new is None else old_to_new
+    arrays = read_only(table), read_only(rows), read_only(points)
     each(_renumber_rows, [(*arrays, begin, end, out) for begin, end in pieces(len(table))])
     return out
 

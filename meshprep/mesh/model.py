@@ -162,8 +162,6 @@ class Mesh:
         MeshprepError
             Where there is no such set; the message lists those there are.
         """
-        if name not in self.sets:
-            raise MeshprepError(f"there is no set '{name}': choose {', '.join(self.sets)}")
         return self.sets[name].size
 
     def map(self, name: str) -> SetMap:
@@ -182,8 +180,6 @@ class Mesh:
         MeshprepError
             Where there is no such map; the message lists those there are.
         """
-        if name not in self.maps:
-            raise MeshprepError(f"there is no map '{name}': choose {', '.join(self.maps)}")
         return self.maps[name]
 
     def dat(self, name: str, set_name: str) -> Dat | None:
@@ -198,8 +194,7 @@ class Mesh:
         Dat or None
             The first of that name on that set.
         """
-        found = (d for d in self.dats if d.name == name and d.set == set_name)
-        return next(found, None)
+        return next((d for d in self.dats if d.name == name and d.set == set_name), None)
 
     def tag(self, name: str, set_name: str) -> Tag | None:
         """Groups by name and set.
@@ -340,7 +335,7 @@ def hash_of_rows(
     typed = "cells" in shape.sets and shape.cell_sets
     parts = shape.sets["cells"].parts or ("cells",) if typed else ()
     names = [f"{p}->nodes" for p in parts]
-    if not names or any(name not in shape.maps for name in names):
+    if not names or not shape.maps.keys() >= {*names}:
         names = list(shape.maps)
     for name in sorted(names):
         m = shape.map(name)
@@ -376,10 +371,16 @@ def moved(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
         maps[name] = replace(maps[name], table=lower_first(maps[name].table))
     return Mesh(
         mesh.sets.values(),
-        maps,
+        maps.values(),
         (_renumber_dat(d, ordering.get(d.set)) for d in mesh.dats),
-        (_renumber_tag(t, ordering.get(t.set)) for t in mesh.tags),
-        (_renumber_list(i, ordering.get(i.set)) for i in mesh.lists),
+        (
+            replace(t, values=ordering[t.set].apply(t.values)) if t.set in ordering else t
+            for t in mesh.tags
+        ),
+        (
+            replace(i, index=ordering[i.set].old_to_new[i.index]) if i.set in ordering else i
+            for i in mesh.lists
+        ),
         mesh.extras,
     )
 
@@ -406,11 +407,3 @@ def _renumber_dat(d: Dat, order: Ordering | None) -> Dat:
     index = order.old_to_new[d.index]
     rows = np.argsort(index)
     return replace(d, values=d.values[rows], index=index[rows])
-
-
-def _renumber_tag(t: Tag, order: Ordering | None) -> Tag:
-    return t if order is None else replace(t, values=order.apply(t.values))
-
-
-def _renumber_list(i: IndexList, order: Ordering | None) -> IndexList:
-    return i if order is None else replace(i, index=order.old_to_new[i.index])

@@ -51,7 +51,9 @@ def with_unions(
             raise MeshprepError(
                 f"the ordering of '{name}' has {order.size} elements, the set {sets[name].size}"
             )
-    for union in (s for s in sets.values() if s.parts and out.keys() & {s.name, *s.parts}):
+    for union in sets.values():
+        if not union.parts or out.keys().isdisjoint({union.name, *union.parts}):
+            continue
         own = out.setdefault(union.name, of_parts := _of_parts(union, sets, out))
         if not np.array_equal(own.new_to_old, of_parts.new_to_old):
             raise MeshprepError(

@@ -52,25 +52,20 @@ def variant_metrics(
 
     O(n x arity + loads x dats).
     """
-    counts = {
-        to_set: (
-            sum(maps[name].table.size for name in names),
-            variant.staging[to_set].points.size,
-            int(np.count_nonzero(variant.staging[to_set].exclusive)),
-        )
-        for to_set, names in maps_by_set(loop, maps).items()
-    }
-    overall = _reuse(*(sum(found) for found in zip((0, 0, 0), *counts.values(), strict=True)))
+    counts, sets = np.zeros(3, np.int64), dict[str, SetReuse]()
+    for to_set, names in maps_by_set(loop, maps).items():
+        staging = variant.staging[to_set]
+        accesses = sum(maps[name].table.size for name in names)
+        own = accesses, staging.points.size, int(np.count_nonzero(staging.exclusive))
+        sets[to_set], counts = _reuse(*own), counts + own
+    overall = _reuse(*counts.tolist())
     # matrices are not staged
     matrices = {matrix.name for matrix in loop.matrices}
-    dats = [
-        (variant.staging[to_set], dim, itemsize)
-        for (name, to_set), (dim, itemsize) in indirect_dats(loop, maps).items()
-        if name not in matrices
-    ]
-    staged = np.zeros(variant.n_blocks, np.int64)
-    for staging, dim, itemsize in dats:
-        staged += np.diff(staging.point_offset) * (dim * itemsize)
+    dats, staged = list[StagedDat](), np.zeros(variant.n_blocks, np.int64)
+    for (name, to_set), (dim, itemsize) in indirect_dats(loop, maps).items():
+        if name not in matrices:
+            dats.append((variant.staging[to_set], dim, itemsize))
+            staged += np.diff(variant.staging[to_set].point_offset) * (dim * itemsize)
     elements = np.diff(variant.block_offset)
     least = -(-int(elements.sum()) // variant.block_size)
     colour_sizes = np.diff(variant.block_colour_offset)
@@ -93,7 +88,7 @@ def variant_metrics(
         loads=overall.loads,
         reuse=overall.reuse,
         exclusive_share=overall.exclusive_share,
-        sets={to_set: _reuse(*found) for to_set, found in counts.items()},
+        sets=sets,
         blocks=variant.n_blocks,
         least_blocks=least,
         blocks_over_least=variant.n_blocks / least if least else None,
@@ -164,19 +159,10 @@ def warp_efficiency(variant: Variant) -> WarpEfficiency:
     n = int(variant.block_offset[-1])
     if not n:
         return WarpEfficiency()
-    warps, rounds = _warp_rounds(variant.block_offset, variant.thread_colour)
-    return WarpEfficiency(n / (WARP * warps), n / (WARP * rounds))
-
-
-def _counted(bins: NDArray[np.integer], width: float = 1) -> Histogram:
-    found, blocks = np.unique(bins, return_counts=True)
-    return Histogram(width, tuple(found.tolist()), tuple(blocks.tolist()))
-
-
-def _warp_rounds(block_offset: NDArray[np.int64], colour: NDArray[Any]) -> tuple[int, int]:
-    """Warps, and the thread colours of every warp summed."""
+    block_offset, colour = variant.block_offset, variant.thread_colour
     warps = -(-np.diff(block_offset) // WARP)
     starts = np.repeat(block_offset[:-1], warps) + WARP * ranges(0, warps)
+    # the thread colours of every warp, summed
     count, rounds = int(colour.max()) + 1, 0
     # a bit for each of 8 colours, as there are at most as a rule, or of 64
     kind = np.uint8 if count <= 8 else np.uint64
@@ -186,4 +172,9 @@ def _warp_rounds(block_offset: NDArray[np.int64], colour: NDArray[Any]) -> tuple
         if count > width:
             bits[colour // width != base // width] = 0
         rounds += int(np.bitwise_count(np.bitwise_or.reduceat(bits, starts)).sum())
-    return starts.size, rounds
+    return WarpEfficiency(n / (WARP * starts.size), n / (WARP * rounds))
+
+
+def _counted(bins: NDArray[np.integer], width: float = 1) -> Histogram:
+    found, blocks = np.unique(bins, return_counts=True)
+    return Histogram(width, tuple(found.tolist()), tuple(blocks.tolist()))

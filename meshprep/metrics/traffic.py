@@ -89,7 +89,8 @@ def traffic(
             use.dim, use.itemsize = arg.dim, np.dtype(arg.dtype).itemsize
         use.read |= arg.access is not Access.WRITE
         use.written |= arg.access in CONFLICTING
-        use.columns |= dict.fromkeys((arg.map, i) for i in arg.index) if arg.map else {}
+        for column in arg.index:
+            use.columns[str(arg.map), column] = None
     reads = dict.fromkeys(("indirect", "direct", "maps", "plan"), 0)
     writes = dict.fromkeys(("indirect", "direct"), 0)
     lists, rows = set[str](), set[tuple[str, int]]()
@@ -119,8 +120,8 @@ def traffic(
     n = variant.n_blocks
     pairs = n + n // (SECTOR_BYTES // OFFSET_BYTES)
     reads["plan"] = n * (1 + coloured) + pairs * (1 + len(lists))
-    offsets = [variant.staging[name].point_offset for name in lists]
-    reads["plan"] += sum(_range_sectors(one, INDEX_BYTES) for one in offsets)
+    for name in lists:
+        reads["plan"] += _range_sectors(variant.staging[name].point_offset, INDEX_BYTES)
     reads["plan"] += len(rows) * _range_sectors(offset, local)
     reads["plan"] += coloured * _range_sectors(offset, colour)
     if elements is not None and any(to_set is None for _, to_set in uses):

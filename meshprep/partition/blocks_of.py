@@ -47,7 +47,10 @@ class BlockProblem:
             raise MeshprepError(f"seed is {self.seed}, must be within 0..2^31-1")
         object.__setattr__(self, "table", read_only(table))
         self._check_weights()
-        self._check_coordinates()
+        if self.coordinates is not None:
+            where = np.asarray(self.coordinates, dtype=np.float64)
+            check_coordinates(where, self.n)
+            object.__setattr__(self, "coordinates", read_only(where))
 
     def _check_weights(self) -> None:
         if self.point_bytes is None:
@@ -61,12 +64,6 @@ class BlockProblem:
         if weights.size and (weights.min() < 0 or weights.max() > INDEX_LIMIT):
             raise MeshprepError("point_bytes has a value outside 0..2^31-1")
         object.__setattr__(self, "point_bytes", read_only(weights.astype(np.int32, copy=False)))
-
-    def _check_coordinates(self) -> None:
-        if self.coordinates is not None:
-            where = np.asarray(self.coordinates, dtype=np.float64)
-            check_coordinates(where, self.n)
-            object.__setattr__(self, "coordinates", read_only(where))
 
     @property
     def n(self) -> int:

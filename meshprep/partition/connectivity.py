@@ -37,13 +37,12 @@ class Connectivity(NamedTuple):
 
 def distinct_rows(table: Int32s) -> Int32s:
     """The table with -1 where a row names a point again; the table itself when none does."""
-    columns = np.ascontiguousarray(table.T)
-    repeats = [(j, (columns[:j] == columns[j]).any(axis=0)) for j in range(1, len(columns))]
-    if not any(again.any() for _, again in repeats):
-        return table
-    out = table.copy()
-    for j, again in repeats:
-        out[again, j] = -1
+    columns, out = np.ascontiguousarray(table.T), table
+    for j in range(1, len(columns)):
+        again = (columns[:j] == columns[j]).any(axis=0)
+        if again.any():
+            out = table.copy() if out is table else out
+            out[again, j] = -1
     return out
 
 

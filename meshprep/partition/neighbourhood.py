@@ -68,7 +68,7 @@ def _graph(table: Int32s, entries: Csr, need: Int32s, window: int) -> Csr:
     """Neighbours are pairs that share as many points as one of them needs."""
     arrays, shares = (table, entries.offset, entries.index), pieces(len(table), LEAST_SHARED)
     pairs = each(_pairs, [(*arrays, need, window, *share) for share in shares])
-    low, high = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
+    low, high = map(np.concatenate, zip(*pairs, strict=True))
     return Csr(*_rows_of_pairs(low, high, len(table)))
 
 

@@ -1,8 +1,8 @@
 """One loop: its blocks, the grouping of what they reach, and their colours."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from meshprep_runtime.types.maps import Int32s, Int64s, rows_of_entries
 from ..colour import ThreadColours, colour_threads, sort_by_colour
 from ..kernels.parallel import take
 from ..loops.options import Options
-from ..loops.reach import indirect_dats, maps_by_place, written_table
+from ..loops.reach import indirect_dats, maps_by_place, maps_by_set, written_table
 from ..loops.requests import LoopSpec
 from ..mesh.geometry import axes_in_use, centroids
 from ..mesh.incidence import stack
@@ -27,8 +27,7 @@ from .variants import build_variant
 LEAST_GAIN = 1.01
 
 
-@dataclass(frozen=True, eq=False)
-class Cut:
+class Cut(NamedTuple):
     """The blocks of one loop in the final order of its from-set.
 
     ``elements`` lists those of each block where they are not ranges of that order. ``partitioner``
@@ -182,7 +181,8 @@ def _joined(parts: Sequence[Blocks]) -> Blocks:
     for blocks in parts:
         orders.append(blocks.new_to_old + np.int32(base))
         offsets.append(blocks.block_offset[1:] + base)
-        notes |= {key: notes.get(key, 0) + value for key, value in blocks.notes.items()}
+        for key, value in blocks.notes.items():
+            notes[key] = notes.get(key, 0) + value
         base += blocks.new_to_old.size
     return Blocks(np.concatenate(orders), np.concatenate(offsets), notes)
 
@@ -201,21 +201,21 @@ def _reached(
     sizes = [mesh.size(points) for points in tables]
     beside = [t[0] if len(t) == 1 else np.hstack(t) for t in tables.values()]
     table, n_points = stack(beside, sizes)
-    dats = indirect_dats(loop, {name: mesh.map(name) for name in loop.maps})
-    cost = [sum(d * b for (_, s), (d, b) in dats.items() if s == points) for points in tables]
-    weight = (
-        None if len(set(cost)) == 1 and not weighted else np.repeat(np.array(cost, np.int32), sizes)
-    )
-    return table, n_points, weight
+    cost = dict.fromkeys(tables, 0)
+    for (_, points), (dim, nbytes) in indirect_dats(loop, mesh.maps).items():
+        cost[points] += dim * nbytes
+    if len({*cost.values()}) == 1 and not weighted:
+        return table, n_points, None
+    return table, n_points, np.repeat(np.array([*cost.values()], np.int32), sizes)
 
 
 def settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> Numbering:
     """Settle the sets that the loop reaches, but its own, grouped by blocks [S19 2.3.2]."""
     mesh, own = numbering.mesh, numbering.leaves(loop.over)
-    for points in dict.fromkeys(mesh.map(m).to_set for m in loop.maps):
+    for points, names in maps_by_set(loop, mesh.maps).items():
         others = [leaf for leaf in numbering.movable(points) if leaf not in own]
         if others and blocks is not None:
-            into = {m: numbering.map(m) for m in loop.maps if mesh.map(m).to_set == points}
+            into = {m: numbering.map(m) for m in names}
             tables = [m.table for m in maps_by_place(into, blocks.elements).values()]
             order = group_points(np.hstack(tables), mesh.size(points), blocks.block_offset)
             numbering = numbering.moved(points, numbering.in_runs(points, order), others)
@@ -234,7 +234,7 @@ def _sort_by_colour(numbering: Numbering, loop: Loop, blocks: Cut) -> tuple[Numb
     else:
         elements = elements[order]
     colours = replace(colours, colour=colours.colour[order])
-    return numbering, replace(blocks, elements=elements, thread_colours=colours)
+    return numbering, blocks._replace(elements=elements, thread_colours=colours)
 
 
 def colour(numbering: Numbering, loop: Loop, cut: Cut, options: Options) -> Variant:

@@ -4,10 +4,9 @@ A union set (the cells of a mixed mesh) has no ordering of its own: it is that o
 after the other, so that what a file stores type by type and what a loop sees agree.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,6 @@ from ..mesh.orderings import ordering_of
 from ..reorder import keep_parts
 
 Runs = Mapping[str, Sequence[int] | NDArray[np.integer]]
-T = TypeVar("T", Ordering, SetMap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +32,10 @@ class Numbering:
     final: frozenset[str]  # those that must not move any more
     frozen: frozenset[str]  # those that keep the order of the mesh
     runs: Runs  # by set, the sizes of runs that no order mixes; without them, those of its parts
-    # Unions and maps that were asked for, with the orderings that they were made of.
-    _made: dict[tuple[str, str], tuple[tuple[Ordering, ...], Any]] = field(default_factory=dict)
+    # Unions and maps that were asked for, with the orderings that they were made of: these are
+    # equal where they are the same object.
+    _unions: dict[str, tuple[tuple[Ordering, ...], Ordering]] = field(default_factory=dict)
+    _maps: dict[str, tuple[dict[str, Ordering], SetMap]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -72,20 +72,20 @@ class Numbering:
         if leaves == (name,):
             return self.orders[name]
         parts = tuple(self.orders[leaf] for leaf in leaves)
-        return self._kept("union", name, parts, lambda: _one_after_the_other(parts, name))
+        before, found = self._unions.get(name, ((), None))
+        if found is None or parts != before:
+            found = _one_after_the_other(parts, name)
+            self._unions[name] = parts, found
+        return found
 
     def map(self, name: str) -> SetMap:
         """A map in this numbering."""
         m = self.mesh.map(name)
-        orders = {s: self.ordering(s) for s in (m.from_set, m.to_set)}
-        return self._kept("map", name, tuple(orders.values()), lambda: renumber_map(m, orders))
-
-    def _kept(self, kind: str, name: str, of: tuple[Ordering, ...], make: Callable[[], T]) -> T:
-        """What was made of these orderings before, else made now."""
-        before, found = self._made.get((kind, name), ((), None))
-        if len(before) != len(of) or any(a is not b for a, b in zip(before, of, strict=True)):
-            found = make()
-            self._made[kind, name] = of, found
+        orders = {m.from_set: self.ordering(m.from_set), m.to_set: self.ordering(m.to_set)}
+        before, found = self._maps.get(name, ({}, None))
+        if found is None or orders != before:
+            found = renumber_map(m, orders)
+            self._maps[name] = orders, found
         return found
 
     def all(self) -> dict[str, Ordering]:
@@ -111,16 +111,16 @@ class Numbering:
 
     def settled(self, *names: str) -> "Numbering":
         """With these sets final."""
-        leaves = (leaf for name in names for leaf in self.leaves(name))
-        return replace(self, final=self.final.union(leaves))
+        return replace(self, final=self.final.union(*map(self.leaves, names)))
 
     def following(self, orderings: Mapping[str, Ordering]) -> "Numbering":
         """With these orderings for the sets that are not final."""
-        found = {n: o for n, o in orderings.items() if n in self.orders and n not in self.final}
-        for name, order in found.items():
-            if order.size != self.orders[name].size:
+        orders = dict(self.orders)
+        for name in orderings.keys() & (orders.keys() - self.final):
+            if orderings[name].size != orders[name].size:
                 raise MeshprepError(f"the ordering of '{name}' has the wrong size")
-        return replace(self, orders={**self.orders, **found})
+            orders[name] = orderings[name]
+        return replace(self, orders=orders)
 
     def known(self) -> dict[str, Ordering]:
         """The orderings of the sets that are final."""

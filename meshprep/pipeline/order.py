@@ -1,7 +1,8 @@
 """The locality order of the leading points, which every other set follows, and its figures."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,7 @@ from ..reorder.lexicographic import from_set_order
 from .numbering import Numbering
 
 
-@dataclass(frozen=True, eq=False)
-class Lead:
+class Lead(NamedTuple):
     """A loop whose points were ordered first, and what a report shows of them."""
 
     loop: Loop
@@ -92,9 +92,12 @@ def order_for_locality(
 
 def reached_leaves(numbering: Numbering, loops: Sequence[Loop]) -> set[str]:
     """The sets that loops run over or reach, unions as their parts."""
-    reached = {loop.over for loop in loops}
-    reached |= {numbering.mesh.map(name).to_set for loop in loops for name in loop.maps}
-    return {leaf for name in reached for leaf in numbering.leaves(name)}
+    reached = set[str]()
+    for loop in loops:
+        reached.update(numbering.leaves(loop.over))
+        for name in loop.maps:
+            reached.update(numbering.leaves(numbering.mesh.map(name).to_set))
+    return reached
 
 
 def go_by_cells(numbering: Numbering, name: str) -> Numbering:
@@ -134,7 +137,7 @@ def locality_problem(numbering: Numbering, loop: Loop, options: Options) -> Loca
     known = METHODS.get(options.method)
     needed = known is None or known.needs_coordinates
     where = centroids(mesh, points) if needed else None
-    dats = indirect_dats(loop, {m: mesh.map(m) for m in loop.maps})
+    dats = indirect_dats(loop, mesh.maps)
     # an element of a map into its own set stands among its points
     own = leading.from_set == points
     itself = np.arange(leading.size, dtype=np.int32)

@@ -31,13 +31,12 @@ from meshprep_runtime.plan.metrics import (
     VariantMetrics,
 )
 from meshprep_runtime.plan.ranges import ranges_for
-from meshprep_runtime.plan.records import from_json
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores
 from ..loops.options import Options as Options
-from ..loops.requests import LoopRequest, Loops, LoopSpec, as_requests, resolve
+from ..loops.requests import Loops, LoopSpec, as_requests, resolve
 from ..mesh import Mesh
 from ..mesh.model import UPPER_TRIANGULAR
 from ..metrics import measures
@@ -184,8 +183,9 @@ def order(
             lambda: order_for_locality(start, chosen),
             lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)) if planned else {},
         )
-        for name in fixed.keys() & {spec.loop.over for spec in specs}:
-            numbering = numbering.following({name: fixed[name]}).settled(name)
+        for spec in specs:
+            if (name := spec.loop.over) in fixed:
+                numbering = numbering.following({name: fixed[name]}).settled(name)
         for name in () if keep_order else triangular:
             numbering = go_by_cells(numbering, name)
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
@@ -246,8 +246,9 @@ def draft(
         with _stage("blocks and grouping", seconds, progress):
             numbering, found = cut(numbering, spec, chosen[name], share, ordered.temporary)
         cuts[name] = found
-        told = {**found.notes, "seconds": round(clock() - start, 4)}
-        notes[name] = from_json(PartitionMetrics, told, "notes")
+        told = dict(found.notes)
+        scattered, seconds_of = told.pop("scattered", None), round(clock() - start, 4)
+        notes[name] = PartitionMetrics(scattered, seconds_of, other=told)
     with _stage("colours and staging", seconds, progress):
         # what loops reach is settled: the others follow meanwhile
         others, variants = at_once(
@@ -294,23 +295,22 @@ def _within(progress: Progress, turn: int, turns: int, share: float) -> None:
 def plan_request_maps(mesh: Mesh, loops: Loops) -> tuple[Mesh, list[LoopSpec]]:
     """The mesh with every map the loops need, and the loops checked against it."""
     requests = as_requests(loops, mesh)
-    names = dict.fromkeys(name for r in requests for name in r.maps)
+    names: dict[str, None] = {}
+    for request in requests:
+        names |= dict.fromkeys(request.maps)
+    steps = set[str]().union(*map(steps_of, names))
     # A solver that loops over interior facets needs the boundary ones too, in the same numbering.
     for facets in ("faces", "edges"):
-        own = f"{facets}->cells"
-        if own not in mesh.maps and any(own in steps_of(name) for name in names):
+        if f"{facets}->cells" in steps - mesh.maps.keys():
             names[f"boundary_{facets}->cells"] = None
     try:
         full = derive(mesh, names)
     except MeshprepError as error:
-        raise MeshprepError(f"{_asking(requests, str(error))}{error}") from error
+        # the first loop that asks for a map of the message begins it
+        wanted = ((r.where, step) for r in requests for name in r.maps for step in steps_of(name))
+        asking = (f"{where}: " for where, step in wanted if f"map '{step}'" in str(error))
+        raise MeshprepError(f"{next(asking, '')}{error}") from error
     return full, resolve(requests, full)
-
-
-def _asking(requests: Sequence[LoopRequest], message: str) -> str:
-    """The first loop that asks for a map of the message, as the beginning of an error."""
-    wanted = ((r.where, step) for r in requests for name in r.maps for step in steps_of(name))
-    return next((f"{where}: " for where, step in wanted if f"map '{step}'" in message), "")
 
 
 def _assemble(
@@ -356,7 +356,9 @@ def _groups(numbering: Numbering, file: Mesh) -> dict[str, Any]:
     one line.
     """
     tags, further, names = (dict[str, dict[str, Any]]() for _ in range(3))
-    for t in (t for t in numbering.mesh.tags if t.set not in file.sets):
+    for t in numbering.mesh.tags:
+        if t.set in file.sets:
+            continue
         order, rows = numbering.ordering(t.set), t.further_ids()
         tags.setdefault(t.set, {})[t.name] = order.apply(t.first_ids())
         if rows.size:
@@ -366,9 +368,10 @@ def _groups(numbering: Numbering, file: Mesh) -> dict[str, Any]:
             lines = names.setdefault(t.set, {})[t.name] = {}
             for k in sorted(t.names):
                 lines[k] = t.names[k].translate(_ONE_LINE).encode(errors="replace").decode()
-    for d in (d for d in file.dats if d.is_numbering):
-        values = numbering.ordering(d.set).apply(d.values.astype(np.int64))
-        tags.setdefault(d.set, {})[d.name] = values
+    for d in file.dats:
+        if d.is_numbering:
+            values = numbering.ordering(d.set).apply(d.values.astype(np.int64))
+            tags.setdefault(d.set, {})[d.name] = values
     return {"tags": tags, "further_groups": further, "group_names": names}
 
 
@@ -393,10 +396,11 @@ def renumbered(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
 
     So are all cells where those of one type move: most formats number them through all types.
     """
-    ordering = {name: ordering[name] for name in mesh.sets}
-    moved = {name == "nodes" for name, order in ordering.items() if not order.is_identity}
+    own = {name: ordering[name] for name in mesh.sets}
+    moved = {name == "nodes" for name, order in own.items() if not order.is_identity}
     kept = tuple(d for d in mesh.dats if not d.is_numbering or (d.set == "nodes") not in moved)
-    return replace(mesh, dats=kept).renumber(ordering)
+    mesh = mesh if len(kept) == len(mesh.dats) else replace(mesh, dats=kept)
+    return mesh.renumber(own)
 
 
 PACKAGES = ("meshprep", "numpy", "scipy", "numba", "h5py", "meshio", "pymetis")
@@ -405,7 +409,7 @@ PACKAGES = ("meshprep", "numpy", "scipy", "numba", "h5py", "meshio", "pymetis")
 def about() -> dict[str, Any]:
     """Creator, time in UTC and versions, as JSON values."""
     versions = {"python": platform.python_version()}
-    versions |= {name: _version(name) for name in PACKAGES}
+    versions |= dict(zip(PACKAGES, map(_version, PACKAGES), strict=True))
     return {
         "creator": f"meshprep {versions['meshprep']}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -195,9 +195,9 @@ def input_baselines(
     """The figures of loops in the order of a mesh, by loop and block size; see :func:`baseline`."""
     matrices = build_matrices(Numbering.of(full), specs)
     found = {}
-    for loop, block_size in zip((spec.loop for spec in specs), block_sizes, strict=True):
-        reached = with_places(loop, {m: full.map(m) for m in loop.maps}, full.sizes, matrices)
-        found[loop.name, block_size] = baseline(loop, *reached, block_size)
+    for spec, block_size in zip(specs, block_sizes, strict=True):
+        reached = with_places(spec.loop, full.maps, full.sizes, matrices)
+        found[spec.loop.name, block_size] = baseline(spec.loop, *reached, block_size)
     return found
 
 

@@ -165,7 +165,11 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
             block = ordering[first.loop.over].restore(first.variant().block_of_element())
             writing(job.blocks)
             write_vector(staged[job.blocks], block)
-    notes = [*_found(mesh), *_not_applied(orders), *left_out]
+    # what had to be found out about a file that does not say it
+    found = [" ".join(v) for k, v in mesh.extras.items() if k.endswith(":inferred")]
+    notes = [f"found by sizes and ranges, to be declared with --sets if wrong: {t}" for t in found]
+    refused = "order {0.method} of {0.set} was not applied: {0.reason}"
+    notes += [*(refused.format(one) for one in orders if not one.applied), *left_out]
     if plan is not None:
         notes += [*_empty(plan.loops.values(), plan.sizes), *_runs(job, plan)]
     measured = measure(plan) if job.measure and plan is not None else {}
@@ -358,17 +362,6 @@ def _write_orders(
 
 def _dropped(lost: list[str], output: Path) -> list[str]:
     return [f"dropped, as {output.name} cannot carry it: {what}" for what in lost]
-
-
-def _found(mesh: Mesh) -> list[str]:
-    """What had to be found out about a file that does not say it."""
-    found = [" ".join(v) for k, v in mesh.extras.items() if k.endswith(":inferred")]
-    return [f"found by sizes and ranges, to be declared with --sets if wrong: {t}" for t in found]
-
-
-def _not_applied(orders: Iterable[OrderMetrics]) -> list[str]:
-    told = "order {0.method} of {0.set} was not applied: {0.reason}"
-    return [told.format(one) for one in orders if not one.applied]
 
 
 def _runs(job: Job, plan: Plan) -> list[str]:

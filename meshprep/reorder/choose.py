@@ -1,7 +1,7 @@
 """Locality orders, measured, and applied only where they gain."""
 
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ TRIED_FIRST = {
 }
 
 
-@dataclass(frozen=True)
-class OrderCandidate:
+class OrderCandidate(NamedTuple):
     """A method that was tried, its seconds and figures, or in ``note`` why there are none."""
 
     method: str
@@ -33,8 +32,7 @@ class OrderCandidate:
     note: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class LocalityResult:
+class LocalityResult(NamedTuple):
     """A locality order and what it does."""
 
     method: str  # the method whose order this is; the one that came nearest where none was applied
@@ -49,8 +47,7 @@ class LocalityResult:
     rows: Int32s | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _EvaluatedOrder:
+class _EvaluatedOrder(NamedTuple):
     """An order, the order of the elements that follows it, and its figures."""
 
     ordering: Ordering

@@ -81,14 +81,14 @@ def propagate(
 
 def followers(mesh: Mesh, names: Iterable[str]) -> set[str]:
     """These sets and all tied to them by maps, either way, or by unions. O(sets x maps)."""
-    found = set(names)
+    found, before = set(names), 0
     ties = [{m.from_set, m.to_set} for m in mesh.maps.values()]
     ties += [{s.name, *s.parts} for s in mesh.sets.values() if s.parts]
-    grown = True
-    while grown:
-        more = set().union(*(tie for tie in ties if tie & found)) - found
-        found |= more
-        grown = bool(more)
+    while len(found) > before:
+        before = len(found)
+        for tie in ties:
+            if tie & found:
+                found |= tie
     return found
 
 

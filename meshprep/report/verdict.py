@@ -48,7 +48,10 @@ def verdict(before: VariantMetrics | None, after: VariantMetrics) -> str:
     if found == WORSE:
         return f"made it worse: reuse {_change(old, new)}"
     parts = [f"reuse {_change(old, new)}", _fewer(before.loads, after.loads, "loads")]
-    return "; ".join([*parts, *_price(before, after)])
+    old, new = before.thread_colours.mean or 0.0, after.thread_colours.mean or 0.0
+    if new > (1 + ALIKE) * old:
+        parts.append(f"price: thread colours a block {_change(old, new)}")
+    return "; ".join(parts)
 
 
 HERE = "on one thread of this CPU"
@@ -129,11 +132,6 @@ def _why(after: VariantMetrics) -> str:
     if after.partitioner == "contiguous":
         return "blocks are runs of an order no better than the input's"
     return "the input order was already as good"
-
-
-def _price(before: VariantMetrics, after: VariantMetrics) -> list[str]:
-    old, new = (m.thread_colours.mean or 0.0 for m in (before, after))
-    return [f"price: thread colours a block {_change(old, new)}"] if new > (1 + ALIKE) * old else []
 
 
 def _fewer(large: float, small: float, what: str, how: str = "fewer") -> str:

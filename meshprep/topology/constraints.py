@@ -11,7 +11,7 @@ from ..mesh import Mesh, Tag
 from ..mesh.cells import shape_of
 from .dofs import dofs_degree, facet_dofs
 from .facets import find_facets
-from .layout import CellPart, Layout, layout_of, lower_sets
+from .layout import Layout, layout_of, lower_sets
 from .slots import Slots, slots_of
 from .tags import locate, lower_corners, without_sense
 
@@ -65,18 +65,15 @@ def _on_facets(mesh: Mesh, map_name: str, group: str | int) -> NDArray[np.int32]
         raise _no_group(mesh, group)
     points = [np.empty(0, np.int32)]
     for slots, slot in known:
-        for i, part in enumerate(_with_facets(layout, slots.arity)):
+        # the types of cells with facets of so many corners have slots, in their order
+        parts = [p for p in layout.parts if slots.arity in map(len, p.shape.facets)]
+        for i, part in enumerate(parts):
             own = slot[(slot >= slots.slot_start[i]) & (slot < slots.slot_start[i + 1])]
             cell, facet = np.divmod(own - slots.slot_start[i], slots.n_local[i])
             table, column = mesh.map(f"{part.name}->{target}").table, slots.column[i, facet]
             for k, on in enumerate(local[part.name]):
                 points.append(table[np.ix_(cell[column == k], on)].ravel())
     return np.concatenate(points)
-
-
-def _with_facets(layout: Layout, arity: int) -> list[CellPart]:
-    """The types of cells with facets of so many corners: those that have slots, in their order."""
-    return [p for p in layout.parts if any(len(c) == arity for c in p.shape.facets)]
 
 
 def _local_points(layout: Layout, map_name: str) -> dict[str, list[NDArray[np.int64]]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from itertools import chain
 
 import numpy as np
 
@@ -78,8 +79,14 @@ def derive(mesh: Mesh, names: Iterable[str]) -> Mesh:
     Expected O(cells x facets); 8 bytes a slot (cell and local facet) beside the result.
     """
     asked = [n for n in dict.fromkeys(names) if n not in mesh.maps]
-    paths = [n for n in asked if len(steps_of(n)) > 1]
-    full = _derive_facets(mesh, [step for n in asked for step in steps_of(n)])
+    paths, wanted = [n for n in asked if len(steps_of(n)) > 1], list[str]()
+    for name in dict.fromkeys(chain.from_iterable(map(steps_of, asked))):
+        # where cells are of several types, the maps to dofs of all of them come with the first
+        if name not in mesh.maps and dofs_degree(name):
+            mesh = derive_dofs(mesh, name)
+        elif name not in mesh.maps:
+            wanted.append(name)
+    full = _derive_facets(mesh, wanted) if wanted else mesh
     return full.with_(maps=[_composed(full, path) for path in paths]) if paths else full
 
 
@@ -88,15 +95,8 @@ def _composed(mesh: Mesh, path: str) -> SetMap:
     return replace(reduce(SetMap.compose, others, first), name=path)
 
 
-def _derive_facets(mesh: Mesh, names: Iterable[str]) -> Mesh:
-    wanted = [n for n in dict.fromkeys(names) if n not in mesh.maps]
-    for name in (n for n in wanted if dofs_degree(n)):
-        # where cells are of several types, the maps of all of them come with the first
-        mesh = mesh if name in mesh.maps else derive_dofs(mesh, name)
-    wanted = [n for n in wanted if not dofs_degree(n)]
-    if not wanted:
-        return mesh
-    layout = layout_of(mesh, ", ".join(f"'{name}'" for name in wanted))
+def _derive_facets(mesh: Mesh, wanted: Sequence[str]) -> Mesh:
+    layout = layout_of(mesh, wanted)
     check_names(mesh, layout, wanted)
     sets: list[ElementSet] = []
     maps: list[SetMap] = []
@@ -126,8 +126,10 @@ def _derive_entity(mesh: Mesh, layout: Layout, entity: str, asked: Sequence[str]
         # Unless a loop wants one face type by itself, the types stay free to mix in one order.
         names = part_names(layout, entity, prefix)
         parted = names if any(f"{p}->nodes" in own for p in names) else ()
+        sets = list(map(ElementSet, parted, [c.size for c in chosen]))
+        sets.append(ElementSet(name, sum(c.size for c in chosen), parts=parted))
         return (
-            _sets(name, parted, chosen),
+            sets,
             [_map(layout, m, name, chosen) for m in own],
             transfer(mesh, name, chosen, attachments, keep_empty=bool(prefix)),
         )
@@ -146,11 +148,6 @@ def _choose(
     for facets in types:
         check_manifold(facets, entity, other)
     return [select(f, "interior") for f in types]
-
-
-def _sets(name: str, parts: tuple[str, ...], chosen: Sequence[Selection]) -> list[ElementSet]:
-    sets = [ElementSet(p, c.size) for p, c in zip(parts, chosen, strict=False)]
-    return [*sets, ElementSet(name, sum(c.size for c in chosen), parts=parts)]
 
 
 def _map(layout: Layout, name: str, union: str, chosen: Sequence[Selection]) -> SetMap:

@@ -1,6 +1,7 @@
 """The cells of a mesh as topology sees them: parts of one shape each, of one dimension."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,7 @@ from .slots import Part
 FACE_TYPES = {3: "triangle", 4: "quad"}
 
 
-@dataclass(frozen=True, eq=False)
-class CellPart:
+class CellPart(NamedTuple):
     """The cells of one type: their set, shape, nodes, and the number of the first."""
 
     name: str
@@ -25,8 +25,7 @@ class CellPart:
     start: int
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
+class Layout(NamedTuple):
     """The cells of the highest dimension, part after part as in the set ``cells``."""
 
     parts: tuple[CellPart, ...]
@@ -68,14 +67,15 @@ def local_corners(shape: CellShape, dim: int) -> Corners:
     return {1: shape.edges, 2: shape.faces}.get(dim, ())
 
 
-def layout_of(mesh: Mesh, asked: str = "maps") -> Layout:
-    """The layout; raises MeshprepError, with what was ``asked``, where cells have no types."""
+def layout_of(mesh: Mesh, asked: Sequence[str] = ()) -> Layout:
+    """The layout; raises MeshprepError, with the maps ``asked`` for, where cells have no types."""
     cells = mesh.sets.get("cells")
     names = () if cells is None else cells.parts or (cells.name,)
     types = [mesh.sets[n].cell_type for n in names]
-    if not names or any(t is None for t in types):
+    if not names or None in types:
+        what = ", ".join(f"'{name}'" for name in asked) or "maps"
         raise MeshprepError(
-            f"the mesh has no cells of known types to derive {asked} from: "
+            f"the mesh has no cells of known types to derive {what} from: "
             f"use its own maps, {', '.join(mesh.maps) or 'of which there are none'}"
         )
     parts, start = [], 0

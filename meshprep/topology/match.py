@@ -1,7 +1,5 @@
 """Which slots are the same facet: bucket by lowest node, then compare or hash in the bucket."""
 
-from itertools import pairwise
-
 import numpy as np
 
 from ..kernels import Int32s, Int64s, UInt8s, helper, inlined, kernel
@@ -27,8 +25,8 @@ def first_slots(slots: Slots, n_nodes: int) -> Int32s:
     each(_find_lowest, [(slots, *share, lowest, first) for share in pieces(slots.size)])
     offset, order = sort_by(lowest, n_nodes)
     del lowest
-    shares = np.searchsorted(offset, [0, *(end for _, end in pieces(order.size))])
-    each(_match, [(slots, offset, order, a, b, first) for a, b in pairwise(shares.tolist())])
+    shares = np.searchsorted(offset, pieces(order.size))
+    each(_match, [(slots, offset, order, *share, first) for share in shares.tolist()])
     return first
 
 

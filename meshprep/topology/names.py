@@ -26,7 +26,13 @@ def check_names(mesh: Mesh, layout: Layout, wanted: Sequence[str]) -> None:
     for name in wanted:
         if name not in possible:
             raise MeshprepError(_why_not(mesh, layout, name, possible))
-        _check_absent(mesh, name)
+        source, _, to = name.partition("->")
+        made = to if source == "cells" else source
+        if made in mesh.sets:
+            raise MeshprepError(
+                f"map '{name}' cannot be added to the set '{made}' that the mesh has already: "
+                f"ask for all maps of '{made}' at once"
+            )
     entity = layout.facet_entity
     if f"{entity}->cells" in wanted and f"cells->{entity}" in wanted:
         raise MeshprepError(
@@ -83,16 +89,6 @@ def _possible(layout: Layout) -> list[str]:
         if layout.fixed_count(dim) is not None:
             out.append(f"cells->{entity}")
     return out
-
-
-def _check_absent(mesh: Mesh, name: str) -> None:
-    source, _, to = name.partition("->")
-    made = to if source == "cells" else source
-    if made in mesh.sets:
-        raise MeshprepError(
-            f"map '{name}' cannot be added to the set '{made}' that the mesh has already: "
-            f"ask for all maps of '{made}' at once"
-        )
 
 
 def _why_not(mesh: Mesh, layout: Layout, name: str, possible: Sequence[str]) -> str:

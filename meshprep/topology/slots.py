@@ -5,7 +5,6 @@ same holds for edges of 3-D cells: what a slot stands for is in the table of loc
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +15,7 @@ from meshprep_runtime.types.maps import INDEX_LIMIT, offsets_of, read_only
 from ..kernels import Int32s, Int64s, helper, kernel
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(NamedTuple):
     """Cells of one type and what to take of each."""
 
     table: Int32s  # (n, k): nodes of the cells
@@ -61,9 +59,9 @@ def slots_of(parts: Sequence[Part], arity: int) -> Slots:
     Raises MeshprepError when there are more than 2^31-1 slots.
     """
     kept = [p for p in parts if len(p.local)]
-    most = max((len(p.local) for p in kept), default=0)
-    local = np.zeros((len(kept), most, arity), np.int32)
-    column = np.zeros((len(kept), most), np.int32)
+    n_local = np.array([len(p.local) for p in kept], np.int64)
+    local = np.zeros((len(kept), n_local.max(initial=0), arity), np.int32)
+    column = np.zeros(local.shape[:2], np.int32)
     for i, part in enumerate(kept):
         local[i, : len(part.local)] = part.local
         column[i, : len(part.local)] = part.column
@@ -72,13 +70,15 @@ def slots_of(parts: Sequence[Part], arity: int) -> Slots:
         raise MeshprepError(
             f"the cells have {slot_start[-1]} edges or faces together, past 2^31-1: split the mesh"
         )
+    flat = [p.table.reshape(-1) for p in kept]
     return Slots(
-        _flatten([p.table for p in kept]),
+        # Always read-only: numba compiles once for it, whatever the mesh.
+        read_only(flat[0] if len(flat) == 1 else np.concatenate([np.empty(0, np.int32), *flat])),
         offsets_of([p.table.size for p in kept]),
         np.asarray([p.table.shape[1] for p in kept], np.int64),
         slot_start,
         np.asarray([p.cell_start for p in kept], np.int64),
-        np.asarray([len(p.local) for p in kept], np.int64),
+        n_local,
         local,
         column,
     )
@@ -87,13 +87,6 @@ def slots_of(parts: Sequence[Part], arity: int) -> Slots:
 def plain_part(corners: Int32s) -> Part:
     """Rows of corners as they stand: each row is one slot."""
     return Part(corners, [tuple(range(corners.shape[1]))], [0])
-
-
-def _flatten(tables: Sequence[Int32s]) -> Int32s:
-    # Always read-only: numba compiles once for it, whatever the mesh.
-    flat = [t.reshape(-1) for t in tables]
-    one = len(flat) == 1
-    return read_only(flat[0] if one else np.concatenate([np.empty(0, np.int32), *flat]))
 
 
 @helper

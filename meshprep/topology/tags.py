@@ -1,8 +1,7 @@
 """Tags of lower-dimension cells, carried to the derived sets that lie on them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,7 @@ from .slots import Slots, cells_before, corner, corners_of, plain_part, slots_of
 TagPiece = tuple[Tag, NDArray[Any], NDArray[Any]]
 
 
-@dataclass(frozen=True, eq=False)
-class Attachment:
+class Attachment(NamedTuple):
     """Cells of one lower set and where they lie: cell ``cell[i]`` on facet ``facet[i]``.
 
     ``facets`` is the place of the facet type in the list that :func:`attach` was given.
@@ -70,9 +68,10 @@ def transfer(
         row = chosen[a.facets].row[a.facet]
         inside = row >= 0
         target = row[inside] + base[a.facets]
-        for tag in (t for t in mesh.tags if t.set == a.set and (keep_empty or target.size)):
-            piece = (tag, tag.values[a.cell[inside]], target)
-            pieces.setdefault(tag.name, []).append(piece)
+        for tag in mesh.tags if keep_empty or target.size else ():
+            if tag.set == a.set:
+                piece = (tag, tag.values[a.cell[inside]], target)
+                pieces.setdefault(tag.name, []).append(piece)
     return [join_tags(name, set_name, int(base[-1]), found) for name, found in pieces.items()]
 
 
@@ -83,16 +82,17 @@ def without_sense(name: str, ids: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def join_tags(name: str, set_name: str, size: int, pieces: Sequence[TagPiece]) -> Tag:
     """One tag from several: their tables one after the other, and an empty row for the rest."""
-    lengths = np.concatenate([*(np.diff(t.group_offset) for t, _, _ in pieces), [0]])
-    ids = without_sense(name, np.concatenate([t.group_id for t, _, _ in pieces]))
-    shift = offsets_of([t.group_offset.size - 1 for t, _, _ in pieces])
-    value = np.concatenate([v + s for (_, v, _), s in zip(pieces, shift, strict=False)])
-    target = np.concatenate([t for _, _, t in pieces])
-    values = np.full(size, lengths.size - 1, np.int32)
+    rows, rows_of, names = 0, [], dict[int, str]()
+    for tag, row, _ in pieces:
+        rows_of.append(row + rows)
+        rows += tag.group_offset.size - 1
+        names = {**tag.names, **names}
+    value, target = np.concatenate(rows_of), np.concatenate([target for _, _, target in pieces])
+    lengths = np.concatenate([*[np.diff(tag.group_offset) for tag, _, _ in pieces], [0]])
+    ids = without_sense(name, np.concatenate([tag.group_id for tag, _, _ in pieces]))
+    values = np.full(size, rows, np.int32)
     values[target] = value
-    names = {k: v for t, _, _ in reversed(pieces) for k, v in t.names.items()}
-    offset = offsets_of(lengths)
-    tag = Tag(name, set_name, values, offset, ids, names)
+    tag = Tag(name, set_name, values, offsets_of(lengths), ids, names)
     clash = np.unique(target[values[target] != value])
     return tag if clash.size == 0 else _unite(tag, clash, target, value)
 
@@ -145,7 +145,8 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
     """
     flagged = np.zeros(n_nodes, np.bool_)
     flagged[corners] = True
-    near = _slots_near(slots, flagged)
+    shares = pieces(slots.size)
+    near = np.concatenate(each(_near_in_share, [(slots, flagged, *share) for share in shares]))
     # numbered among themselves, so that the other nodes cost nothing more
     number = np.cumsum(flagged, dtype=np.int32) - np.int32(1)
     both = [plain_part(number[rows]) for rows in (corners_of(slots, near), corners)]
@@ -156,15 +157,9 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
     return found
 
 
-def _slots_near(slots: Slots, flagged: Bools) -> Int32s:
-    """The slots whose corners are all flagged, ascending. O(slots), in parallel."""
-    shares = pieces(slots.size)
-    return np.concatenate(each(_near_in_share, [(slots, flagged, *share) for share in shares]))
-
-
 @kernel
 def _near_in_share(slots: Slots, flagged: Bools, begin: int, end: int) -> Int32s:
-    """Those of the cells that start at the slots ``begin`` to ``end - 1``."""
+    """The slots with all corners flagged, of cells that start at ``begin`` to ``end - 1``."""
     # room for all: pages that are never written cost nothing
     near, found = np.empty(slots.slot_start[-1], np.int32), 0
     for part in range(slots.width.size):

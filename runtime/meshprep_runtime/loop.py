@@ -64,7 +64,7 @@ class _LastCall:
     ) -> None:
         self.run = run
         written = {s.name for s in slots if s.written}
-        self.forms: list[tuple[str, Any, Any, Any, bool]] = [
+        self.forms = [
             (name, v, getattr(v, "shape", None), getattr(v, "dtype", None), name in written)
             for name, v in arrays.items()
         ]
@@ -79,7 +79,8 @@ class _LastCall:
         if len(arrays) != len(self.forms):
             return False
         for name, value, shape, dtype, written in self.forms:
-            if arrays.get(name) is not value:
+            given: Any = arrays.get(name)
+            if given is not value:
                 return False
             if shape is not None and (value.shape != shape or value.dtype is not dtype):
                 return False

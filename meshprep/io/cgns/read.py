@@ -111,7 +111,8 @@ def _mesh(root: Node) -> Mesh:
     points = np.concatenate(
         [np.pad(z.points, ((0, 0), (0, width - z.points.shape[1]))) for z in zones]
     )
-    lists, dats = _lists(zones), _node_data(zones)
+    blocks = [Block("vertex", np.empty((len(z.points), 1), np.int8), data=z.data) for z in zones]
+    lists, dats = _lists(zones), merge_data("nodes", blocks)
     tag_names = {(tag, d): named for tag, named in names.items() for d in range(4)}
     if any(p.polygons is not None for z in zones for p in z.pieces):
         mesh = _polyhedral(zones, points, dats, lists, tag_names, extras)
@@ -305,7 +306,9 @@ def _turned(lists: Lists, flagged: NDArray[np.bool_]) -> Lists:
 
 def _solutions(zone: _Zone, n_cells: int) -> None:
     """Values of nodes and cells; they leave the tree."""
-    ranks = _ranks(zone.top)
+    # where the cells of each piece stand among all cells by their numbers
+    every = np.sort(np.concatenate([p.numbers for p in zone.top]))
+    ranks = [np.searchsorted(every, p.numbers) for p in zone.top]
     for solution in list(zone.node.having(*_SOLUTIONS)):
         location = next((c.text for c in solution.having("GridLocation_t")), "Vertex")
         size = {"Vertex": len(zone.points), "CellCenter": n_cells}.get(location, -1)
@@ -326,12 +329,6 @@ def _solutions(zone: _Zone, n_cells: int) -> None:
                 for piece, rank in zip(zone.top, ranks, strict=True):
                     piece.data[key] = values[rank]
             array.data = None
-
-
-def _ranks(top: Sequence[_Piece]) -> list[NDArray[np.int64]]:
-    """Where the cells of each piece stand among all cells by their numbers."""
-    every = np.sort(np.concatenate([p.numbers for p in top]))
-    return [np.searchsorted(every, p.numbers) for p in top]
 
 
 def _boundary_condition(zone: _Zone, node: Node) -> None:
@@ -464,11 +461,6 @@ def _lists(zones: Sequence[_Zone]) -> list[IndexList]:
             found.setdefault(name, []).append(index + at)
     attrs = {"kind": "point_set"}
     return [IndexList(n, "nodes", np.concatenate(i), attrs) for n, i in found.items()]
-
-
-def _node_data(zones: Sequence[_Zone]) -> list[Dat]:
-    blocks = [Block("vertex", np.empty((len(z.points), 1), np.int8), data=z.data) for z in zones]
-    return merge_data("nodes", blocks)
 
 
 def _polyhedral(

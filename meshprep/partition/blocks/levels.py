@@ -153,7 +153,9 @@ def rows_of(level: Level, arity: int) -> Int32s:
 def coarsen(level: Level, n_points: int, most: int) -> tuple[Level, Int32s]:
     """Clusters of at most ``most`` elements, and the cluster of every member. Linear."""
     n = level.weight.size
-    label, ends = np.empty(n, np.int32), _shares(n, _runs(n))
+    # the number of runs does not depend on the number of threads
+    label, runs = np.empty(n, np.int32), 2 * -(-n // (2 * RUN)) if n > LONE_RUN else 1
+    ends = [(k * n // runs, (k + 1) * n // runs) for k in range(runs)]
     counts = each(_grow, [(level, most, ROUNDS, *run, label) for run in ends])
     first = np.concatenate([[0], np.cumsum(counts)])
     for (begin, end), shift in zip(ends, first[:-1], strict=True):
@@ -169,8 +171,7 @@ def contract(level: Level, n_points: int, label: Int32s) -> Level:
     parts = each(_contract, [(level, label, offset, members, shared, *share) for share in shares])
     joined = _joined(parts)
     # as those of elements, so that kernels are compiled once
-    shown = {name: read_only(getattr(joined, name)) for name in ("points", "place")}
-    return joined._replace(**shown)
+    return joined._replace(points=read_only(joined.points), place=read_only(joined.place))
 
 
 def refined(block: Int32s, labels: list[Int32s]) -> Int32s:
@@ -194,15 +195,6 @@ def cost_of_clusters(level: Level, block: Int32s, weight: Int32s, facet: float) 
 def hollow(level: Level) -> Level:
     """A level that is to be contracted again: only the sizes of its arrays are left."""
     return Level._make(np.broadcast_to(a.dtype.type(0), a.shape) for a in level)
-
-
-def _runs(n: int) -> int:
-    """The number of runs of members; it does not depend on the number of threads."""
-    return 2 * -(-n // (2 * RUN)) if n > LONE_RUN else 1
-
-
-def _shares(n: int, runs: int) -> list[tuple[int, int]]:
-    return [(k * n // runs, (k + 1) * n // runs) for k in range(runs)]
 
 
 def _joined(parts: list[Level]) -> Level:

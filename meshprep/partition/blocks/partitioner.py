@@ -24,7 +24,7 @@ import numpy as np
 
 from meshprep_runtime.types.maps import read_only
 
-from ...kernels import Float64s, Int32s, Int64s, UInt64s
+from ...kernels import Float64s, Int32s, Int64s
 from ...kernels.arrays import stable_argsort
 from ...kernels.parallel import at_once, take
 from ...mesh.incidence import Csr
@@ -218,16 +218,13 @@ def _single(table: Int32s, n_points: int) -> Blocks:
 def improved(problem: BlockProblem, graph: Csr, block: Int32s, n_blocks: int) -> Int32s:
     """The blocks of another partitioner, annealed for the loads, none over the cap. Linear."""
     places, table = problem.coordinates, read_only(distinct_rows(problem.table))
-    known = problem if places is not None else replace(problem, coordinates=_numbers(block))
+    if places is None:
+        # block numbers as coordinates: neighbouring blocks often have near ones
+        problem = replace(problem, coordinates=block[:, None].astype(np.float64))
     search = Search(
-        _geometry(known, table, graph), graph, n_blocks, problem.block_size, problem.seed, 1.0
+        _geometry(problem, table, graph), graph, n_blocks, problem.block_size, problem.seed, 1.0
     )
     return search.improve(block, search.tuning.from_others)
-
-
-def _numbers(block: Int32s) -> Float64s:
-    """Block numbers as coordinates: neighbouring blocks often have near ones."""
-    return block[:, None].astype(np.float64)
 
 
 def _neighbours_and_places(
@@ -290,16 +287,12 @@ def along_curve(problem: BlockProblem) -> tuple[BlockProblem, Int32s | None]:
         return problem, None
     # axis by axis: NumPy takes ten times as long for rows of two or three
     box = np.array([axis.min() for axis in where.T]), np.array([axis.max() for axis in where.T])
-    sample = _keys(where[:: -(-problem.n // SAMPLE)], box)
+    sample = curve_keys(where[:: -(-problem.n // SAMPLE)], box, DIGITS)
     if np.count_nonzero(sample[1:] < sample[:-1]) < BEHIND * sample.size:
         return problem, None
-    order = stable_argsort(_keys(where, box)[:, None])
+    order = stable_argsort(curve_keys(where, box, DIGITS)[:, None])
     table, where = take(problem.table, order), take(where, order)
     return replace(problem, table=table, coordinates=where), order
-
-
-def _keys(where: Float64s, box: tuple[Float64s, Float64s]) -> UInt64s:
-    return curve_keys(where, box, DIGITS)
 
 
 def back(blocks: Blocks, order: Int32s | None) -> Blocks:

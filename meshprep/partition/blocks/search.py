@@ -62,7 +62,13 @@ class Search(Annealing):
             todo[k], tasks = todo[-1], []
             if k < len(labels):
                 blocks = [take(block, labels[-1 - k]) for block in blocks]
-                self._bring_back(todo, k + 1, labels)
+                # the smallest clusters of a lean search are contracted again when they are next
+                if self.lean and k + 1 == len(todo) - 2:
+                    n_points = self.geometry.weight.size
+                    level = contract(self._elements, n_points, labels[0])
+                    todo[k + 1] = level, todo[k + 1][1]
+                    del level
+                self._tidy()
             if k + 1 == few and len(blocks) > 1:
                 level, _ = todo[min(few, len(labels))]
                 prices = self.geometry.weight, self.tuning.elements.facet * self._unit
@@ -140,13 +146,6 @@ class Search(Annealing):
         """Free the table, whose points the level of elements has, too."""
         nothing = np.empty((0, self.geometry.table.shape[1]), np.int32)
         self.geometry = replace(self.geometry, table=nothing)
-
-    def _bring_back(self, todo: list[tuple[Level, Phase]], k: int, labels: list[Int32s]) -> None:
-        """Contract the smallest clusters again if their level is next."""
-        if self.lean and 0 < k == len(todo) - 2:
-            level = contract(self._elements, self.geometry.weight.size, labels[0])
-            todo[k] = level, todo[k][1]
-        self._tidy()
 
     def _tidy(self) -> None:
         """In a lean search, return free memory to the system."""

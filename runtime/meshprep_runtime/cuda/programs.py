@@ -16,7 +16,7 @@ from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
 from ..plan.checks.structure import check_loop, check_variant
 from ..types.loops import Loop
-from ..types.maps import INDEX_LIMIT, Int32s, offsets_of
+from ..types.maps import INDEX_LIMIT, offsets_of
 from .source import text
 from .source.element import PythonKernel
 from .source.parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
@@ -264,7 +264,10 @@ def _launches(
         ends = blocks.block_colour_offset
         if shape.commit == "atomics":
             ends = np.array([0, blocks.n_blocks])
-        order = _by_thread_colour(blocks) if shape.strategy.permutes else None
+        if not shape.strategy.permutes:
+            return None, _nonempty(ends, 1)
+        # the places of each block by thread colour, so that a warp meets few of them
+        order = np.lexsort((blocks.thread_colour, blocks.block_of_place())).astype(np.int32)
         return order, _nonempty(ends, 1)
     if shape.strategy.adds != "plain":
         return None, _nonempty(np.array([0, n]), shape.threads)
@@ -273,11 +276,6 @@ def _launches(
     colour = colour_elements(shape.plan)
     ends = offsets_of(np.bincount(colour))
     return np.argsort(colour, kind="stable").astype(np.int32), _nonempty(ends, shape.threads)
-
-
-def _by_thread_colour(v: Variant) -> Int32s:
-    """The places of each block by thread colour, so that a warp meets few of them."""
-    return np.lexsort((v.thread_colour, v.block_of_place())).astype(np.int32)
 
 
 def _nonempty(ends: NDArray[Any], each: int) -> tuple[Launch, ...]:

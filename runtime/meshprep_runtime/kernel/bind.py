@@ -104,7 +104,8 @@ class Binder:
             return [seen.view for seen in last]
         seen = list(last) if last is not None else [_Seen(None, None, _NONE)] * len(wanted)
         for i in fresh:
-            seen[i] = _see(self.loop, wanted[i], given[wanted[i].name])
+            value = given[wanted[i].name]
+            seen[i] = _Seen(value, _form(value), bound(self.loop, wanted[i], value))
         self._check_shared(fresh, [s.view for s in seen])
         self._last = tuple(seen)
         return [s.view for s in seen]
@@ -144,10 +145,6 @@ def _form(value: Any) -> object:
         return None
     # Arrays of other libraries may be given other memory, as torch's are by `x.data = y`.
     return object()
-
-
-def _see(loop: Loop, slot: Slot, value: Any) -> _Seen:
-    return _Seen(value, _form(value), bound(loop, slot, value))
 
 
 def _layouts(loop: Loop, layout: Layout) -> Mapping[str, str]:

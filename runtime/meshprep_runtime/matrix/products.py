@@ -79,7 +79,8 @@ class Product:
             return
         check_threads(cast(int | None, threads), piece)
         if isinstance(matrix, CsrMatrix):
-            self._code = _csr(matrix, piece)
+            rows = row_schedule(matrix.row_ptr, piece)
+            self._code = MatrixCode(kernels.csr_rows, csr_arrays(matrix), rows)
         else:
             self._code = _local(matrix, None if plan is None else plan.variant())
 
@@ -169,10 +170,6 @@ def csr_arrays(matrix: CsrMatrix) -> dict[str, NDArray[Any]]:
     columns = matrix.columns.view(np.uint32)
     found = {"row_ptr": matrix.row_ptr, "columns": columns, "values": matrix.values}
     return {name: read_only(array) for name, array in found.items()}
-
-
-def _csr(matrix: CsrMatrix, piece: int) -> MatrixCode:
-    return MatrixCode(kernels.csr_rows, csr_arrays(matrix), row_schedule(matrix.row_ptr, piece))
 
 
 def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:

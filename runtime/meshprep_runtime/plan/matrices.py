@@ -89,12 +89,13 @@ def with_places(
     -1 is none. Raises MeshprepError where a set has the name that the nonzeros get.
     """
     maps, sizes = dict(maps), dict(sizes)
-    for name in (arg.name for arg in loop.matrices if arg.name in matrices):
-        to_set, matrix = nonzeros_of(name), matrices[name]
-        if to_set in sizes:
-            raise MeshprepError(f"a set has the name '{to_set}': give the matrix another one")
-        maps[_places(loop, name)] = SetMap(name, loop.over, to_set, matrix.place[loop.name])
-        sizes[to_set] = matrix.columns.size
+    for arg in loop.matrices:
+        if arg.name in matrices:
+            to_set, matrix = nonzeros_of(arg.name), matrices[arg.name]
+            if to_set in sizes:
+                raise MeshprepError(f"a set has the name '{to_set}': give the matrix another one")
+            place = SetMap(arg.name, loop.over, to_set, matrix.place[loop.name])
+            maps[_places(loop, arg.name)], sizes[to_set] = place, matrix.columns.size
     return maps, sizes
 
 

@@ -174,7 +174,8 @@ class VariantMetrics(Record):
         if self.reuse is not None:
             divisors |= {"reuse": self.reuse, "loads": self.loads}
             divisors |= {"thread_colours/mean": self.thread_colours.mean}
-            divisors |= {f"traffic/{layout}": t.total for layout, t in self.traffic.items()}
+            for layout, sectors in self.traffic.items():
+                divisors[f"traffic/{layout}"] = sectors.total
         for name, value in divisors.items():
             if not value:
                 raise ValueError(f"{name} is {value}")

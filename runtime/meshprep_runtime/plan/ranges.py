@@ -96,11 +96,12 @@ def _in_order(offset: Int64s, pairs: Int64s, part: NDArray[np.intp]) -> Ranges:
             met[low].append(high)
     colour = np.zeros(count, np.int64)
     for r in range(count):
-        taken = {int(colour[x]) for x in met[r] if x < r}
-        colour[r] = next(c for c in range(len(taken) + 1) if c not in taken)
+        lower = [x for x in met[r] if x < r]
+        colour[r] = np.setdiff1d(np.arange(len(lower) + 1), colour[lower])[0]
     key = np.arange(count)
     for r in np.argsort(colour, kind="stable"):
-        key[r] = max([key[r], *(key[x] + LAG for x in met[r] if colour[x] < colour[r])])
+        before = [x for x in met[r] if colour[x] < colour[r]]
+        key[r] = max([key[r], *(key[before] + LAG)])
     order = np.lexsort((colour, key, part))
     place = np.argsort(order)
     ends = np.sort(place[pairs], axis=1)

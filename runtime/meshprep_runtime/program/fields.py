@@ -96,7 +96,12 @@ def read(comm: Any, path: Path, fields: Mapping[str, OwnedRows]) -> None:
         except OSError as error:
             raise MeshprepError(f"{path}: cannot be read as HDF5: {error}") from error
         for name, rows in fields.items():
-            _fill(rows.dat, found[name])
+            dat, values = rows.dat, found[name]
+            array = _on_host(dat)
+            owned = (slice(None),) * dat.axis + (slice(dat.owned),)
+            array[owned] = values.T if dat.axis else values
+            if dat.on_device:
+                dat.array.set(array.reshape(dat.array.shape))
 
     together(comm, fill)
 
@@ -117,13 +122,6 @@ def _rows_of(dataset: Any, rows: OwnedRows) -> NDArray[Any]:
 def _runs(start: int, stop: int) -> Iterator[tuple[int, int]]:
     for first in range(start, stop, ELEMENTS_AT_ONCE):
         yield first, min(first + ELEMENTS_AT_ONCE, stop)
-
-
-def _fill(dat: ProgramDat, values: NDArray[Any]) -> None:
-    array = _on_host(dat)
-    array[(slice(None),) * dat.axis + (slice(dat.owned),)] = values.T if dat.axis else values
-    if dat.on_device:
-        dat.array.set(array.reshape(dat.array.shape))
 
 
 def _on_host(dat: ProgramDat) -> Any:

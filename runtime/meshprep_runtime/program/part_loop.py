@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.executor import HostCall, StrategyAndVariant
+from ..cpu.executor import StrategyAndVariant
 from ..errors import MeshprepError
 from ..kernel.bind import Slot, check_names
 from ..loop import ParLoop
@@ -181,27 +181,22 @@ class PartLoop:
     def _runs(self, loop: ParLoop, arrays: Mapping[str, Any]) -> HostRuns | DeviceRuns:
         if not any(on_device(value) for value in arrays.values()):
             call = loop.on_host(arrays)
-            return HostRuns(call, self._ranges_of(call))
+            if call.way not in self._ranges:
+                schedule = call.executor.schedule(call.way)
+                self._ranges[call.way] = class_ranges(call.way, schedule, self._part, self._set)
+            return HostRuns(call, self._ranges[call.way])
         check_names(loop.loop, loop.slots, arrays)
         if loop not in self._on_device:
             make = self.layouts.of_part(loop)
             self._on_device[loop] = DevicePart(make, self._part, self._set)
         return device_runs(self._on_device[loop], loop.loop, loop.slots, arrays)
 
-    def _ranges_of(self, call: HostCall) -> ClassRanges:
-        if call.way not in self._ranges:
-            schedule = call.executor.schedule(call.way)
-            self._ranges[call.way] = class_ranges(call.way, schedule, self._part, self._set)
-        return self._ranges[call.way]
-
     def _clear_copies(self, dats: Sequence[Any]) -> None:
         for dat in dats:
             if not isinstance(dat, ProgramDat):
-                raise self._refused("sends increments back, so what it adds to must be dats")
+                who = f"loop '{self._part.plan.loop.name}'"
+                raise MeshprepError(f"{who} sends increments back, so what it adds to must be dats")
             self._exchange.clear_copies(dat)
-
-    def _refused(self, what: str) -> MeshprepError:
-        return MeshprepError(f"loop '{self._part.plan.loop.name}' {what}")
 
 
 def wanted_lists(loop: Loop, again: bool, partial: Collection[str]) -> dict[str, tuple[str, ...]]:

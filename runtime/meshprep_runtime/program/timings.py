@@ -131,11 +131,12 @@ def useful_bytes(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int
         written |= arg.access is not Access.READ
         found[key] = (max(nbytes, arg.nbytes), read, written)
         through[key] = through.get(key, frozenset()) | {arg.map}
-    ways = {(of, names) for (_, of), names in through.items()}
-    reached = {way: _reached(way[1], maps, sizes[way[0]]) for way in ways}
-    return sum(
-        reached[key[1], through[key]] * size * (r + w) for key, (size, r, w) in found.items()
-    )
+    total, reached = 0, dict[tuple[str, frozenset[str | None]], int]()
+    for key, (nbytes, read, written) in found.items():
+        way = key[1], through[key]
+        reached[way] = reached.get(way) or _reached(way[1], maps, sizes[way[0]])
+        total += reached[way] * nbytes * (read + written)
+    return total
 
 
 def _reached(names: Collection[str | None], maps: Mapping[str, SetMap], n_points: int) -> int:
@@ -144,7 +145,7 @@ def _reached(names: Collection[str | None], maps: Mapping[str, SetMap], n_points
         return n_points
     tables = [maps[str(name)].table for name in names]
     # one more than there are, for places of -1
-    seen = np.zeros(max((int(t.max(initial=-1)) for t in tables), default=-1) + 2, bool)
+    seen = np.zeros(max([int(t.max(initial=-1)) for t in tables], default=-1) + 2, bool)
     for table in tables:
         seen[table] = True
     return int(np.count_nonzero(seen[:-1]))

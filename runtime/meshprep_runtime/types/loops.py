@@ -85,7 +85,12 @@ class Arg:
         check_choice(f"{where}: access", self.access, list(Access))
         # the member of a text that equals it, as `is` would tell them apart
         object.__setattr__(self, "access", Access(self.access))
-        self._check_matrix()
+        if self.columns is not None and (self.map is None or self.access is not Access.INC):
+            raise MeshprepError(
+                f'matrix \'{self.name}\' takes rows = "MAP", columns = "MAP" and access "inc"'
+            )
+        if self.columns is not None and ARROW in self.name:
+            raise MeshprepError(f"matrix '{self.name}' has the name of a map: leave '->' out")
         check_integer(f"{where}: dim", self.dim)
         try:
             kind: str = np.dtype(self.dtype).kind
@@ -108,9 +113,6 @@ class Arg:
                 f"{where}: full goes with access 'write' and no map: "
                 "only there no value from before is left"
             )
-        self._check_index(where)
-
-    def _check_index(self, where: str) -> None:
         if (self.map is None) != (not self.index):
             raise MeshprepError(
                 f"{where}: 'map' and 'index' belong together: "
@@ -120,14 +122,6 @@ class Arg:
             check_integer(f"{where}: a column in index", column, 0)
         if len(set(self.index)) != len(self.index):
             raise MeshprepError(f"{where}: index {list(self.index)} must be distinct columns")
-
-    def _check_matrix(self) -> None:
-        if self.columns is not None and (self.map is None or self.access is not Access.INC):
-            raise MeshprepError(
-                f'matrix \'{self.name}\' takes rows = "MAP", columns = "MAP" and access "inc"'
-            )
-        if self.columns is not None and ARROW in self.name:
-            raise MeshprepError(f"matrix '{self.name}' has the name of a map: leave '->' out")
 
     @property
     def conflicts(self) -> bool:
@@ -200,20 +194,20 @@ class Loop:
     def __post_init__(self) -> None:
         if not self.args:
             raise MeshprepError(f"loop '{self.name}' has no arguments: list at least one in args")
-        for arg, name in ((a, m) for a in self.args for m in (a.map, a.columns)):
-            if name is not None and name.partition("->")[0] != self.over:
-                raise MeshprepError(
-                    f"loop '{self.name}' runs over '{self.over}' but argument '{arg.name}' uses "
-                    f"map '{name}': its maps must start at '{self.over}'"
-                )
-        matrices = [a.name for a in self.matrices]
-        if any(sum(a.name == name for a in self.args) > 1 for name in matrices):
-            raise MeshprepError(f"loop '{self.name}': a matrix stands twice: name it once")
+        for arg in self.args:
+            for name in (arg.map, arg.columns):
+                if name is not None and name.partition("->")[0] != self.over:
+                    raise MeshprepError(
+                        f"loop '{self.name}' runs over '{self.over}' but argument '{arg.name}' "
+                        f"uses map '{name}': its maps must start at '{self.over}'"
+                    )
         for first, second in combinations(self.args, 2):
             if first.name == second.name:
                 self._check_together(first, second)
 
     def _check_together(self, a: Arg, b: Arg) -> None:
+        if a.columns is not None or b.columns is not None:
+            raise MeshprepError(f"loop '{self.name}': a matrix stands twice: name it once")
         where = f"loop '{self.name}': argument '{a.name}' stands twice"
         if (np.dtype(a.dtype), a.dim, a.is_global) != (np.dtype(b.dtype), b.dim, b.is_global):
             raise MeshprepError(f"{where}, with different dtypes or dims: they must agree")
@@ -250,11 +244,11 @@ class Loop:
     @property
     def conflict_columns(self) -> dict[str, tuple[int, ...]]:
         """For each map written through, the columns written, ascending."""
-        columns: dict[str, set[int]] = {}
+        columns: dict[str, tuple[int, ...]] = {}
         for arg in self.args:
             if arg.conflicts and arg.map is not None:
-                columns.setdefault(arg.map, set()).update(arg.index)
-        return {name: tuple(sorted(found)) for name, found in columns.items()}
+                columns[arg.map] = tuple(sorted({*columns.get(arg.map, ()), *arg.index}))
+        return columns
 
     @property
     def leading_map(self) -> str | None:
@@ -305,17 +299,20 @@ def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
     if matrix + ("dat" in values) + ("global" in values) != 1:
         raise MeshprepError(f"{where}: give either 'dat' or 'global', or 'mat': its name")
     through = "rows" if matrix else "map"
+    columns = values.get("index", [])
     try:
         return Arg(
-            name=_text(next(values[k] for k in ("dat", "global", "mat") if k in values), "name"),
+            name=_of(str, values.get("dat", values.get("global", values.get("mat"))), "name"),
             access=values.get("access", "read"),
             dim=_of(int, values.get("dim", 1), "dim"),
-            dtype=_text(values.get("dtype", "f8"), "dtype"),
-            map=None if through not in values else _text(values[through], through),
-            index=_index(values.get("index", [])),
+            dtype=_of(str, values.get("dtype", "f8"), "dtype"),
+            map=None if through not in values else _of(str, values[through], through),
+            index=tuple(
+                _of(int, i, "index") for i in (columns if isinstance(columns, list) else [columns])
+            ),
             is_global="global" in values,
             full=_of(bool, values.get("full", False), "full"),
-            columns=_text(values.get("columns"), "columns") if matrix else None,
+            columns=_of(str, values.get("columns"), "columns") if matrix else None,
         )
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
@@ -326,28 +323,23 @@ def loop_from_dict(name: str, values: Mapping[str, Any], where: str) -> Loop:
     over, args = values.get("over"), values.get("args")
     if not isinstance(over, str) or not isinstance(args, list):
         raise MeshprepError(f'{where}: needs over = "SET" and args = [ {{ ... }}, ... ]')
+    made = []
     for i, arg in enumerate(args):
         if not isinstance(arg, dict):
             raise MeshprepError(f"{where}: argument {i} is not a table {{ dat = ..., ... }}")
-    made = tuple(arg_from_dict(a, f"{where}, argument {i}") for i, a in enumerate(args))
+        made.append(arg_from_dict(arg, f"{where}, argument {i}"))
     try:
-        return Loop(name, over, made)
+        return Loop(name, over, tuple(made))
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
 
 
-def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise MeshprepError(f"{what} is {value!r}, must be text")
-    return value
+_KINDS = {bool: "true or false", int: "a whole number", str: "text"}
 
 
 def _of(kind: type, value: Any, what: str) -> Any:
-    if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
-        wanted = "true or false" if kind is bool else "a whole number"
-        raise MeshprepError(f"{what} is {value!r}, must be {wanted}")
+    """The value; raises MeshprepError for one of another kind and for an empty text."""
+    other = not isinstance(value, kind) or isinstance(value, bool) != (kind is bool)
+    if other or (kind is str and not value):
+        raise MeshprepError(f"{what} is {value!r}, must be {_KINDS[kind]}")
     return value
-
-
-def _index(value: Any) -> tuple[int, ...]:
-    return tuple(_of(int, i, "index") for i in (value if isinstance(value, list) else [value]))

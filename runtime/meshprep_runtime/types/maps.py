@@ -177,7 +177,8 @@ def rows_of_entries(offset: NDArray[np.integer]) -> NDArray[np.int32]:
 
 def chunks(n: int) -> Iterator[slice]:
     """``range(n)`` in pieces: NumPy copies an index of 32 bits, which so stays in the cache."""
-    return (slice(begin, min(begin + CHUNK, n)) for begin in range(0, n, CHUNK))
+    for begin in range(0, n, CHUNK):
+        yield slice(begin, min(begin + CHUNK, n))
 
 
 def as_indices(values: ArrayLike, where: str) -> NDArray[np.int32]:

@@ -114,10 +114,10 @@ class Ordering:
     @cached_property
     def is_identity(self) -> bool:
         """True when nothing moves. O(n), the first time; less where something moves early."""
-        return all(
-            (self.new_to_old[some] == np.arange(some.start, some.stop, dtype=np.int32)).all()
-            for some in chunks(self.size)
-        )
+        for some in chunks(self.size):
+            if (self.new_to_old[some] != np.arange(some.start, some.stop, dtype=np.int32)).any():
+                return False
+        return True
 
     def apply(self, values: Any, axis: int = 0) -> Any:
         """Old numbering to new, along one axis.

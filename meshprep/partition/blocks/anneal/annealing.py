@@ -35,7 +35,9 @@ def phases(
     """
     t, more = tuning, 1.0
     if d == 2:
-        between_cells = _between_cells(levels[0], t)
+        # elements are edges between two cells, not edges between nodes
+        n, beside = levels[0].weight.size, levels[0].neighbours.size
+        between_cells = levels[0].points.size <= 2 * n and beside <= t.edge_neighbours * n
         elements, clusters = t.plane_edges if between_cells else t.plane_elements, t.plane_clusters
         more = min(t.most_times, power(max(1.0, n_blocks / t.many_blocks), t.many_blocks_power))
     else:
@@ -72,12 +74,6 @@ def _powers(elements: Level, d: int, n_blocks: int, t: SearchTuning) -> tuple[fl
     return max(t.lowest_power, powers[0] - lower), max(t.lowest_power, powers[1] - lower)
 
 
-def _between_cells(elements: Level, t: SearchTuning) -> bool:
-    """True if elements are edges between two cells, not edges between nodes."""
-    n = elements.weight.size
-    return elements.points.size <= 2 * n and elements.neighbours.size <= t.edge_neighbours * n
-
-
 def _work(level: Level) -> float:
     return float(level.points.size + level.neighbours.size)
 
@@ -109,6 +105,7 @@ class Annealing:
     _guided: float = field(default=1.0, init=False)
 
     def __post_init__(self) -> None:
+        self.tuning = SearchTuning.of(self.effort)
         self._unit = unit_of(self.geometry.weight)
         n = self.geometry.table.shape[0]
         self._sizes = self.sizes or Sizes.equal(n, self.n_blocks, self.cap)
@@ -118,11 +115,6 @@ class Annealing:
         g = self.geometry
         self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
         self._looked_at = Sample(replace(g, table=self.corners.table) if self.corners else g)
-
-    @property
-    def tuning(self) -> SearchTuning:
-        """The parameters of a search of this effort."""
-        return SearchTuning.of(self.effort)
 
     @property
     def small(self) -> bool:
@@ -182,11 +174,14 @@ class Annealing:
         (level, phase), last = todo[0], len(todo) == 1
         total, begin = self._sweeps_of(phase), 0
         left = self.effort * sum(phase.sweeps * _work(level) for level, phase in todo)
-        parts = self._parts(phase, total)
+        t = self.tuning
+        often = t.more_groupings if self._elements.weight.size <= t.lone_group else 1
+        parts = min(total, max(1, round(often * phase.groupings * math.sqrt(self.effort))))
+        parts = 1 + total // t.report_sweeps if self.small else parts
         metrics = [self._metric(level, phase, block) for block in blocks]
         for part in range(parts):
             end = begin + round((total - begin) / (parts - part))
-            cold = self.tuning.cold_sweeps if last and part == parts - 1 else 0
+            cold = t.cold_sweeps if last and part == parts - 1 else 0
             number = 100 * len(todo) + part
             schedule = self._schedule(phase, total, last)._replace(begin=begin, end=end + cold)
             tasks: list[tuple[Any, ...]] = []
@@ -217,13 +212,6 @@ class Annealing:
     def _sweeps_of(self, phase: Phase) -> int:
         """The number of sweeps of a phase."""
         return max(1, round(phase.sweeps * self.effort))
-
-    def _parts(self, phase: Phase, total: int) -> int:
-        """The number of groupings of a level of ``total`` sweeps."""
-        t = self.tuning
-        often = t.more_groupings if self._elements.weight.size <= t.lone_group else 1
-        parts = min(total, max(1, round(often * phase.groupings * math.sqrt(self.effort))))
-        return 1 + total // t.report_sweeps if self.small else parts
 
     def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
         """The schedule of all sweeps of a level."""

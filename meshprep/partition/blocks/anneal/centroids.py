@@ -72,15 +72,11 @@ def block_metrics(
     metric[points] = 0.0
     full = np.zeros((n_blocks, 3, 3))
     full[:, :d, :d] = metric
-    return np.ascontiguousarray(
-        np.stack(
-            [*(full[:, a, a] for a in range(3)), *(2 * full[:, a, b] for a, b in OFF_DIAGONAL)],
-            axis=1,
-        )
-    )
+    return np.ascontiguousarray(full[:, ROWS, COLUMNS] * TIMES)
 
 
-OFF_DIAGONAL = ((0, 1), (0, 2), (1, 2))
+# Rows and columns of xx, yy, zz, xy, xz, yz in a symmetric matrix, and how often each is in it.
+ROWS, COLUMNS, TIMES = [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2], [1, 1, 1, 2, 2, 2]
 # Where each entry of a symmetric matrix is in xx, yy, zz, xy, xz, yz.
 SYMMETRIC = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
 

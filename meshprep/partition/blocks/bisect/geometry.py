@@ -144,15 +144,12 @@ def _in_use(coordinates: Float64s) -> Float64s:
     """Coordinates without axes along which all are equal, such as z of a plane mesh."""
     if not coordinates.size:
         return coordinates
-    wide = np.array([_differs(axis) for axis in coordinates.T])
+    wide = np.zeros(coordinates.shape[1], np.bool_)
+    for k, axis in enumerate(coordinates.T):
+        # mostly decided by the first values
+        wide[k] = (axis[:FIRST] != axis[0]).any() or (axis[FIRST:] != axis[0]).any()
     wide[0] |= not wide.any()
     return coordinates if wide.all() else np.ascontiguousarray(coordinates[:, wide])
-
-
-def _differs(values: Float64s) -> bool:
-    """True if not all are equal; mostly decided by the first values."""
-    first = values[:FIRST] != values[0]
-    return bool(first.any() or (values[FIRST:] != values[0]).any())
 
 
 # Least size of a block that must not dissolve, over its cap.

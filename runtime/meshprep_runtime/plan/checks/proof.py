@@ -6,9 +6,7 @@ what :mod:`structure` has checked, so that indices are safe.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,46 +19,24 @@ if TYPE_CHECKING:
     from ..matrices import MatrixPlan
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
+class Case(NamedTuple):
     """A variant under proof."""
 
     loop_plan: LoopPlan
     variant: Variant
+    where: str  # how findings begin
+    block: Int32s  # of every place
 
-    @property
-    def where(self) -> str:
-        """How findings begin."""
-        return f"loop '{self.loop_plan.loop.name}', variant '{self.variant.name}'"
-
-    @cached_property
-    def block(self) -> Int32s:
-        """The block of every place."""
-        return self.variant.block_of_place()
-
-    @cached_property
-    def element(self) -> Int32s:
-        """The element at every place."""
-        found = self.variant.elements
-        return np.arange(self.block.size, dtype=np.int32) if found is None else found
-
-    @cached_property
-    def block_colour(self) -> NDArray[np.integer]:
-        """The colour of every block."""
-        colour = self.variant.colour_of_block()
-        return colour.astype(np.uint16) if self.variant.n_block_colours < 1 << 16 else colour
-
-    def staged_block(self, to_set: str) -> Int32s:
-        """The block of every staged point of a set."""
-        return rows_of_entries(self.variant.staging[to_set].point_offset)
+    def element(self, place: int) -> int:
+        """The element at a place."""
+        return place if self.variant.elements is None else int(self.variant.elements[place])
 
 
-@dataclass(frozen=True, eq=False)
-class StagedColumn:
+class StagedColumn(NamedTuple):
     """A column of a map, place by place: the point, and where it stands among all staged points."""
 
     map: str
-    index: int
+    number: int
     points: Int32s
     slot: Int64s
     written: bool
@@ -74,26 +50,27 @@ def prove(loop_plan: LoopPlan, variant: Variant) -> list[str]:
     :func:`structure.check_variant`. O(a) for ``a`` accesses of the loop; some 40 bytes of memory an
     access of one to-set.
     """
-    case = Case(loop_plan, variant)
+    where = f"loop '{loop_plan.loop.name}', variant '{variant.name}'"
+    case = Case(loop_plan, variant, where, variant.block_of_place())
     lengths = np.diff(variant.block_offset)
-    findings = [*_elements(case), *_blocks(case, lengths), *_block_order(case)]
+    findings = [*_blocks(case, lengths), *_block_order(case)]
     if not findings:
         findings += _thread_colours(case, lengths)
     # What follows needs dense blocks and colours.
     if findings:
         return findings
     for to_set in dict.fromkeys(loop_plan.maps[m].to_set for m in loop_plan.loop.maps):
-        columns = _columns(case, to_set)
-        findings += [*_staging(case, to_set, columns)] or [
+        columns = _columns(case, to_set, lengths)
+        block = rows_of_entries(variant.staging[to_set].point_offset)
+        findings += [*_staging(case, to_set, columns, block)] or [
             *_thread_races(case, to_set, columns),
-            *_block_races(case, to_set, columns),
+            *_block_races(case, to_set, columns, block),
         ]
     return findings
 
 
-def _columns(case: Case, to_set: str) -> list[StagedColumn]:
+def _columns(case: Case, to_set: str, lengths: Int64s) -> list[StagedColumn]:
     """Every column of the loop's maps into a set."""
-    lengths = np.diff(case.variant.block_offset)
     start = np.repeat(case.variant.staging[to_set].point_offset[:-1], lengths)
     loop, found = case.loop_plan.loop, []
     for name in loop.maps:
@@ -108,19 +85,15 @@ def _columns(case: Case, to_set: str) -> list[StagedColumn]:
     return found
 
 
-def _elements(case: Case) -> Iterator[str]:
-    if case.variant.elements is None:
-        return
-    count = np.bincount(case.element, minlength=case.element.size)
-    if (count != 1).any():
-        e = int(np.argmax(count != 1))
-        yield (
-            f"{case.where}: elements is no permutation: element {e} stands {count[e]} times"
-            f"{more(count != 1)}"
-        )
-
-
 def _blocks(case: Case, lengths: Int64s) -> Iterator[str]:
+    if (elements := case.variant.elements) is not None:
+        count = np.bincount(elements, minlength=elements.size)
+        if (count != 1).any():
+            e = int(np.argmax(count != 1))
+            yield (
+                f"{case.where}: elements is no permutation: element {e} stands {count[e]} times"
+                f"{more(count != 1)}"
+            )
     cap = case.variant.block_size
     large, empty = lengths > cap, lengths == 0
     if large.any():
@@ -172,17 +145,17 @@ def _thread_colours(case: Case, lengths: Int64s) -> Iterator[str]:
             e = int(np.argmax(falls)) + 1
             yield (
                 f"{case.where}: block {case.block[e]} is not sorted by thread colour at element "
-                f"{case.element[e]}{more(falls)}"
+                f"{case.element(e)}{more(falls)}"
             )
 
 
-def _staging(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[str]:
+def _staging(case: Case, to_set: str, columns: list[StagedColumn], block: Int32s) -> Iterator[str]:
     """The staging list is what the block touches, ascending, each point once.
 
     Where lists ascend, every local index leads to the point of the map, and every staged point has
     a local index that leads to it, the lists are exactly the points that the blocks touch.
     """
-    staging, block = case.variant.staging[to_set], case.staged_block(to_set)
+    staging = case.variant.staging[to_set]
     where = f"{case.where}, set '{to_set}'"
     falls = (np.diff(staging.points) <= 0) & (block[1:] == block[:-1])
     if falls.any():
@@ -194,8 +167,8 @@ def _staging(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[s
     for column in columns:
         used[column.slot] = True
         wrong.append(staging.points[column.slot] != column.points)
-    if not used.all() or any(w.any() for w in wrong):
-        yield from _unlike_lists(case, to_set, columns, wrong)
+    if not used.all() or any(map(np.any, wrong)):
+        yield from _unlike_lists(case, to_set, columns, wrong, block)
         yield from _unlike_maps(case, columns, wrong)
         return
     alone = np.bincount(staging.points)[staging.points] == 1
@@ -210,14 +183,14 @@ def _staging(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[s
 
 
 def _unlike_lists(
-    case: Case, to_set: str, columns: list[StagedColumn], wrong: list[Bools]
+    case: Case, to_set: str, columns: list[StagedColumn], wrong: list[Bools], block: Int32s
 ) -> Iterator[str]:
     """Points that a block touches and does not stage, and the other way round."""
     unused = np.ones(case.variant.staging[to_set].points.size, dtype=np.bool_)
     for column, w in zip(columns, wrong, strict=True):
         unused[column.slot[~w]] = False
-    n_to, staged = case.loop_plan.rows_of(to_set), case.staged_block(to_set).astype(np.int64)
-    staged = staged * n_to + case.variant.staging[to_set].points
+    n_to = case.loop_plan.rows_of(to_set)
+    staged = block.astype(np.int64) * n_to + case.variant.staging[to_set].points
     keys = [
         case.block[w].astype(np.int64) * n_to + column.points[w]
         for column, w in zip(columns, wrong, strict=True)
@@ -241,50 +214,50 @@ def _unlike_maps(case: Case, columns: list[StagedColumn], wrong: list[Bools]) ->
             to_set = case.loop_plan.maps[column.map].to_set
             found = case.variant.staging[to_set].points[column.slot[e]]
             yield (
-                f"{case.where}: local map '{column.map}' takes element {case.element[e]} of block "
-                f"{case.block[e]}, column {column.index} to point {found}, the map to "
+                f"{case.where}: local map '{column.map}' takes element {case.element(e)} of block "
+                f"{case.block[e]}, column {column.number} to point {found}, the map to "
                 f"{column.points[e]}{more(unlike)}"
             )
 
 
 def _thread_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[str]:
     """No two elements of one thread colour in a block write one point."""
-    written = [c for c in columns if c.written]
-    if not written:
+    slots = [c.slot for c in columns if c.written]
+    if not slots:
         return
     staging = case.variant.staging[to_set]
     place = np.arange(case.block.size, dtype=np.int32)
-    slots = [c.slot for c in written]
     races = _races(slots, place, case.variant.thread_colour, staging.points.size)
     if races.size:
         at, p1, p2 = min(races.tolist(), key=lambda race: race[1:])
         more = f" ({len(races) - 1} more)" if len(races) > 1 else ""
         yield (
-            f"{case.where}, set '{to_set}': elements {case.element[p1]} and {case.element[p2]} of "
+            f"{case.where}, set '{to_set}': elements {case.element(p1)} and {case.element(p2)} of "
             f"block {case.block[p1]} have thread colour {case.variant.thread_colour[p1]} and both "
             f"write point {staging.points[at]}{more}"
         )
 
 
-def _block_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[str]:
+def _block_races(
+    case: Case, to_set: str, columns: list[StagedColumn], block: Int32s
+) -> Iterator[str]:
     """No two blocks of one colour write one point."""
-    staging = case.variant.staging[to_set]
-    block, points = case.staged_block(to_set), staging.points
+    points, slots = case.variant.staging[to_set].points, [c.slot for c in columns if c.written]
     # some column leads to every staged point, as was proved
-    if not all(column.written for column in columns):
+    if len(slots) < len(columns):
         written = np.zeros(points.size, dtype=np.bool_)
-        for column in columns:
-            if column.written:
-                written[column.slot] = True
+        for slot in slots:
+            written[slot] = True
         block, points = block[written], points[written]
-    colour = case.block_colour[block]
-    races = _races([points], block, colour, case.loop_plan.rows_of(to_set))
+    few = case.variant.n_block_colours < 1 << 16
+    colour = case.variant.colour_of_block().astype(np.uint16 if few else np.int32, copy=False)
+    races = _races([points], block, colour[block], case.loop_plan.rows_of(to_set))
     if races.size:
         point, b1, b2 = min(races.tolist(), key=lambda race: race[1:])
         more = f" ({len(races) - 1} more)" if len(races) > 1 else ""
         yield (
             f"{case.where}, set '{to_set}': blocks {b1} and {b2} have block colour "
-            f"{case.block_colour[b1]} and both write point {point}{more}"
+            f"{colour[b1]} and both write point {point}{more}"
         )
 
 
@@ -332,13 +305,11 @@ def prove_ranges(loop_plan: LoopPlan, ranges: Ranges) -> list[str]:
     if loop_plan.variants:
         own = loop_plan.variant().by_element(own)
     awaited = rows_of_entries(ranges.wait_offset).astype(np.int64) * order.size + ranges.waits
-    for to_set in dict.fromkeys(loop_plan.maps[name].to_set for name in loop.conflict_columns):
-        columns = [
-            loop_plan.maps[name].table[:, k]
-            for name, written in loop.conflict_columns.items()
-            for k in written
-            if loop_plan.maps[name].to_set == to_set
-        ]
+    written: dict[str, list[Int32s]] = {}
+    for name, index in loop.conflict_columns.items():
+        m = loop_plan.maps[name]
+        written.setdefault(m.to_set, []).extend(m.table[:, k] for k in index)
+    for to_set, columns in written.items():
         point, turns = _writers(columns, own, loop_plan.rows_of(to_set))
         pair = np.flatnonzero(point[1:] == point[:-1])
         missing = ~np.isin(turns[pair + 1] * order.size + turns[pair], awaited)

@@ -58,8 +58,9 @@ def check_shared(plan: PlanContent) -> None:
     for set_name, named in plan.group_names.items():
         if not named.keys() <= plan.tags.get(set_name, {}).keys():
             raise PlanError(f"names of groups on '{set_name}' belong to no tag of the plan")
-        if any("\n" in name for names in named.values() for name in names.values()):
-            raise PlanError(f"a name of a group on '{set_name}' has a line break")
+        for names in named.values():
+            if "\n" in "".join(names.values()):
+                raise PlanError(f"a name of a group on '{set_name}' has a line break")
     for set_name, points in plan.coordinates.items():
         n = size_of(plan.sizes, set_name, "coordinates")
         columns = points.shape[1] if points.ndim == 2 and points.shape[1] in (2, 3) else 3

@@ -1,14 +1,14 @@
 """The proof of a plan, and its comparison with a mesh."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ...errors import MeshprepError, ProofError
 from ...types.maps import Int32s, SetMap, chunks
 from ...types.ordering import Ordering
-from ..model import LoopPlan, PlanContent
+from ..model import PlanContent
 from .proof import prove, prove_matrix, prove_ranges
 from .structure import check_loop, check_shared, check_variant
 
@@ -23,12 +23,19 @@ def verify(plan: PlanContent) -> list[str]:
     one wait for each other; counts and sizes agree; then matrices. A property broken in many
     places gives one line. By gathers and counting, independent of what makes plans. O(accesses).
     """
-    findings = [line for name, o in plan.ordering.items() for line in _ordering(name, o)]
+    findings: list[str] = []
+    for name, ordering in plan.ordering.items():
+        findings += _ordering(name, ordering)
     for loop_plan in plan.loops.values():
-        findings += _loop(loop_plan)
+        wrong = _raised(check_loop, loop_plan)
+        for variant in () if wrong else loop_plan.variants.values():
+            wrong += _raised(check_variant, loop_plan, variant) or prove(loop_plan, variant)
+        if loop_plan.ranges is not None and not wrong:
+            wrong += prove_ranges(loop_plan, loop_plan.ranges)
+        findings += wrong
     if not findings:
         # What is left: sizes, tags, and maps that differ between the plan and its loops.
-        findings += _raised(lambda: check_shared(plan))
+        findings += _raised(check_shared, plan)
     if not findings:
         for matrix in plan.matrices.values():
             findings += prove_matrix(matrix, plan.loops)
@@ -54,8 +61,7 @@ def compare_maps(plan: PlanContent, maps: Mapping[str, SetMap]) -> list[str]:
     """
     findings = []
     for name, own in plan.maps.items():
-        line = _unlike(name, own, maps.get(name)) or _first_difference(plan, own, maps[name])
-        if line:
+        if line := _difference(plan, name, own, maps.get(name)):
             findings.append(line)
     return findings
 
@@ -86,34 +92,24 @@ def _ordering(name: str, ordering: Ordering) -> Iterator[str]:
 def _are_inverse(forward: Int32s, back: Int32s) -> bool:
     """True for two permutations that undo each other: then neither has a number twice."""
     n = forward.size
-    inside = n == 0 or (forward.min() >= 0 and forward.max() < n)
-    return bool(inside and back.size == n) and all(
-        (back.take(forward[some], mode="clip") == np.arange(some.start, some.stop)).all()
-        for some in chunks(n)
-    )
+    if back.size != n or (n and (forward.min() < 0 or forward.max() >= n)):
+        return False
+    for some in chunks(n):
+        there = back.take(forward[some], mode="clip")
+        if (there != np.arange(some.start, some.stop)).any():
+            return False
+    return True
 
 
-def _loop(loop_plan: LoopPlan) -> list[str]:
-    findings = _raised(lambda: check_loop(loop_plan))
-    if findings:
-        return findings
-    for variant in loop_plan.variants.values():
-        wrong = _raised(partial(check_variant, loop_plan, variant))
-        findings += wrong or prove(loop_plan, variant)
-    if loop_plan.ranges is not None and not findings:
-        findings += prove_ranges(loop_plan, loop_plan.ranges)
-    return findings
-
-
-def _raised(check: Callable[[], None]) -> list[str]:
+def _raised(check: Callable[..., None], *of: Any) -> list[str]:
     try:
-        check()
+        check(*of)
     except MeshprepError as error:
         return [str(error)]
     return []
 
 
-def _unlike(name: str, own: SetMap, other: SetMap | None) -> str | None:
+def _difference(plan: PlanContent, name: str, own: SetMap, other: SetMap | None) -> str | None:
     if other is None:
         return f"map '{name}' of the plan is not in the mesh"
     if (own.from_set, own.to_set) != (other.from_set, other.to_set):
@@ -123,19 +119,13 @@ def _unlike(name: str, own: SetMap, other: SetMap | None) -> str | None:
             f"map '{name}' has {own.size} rows of {own.arity} in the plan, "
             f"{other.size} of {other.arity} in the mesh"
         )
-    return None
-
-
-def _first_difference(plan: PlanContent, own: SetMap, other: SetMap) -> str | None:
     rows, points = plan.ordering[own.from_set], plan.ordering[own.to_set]
-    if all(
+    for some in chunks(own.size):
         # clipped, which is fast: indices out of range are for verify to find
-        np.array_equal(
-            points.new_to_old.take(own.table[some], mode="clip"),
-            other.table.take(rows.new_to_old[some], axis=0, mode="clip"),
-        )
-        for some in chunks(own.size)
-    ):
+        here = points.new_to_old.take(own.table[some], mode="clip")
+        if not np.array_equal(here, other.table.take(rows.new_to_old[some], axis=0, mode="clip")):
+            break
+    else:
         return None
     table = other.table.take(rows.new_to_old, axis=0, mode="clip")
     table = points.old_to_new.take(table, mode="clip")

@@ -262,7 +262,9 @@ class PartsProof:
                     self._written.setdefault(label, set()).update(columns)
 
     def _rows_agree(self, name: str) -> list[str]:
-        known, first = self.maps[name], self._first(name)
+        known = self.maps[name]
+        # the first element whose row is proved here
+        first = int(self._start[self._ends[name][0]][self._proved.start])
         for elements, rows, part in self._copied_rows[name]:
             at = elements - first
             outside = (at < 0) | (at >= len(known))
@@ -274,10 +276,6 @@ class PartsProof:
                 p = part[np.argmax(unlike)]
                 return [f"part {p}, map '{name}': a copied row differs from its owner's"]
         return []
-
-    def _first(self, name: str) -> int:
-        """The first element whose row of a map is proved here."""
-        return int(self._start[self._ends[name][0]][self._proved.start])
 
     def _all_executed(self, name: str) -> list[str]:
         """Who writes a point is owned or executed where the point is owned."""

@@ -60,8 +60,10 @@ class Steps:
                     changed.add(number)
             elif arg.access is not Access.READ:
                 reduced.append(value.stored if isinstance(value, ReducedGlobal) else value)
-        name = self._names.get(loop.name) or self._name(loop, kernel)
-        name += given_dats
+        if loop.name not in self._names:
+            words = repr((loop.to_dict(), stable(reach(kernel))))
+            self._names[loop.name] = f"{loop.name} {_digest(words)}"
+        name = self._names[loop.name] + given_dats
         return Step(name, full, NONE, frozenset(changed), NONE, writes, reduced)
 
     def of_chain(
@@ -109,10 +111,6 @@ class Steps:
                 "by Program.dat, on the host"
             )
         return number
-
-    def _name(self, loop: Loop, kernel: Any) -> str:
-        words = repr((loop.to_dict(), stable(reach(kernel))))
-        return self._names.setdefault(loop.name, f"{loop.name} {_digest(words)}")
 
 
 def title_of(name: str) -> str:
