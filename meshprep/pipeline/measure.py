@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.tuned import Timing
 from meshprep_runtime.types.loops import Access, Arg
+from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Float64s, Int32s, Int64s, clock, kernel
 from ..metrics.cost import Measured
@@ -30,7 +31,7 @@ CHUNK = 4096
 FIRST, LEAST = 16_384, 1e-3
 Tables = Mapping[str, NDArray[np.int32]]
 Move = tuple[Callable[..., None], Sequence[Access]]
-NO_TABLE = np.empty((0, 0), np.int32)
+NO_TABLE = read_only(np.empty((0, 0), np.int32))
 
 
 @kernel
@@ -163,7 +164,8 @@ class _StandIn:
             elements, points = self._plan.ordering[m.from_set], self._plan.ordering[m.to_set]
             after[name] = m.table[some.start : some.stop]
             own = m.table[elements.old_to_new[some.start : some.stop]]
-            before[name] = points.new_to_old[own]
+            # read-only as the others are: moves are compiled once
+            before[name] = read_only(points.new_to_old[own])
         return before, after
 
     def ready(self, some: range) -> tuple[Tables, Tables]:

@@ -26,6 +26,8 @@ OWN = 0.81
 # Bound of the squared distance, in squared radii: a cluster at a border is nearer to its own and
 # the next block. In the metric of elements 10^4 times as fine a block is 10^8 away.
 FAR = 6.0
+# Axes. Typed, so that helpers are not compiled for each.
+X, Y, Z = np.int64(0), np.int64(1), np.int64(2)
 
 
 class Centroids(NamedTuple):
@@ -146,7 +148,7 @@ def find_centroids(
     centroid[:] = 0.0
     for i in range(block.size):
         for a in range(3):
-            centroid[block[i], a] += weight[i] * _coordinate(centroids, i, a)
+            centroid[block[i], a] += weight[i] * _coordinate(centroids, np.uint32(i), a)
     for b in range(size.size):
         for a in range(3):
             centroid[b, a] /= max(1, size[b])
@@ -188,9 +190,9 @@ def _near(centroids: Centroids, cluster: int, block: int, measure: int) -> float
 @inlined
 def _squared(centroids: Centroids, cluster: int, block: int, measure: int) -> float:
     """Squared distance of a cluster from the centroid of a block, in the metric of another."""
-    x = _coordinate(centroids, cluster, 0) - centroids.centroid[block, 0]
-    y = _coordinate(centroids, cluster, 1) - centroids.centroid[block, 1]
-    z = _coordinate(centroids, cluster, 2) - centroids.centroid[block, 2]
+    x = _coordinate(centroids, cluster, X) - centroids.centroid[block, 0]
+    y = _coordinate(centroids, cluster, Y) - centroids.centroid[block, 1]
+    z = _coordinate(centroids, cluster, Z) - centroids.centroid[block, 2]
     m = centroids.metric
     return (
         x * (m[measure, 0] * x + m[measure, 3] * y + m[measure, 4] * z)

@@ -4,6 +4,7 @@ Each cut is made across the direction in which the part is most elements wide. W
 width is, is measured on a sample of the part, so that thin layers are cut across, not along.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -152,7 +153,7 @@ def _cut(
     ``order`` and ``key`` are worked on from ``tree.low`` to ``tree.high`` alone.
     """
     waiting = np.empty((MOST_WAITING, 4), np.int64)
-    n = _push(waiting, 0, tree.low, tree.high, tree.first, tree.parts)
+    n = _push(waiting, np.int64(0), tree.low, tree.high, tree.first, tree.parts)
     while n > 0:
         n -= 1
         low, high, first, parts = waiting[n, 0], waiting[n, 1], waiting[n, 2], waiting[n, 3]
@@ -251,7 +252,7 @@ def _element_width(items: Items, elements: Int32s, step: int) -> Float64s:
                 total = moment[a, b] / trace + (thinnest * thinnest if a == b else 0.0)
                 for c in range(b):
                     total -= lower[a, c] * lower[b, c]
-                lower[a, b] = np.sqrt(max(total, thinnest**4)) if a == b else total / lower[b, b]
+                lower[a, b] = math.sqrt(max(total, thinnest**4)) if a == b else total / lower[b, b]
     return lower
 
 
@@ -282,7 +283,7 @@ def _along_lines(
                 count += 1
     if real * real + imaginary * imaginary < (GRID * count) ** 2 or count == 0:
         return directions
-    length = np.sqrt(real * real + imaginary * imaginary)
+    length = math.sqrt(real * real + imaginary * imaginary)
     cosine, sine = _half_angle(real / length, imaginary / length)
     cosine, sine = _half_angle(cosine, sine)
     frame = np.empty((2, 2), np.float64)
