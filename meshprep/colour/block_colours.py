@@ -268,18 +268,15 @@ def _peel(conflicts: Conflicts, degree: Int32s, by_degree: Int32s, first: Int64s
     for i in range(n):
         b = np.int64(by_degree[i])
         for other in found[: neighbours(conflicts, b, seen, found)]:
-            if degree[other] > degree[b]:
-                _one_less(other, by_degree, place, first, degree)
-
-
-@helper
-def _one_less(b: int, by_degree: Int32s, place: Int32s, first: Int64s, degree: Int32s) -> None:
-    d = degree[b]
-    front = by_degree[first[d]]
-    by_degree[place[b]], by_degree[first[d]] = front, b
-    place[front], place[b] = place[b], first[d]
-    first[d] += 1
-    degree[b] = d - 1
+            d = degree[other]
+            if d <= degree[b]:
+                continue
+            # it changes places with the first of its degree, and then is the last of the one below
+            front = by_degree[first[d]]
+            by_degree[place[other]], by_degree[first[d]] = front, other
+            place[front], place[other] = place[other], first[d]
+            first[d] += 1
+            degree[other] = d - 1
 
 
 PASSES = 10

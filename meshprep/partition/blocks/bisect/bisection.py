@@ -223,7 +223,12 @@ def _element_width(items: Items, elements: Int32s, step: int) -> Float64s:
     d = coordinates.shape[1]
     spread = np.empty((elements.size + step - 1) // step, np.float64)
     for k in range(spread.size):
-        spread[k] = _spread(table, position, coordinates, elements[k * step])
+        i, total = elements[k * step], 0.0
+        for j in range(table.shape[1]):
+            t = table[i, j]
+            for a in range(d if t >= 0 else 0):
+                total += (position[t, a] - coordinates[i, a]) ** 2
+        spread[k] = total
     # A periodic mesh has elements whose points seem to be far away.
     usual = int(USUAL * (spread.size - 1))
     sorted_spread = spread.copy()
@@ -291,16 +296,6 @@ def _along_lines(
         frame[k, 0] = cosine * directions[k, 0] - sine * directions[k, 1]
         frame[k, 1] = sine * directions[k, 0] + cosine * directions[k, 1]
     return frame
-
-
-@helper
-def _spread(table: Int32s, position: Float64s, coordinates: Float64s, element: int) -> float:
-    total = 0.0
-    for j in range(table.shape[1]):
-        t = table[element, j]
-        for a in range(coordinates.shape[1] if t >= 0 else 0):
-            total += (position[t, a] - coordinates[element, a]) ** 2
-    return total
 
 
 @helper
