@@ -227,11 +227,11 @@ def _by_saturation(conflicts: Conflicts, order: Int32s) -> Int32s:
     for i in range(n):
         place[order[i]] = i
     # typed, here and below, so that helpers are compiled once
-    following, previous = one_queue(n, np.int64(0))
     top = int(np.int64(0))
+    following, previous = one_queue(n, top)
     for i in range(n):
         e, top = take_first(following, previous, top)
-        b = np.int64(order[e])
+        b = int(np.int64(order[e]))
         result[i], done[b] = b, True
         mine = ~forbidden[b] & (forbidden[b] + ONE)
         for other in found[: neighbours(conflicts, b, seen, found)]:
@@ -266,7 +266,7 @@ def _peel(conflicts: Conflicts, degree: Int32s, by_degree: Int32s, first: Int64s
     for i in range(n):
         place[by_degree[i]] = i
     for i in range(n):
-        b = np.int64(by_degree[i])
+        b = int(np.int64(by_degree[i]))
         for other in found[: neighbours(conflicts, b, seen, found)]:
             d = degree[other]
             if d <= degree[b]:
@@ -291,14 +291,14 @@ def first_fit_blocks(conflicts: Conflicts, order: Int32s) -> tuple[Int32s, int, 
     taken = np.empty(conflicts.n_words, np.uint64)
     n_colours = 0
     for i in range(order.size):
-        b = np.int64(order[i])
+        b = int(np.int64(order[i]))
         _taken(conflicts, b, colour, high_degree_colours, seen, found, taken)
         w = 0
         while taken[w] == FULL:
             w += 1
         colour[b] = w * WORD + lowest(~taken[w])
         n_colours = max(n_colours, colour[b] + 1)
-        _flip(conflicts, b, np.int64(colour[b]), high_degree_colours)
+        _flip(conflicts, b, int(np.int64(colour[b])), high_degree_colours)
     return colour, n_colours, high_degree_colours
 
 
@@ -320,7 +320,7 @@ def balance(
         moved = 0
         seen[:] = -1
         for b in range(colour.size):
-            old = np.int64(colour[b])
+            old = int(np.int64(colour[b]))
             # A class within one of the smallest has nothing to give.
             if size[old] <= smallest(size) + 1:
                 continue

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ RESTARTS = 12
 # Steps through the block to the next start, as a share of it: no two come close.
 GOLDEN = 0.6180339887498949
 # The first colour. Typed, so that helpers are not compiled again for a constant.
-FIRST = np.int64(0)
+FIRST: Any = np.int64(0)
 
 
 class ThreadColouring(NamedTuple):
@@ -66,7 +66,7 @@ def search_blocks(blocks: Int64s, state: ThreadColouring) -> None:
     for b in blocks:
         points, local = number_points(table[block_offset[b] : block_offset[b + 1]])
         offset, element = elements_of_points(local, points.size)
-        m, target = len(local), np.int64(bound[b])
+        m, target = len(local), int(np.int64(bound[b]))
         for attempt in range(RESTARTS + 1):
             if count[b] <= target:
                 break
@@ -74,7 +74,7 @@ def search_blocks(blocks: Int64s, state: ThreadColouring) -> None:
             other = saturate(local, offset, element, start, target, attempt > 0)
             # Saturation finds two colours wherever two suffice: three cannot be bettered.
             if bound[b] == 2:
-                target = np.int64(3)
+                target = int(np.int64(3))
             if smallest(other) >= 0 and largest(other) + 1 < count[b]:
                 _store(b, other, state)
 

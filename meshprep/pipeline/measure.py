@@ -105,8 +105,7 @@ def _measured(plan: Plan, loop_plan: LoopPlan, seconds: float) -> Measured | Non
     n = loop_plan.sizes[loop_plan.loop.over]
     if not n or not loop_plan.loop.maps:
         return None
-    stand_in = _StandIn(plan, loop_plan)
-    first = range(min(n, FIRST))
+    stand_in, first = _StandIn(plan, loop_plan), range(min(n, FIRST))
     # compiles, or reads what was compiled
     stand_in.run(stand_in.ready(range(1))[0], range(1))
     begun = clock()
@@ -158,13 +157,12 @@ class _StandIn:
         return np.zeros((self._loop.sizes[to_set], arg.dim), kind)
 
     def tables(self, some: range) -> tuple[Tables, Tables]:
-        """The maps of some elements, in the order of the input and in the plan's."""
+        """The maps of some elements, read-only, in the order of the input and in the plan's."""
         before, after = {}, {}
         for name, m in self._loop.maps.items():
             elements, points = self._plan.ordering[m.from_set], self._plan.ordering[m.to_set]
             after[name] = m.table[some.start : some.stop]
             own = m.table[elements.old_to_new[some.start : some.stop]]
-            # read-only as the others are: moves are compiled once
             before[name] = read_only(points.new_to_old[own])
         return before, after
 

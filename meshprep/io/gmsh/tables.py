@@ -196,10 +196,10 @@ def _elements(
             pos = _block(data, pos, mode, flat[end : end + 4])
             entity, kind, count = flat[end + 1], flat[end + 2], flat[end + 3]
         elif mode == ASCII:
-            pos, words = _take_line(data, pos, flat, end, np.int64(3))
+            pos, words = _take_line(data, pos, flat, end, int(np.int64(3)))
             kind, n_tags = flat[end + 1], flat[end + 2]
         else:
-            pos = take_ints(data, pos, mode, SHORT, flat, end, np.int64(3))
+            pos = take_ints(data, pos, mode, SHORT, flat, end, int(np.int64(3)))
             kind, count, n_tags = flat[end], flat[end + 1], flat[end + 2]
         if pos < 0:
             return NO_NUMBER, pos, 0

@@ -4,6 +4,8 @@ A negative position ``-1 - p`` means that there is no such number at ``p``. Noth
 the end of the bytes.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
@@ -15,7 +17,9 @@ Mode = int | None
 BLANK, BREAK, RETURN = 32, 10, 13
 # Bytes of a binary whole number, short or as wide as sizes, and how many to take. Typed, so that
 # helpers are not compiled again for each constant.
-SHORT, WIDE, SINGLE = np.int64(4), np.int64(8), np.int64(1)
+SHORT: Any = np.int64(4)
+WIDE: Any = np.int64(8)
+SINGLE: Any = np.int64(1)
 # Bytes that one number takes at most, its separator included.
 INT_ROOM, DOUBLE_ROOM = 21, 26
 

@@ -6,7 +6,7 @@ with the width of an element measured in each block, so that thin layers are tre
 are.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,8 @@ OWN = 0.81
 # the next block. In the metric of elements 10^4 times as fine a block is 10^8 away.
 FAR = 6.0
 # Axes. Typed, so that helpers are not compiled for each.
-X, Y, Z = np.int64(0), np.int64(1), np.int64(2)
+AXES: tuple[Any, ...] = (np.int64(0), np.int64(1), np.int64(2))
+X, Y, Z = AXES
 
 
 class Centroids(NamedTuple):
@@ -148,7 +149,7 @@ def find_centroids(
     centroid[:] = 0.0
     for i in range(block.size):
         for a in range(3):
-            centroid[block[i], a] += weight[i] * _coordinate(centroids, np.uint32(i), a)
+            centroid[block[i], a] += weight[i] * _coordinate(centroids, i, a)
     for b in range(size.size):
         for a in range(3):
             centroid[b, a] /= max(1, size[b])

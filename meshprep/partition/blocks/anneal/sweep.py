@@ -326,7 +326,7 @@ def _weigh_points(state: Counts, candidates: Candidates, cluster: int) -> int:
         for z in range(ROOM):
             lost -= _add_weight(candidates, lists[p + FIRST + z], weight, alone, z)
         for z in range(FIRST + ROOM, FIRST + lists[p + USED]):
-            lost -= _add_weight(candidates, lists[p + z], weight, alone, np.int64(ROOM))
+            lost -= _add_weight(candidates, lists[p + z], weight, alone, int(np.int64(ROOM)))
     return lost
 
 

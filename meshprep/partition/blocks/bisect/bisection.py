@@ -153,7 +153,7 @@ def _cut(
     ``order`` and ``key`` are worked on from ``tree.low`` to ``tree.high`` alone.
     """
     waiting = np.empty((MOST_WAITING, 4), np.int64)
-    n = _push(waiting, np.int64(0), tree.low, tree.high, tree.first, tree.parts)
+    n = _push(waiting, int(np.int64(0)), tree.low, tree.high, tree.first, tree.parts)
     while n > 0:
         n -= 1
         low, high, first, parts = waiting[n, 0], waiting[n, 1], waiting[n, 2], waiting[n, 3]
