@@ -226,11 +226,12 @@ def _by_saturation(conflicts: Conflicts, order: Int32s) -> Int32s:
     forbidden, done = np.zeros(n, np.uint64), np.zeros(n, np.bool_)
     for i in range(n):
         place[order[i]] = i
-    following, previous = one_queue(n, 0)
-    top = 0
+    # typed, here and below, so that helpers are compiled once
+    top = int(np.int64(0))
+    following, previous = one_queue(n, top)
     for i in range(n):
         e, top = take_first(following, previous, top)
-        b = order[e]
+        b = int(np.int64(order[e]))
         result[i], done[b] = b, True
         mine = ~forbidden[b] & (forbidden[b] + ONE)
         for other in found[: neighbours(conflicts, b, seen, found)]:
@@ -265,20 +266,17 @@ def _peel(conflicts: Conflicts, degree: Int32s, by_degree: Int32s, first: Int64s
     for i in range(n):
         place[by_degree[i]] = i
     for i in range(n):
-        b = by_degree[i]
+        b = int(np.int64(by_degree[i]))
         for other in found[: neighbours(conflicts, b, seen, found)]:
-            if degree[other] > degree[b]:
-                _one_less(other, by_degree, place, first, degree)
-
-
-@helper
-def _one_less(b: int, by_degree: Int32s, place: Int32s, first: Int64s, degree: Int32s) -> None:
-    d = degree[b]
-    front = by_degree[first[d]]
-    by_degree[place[b]], by_degree[first[d]] = front, b
-    place[front], place[b] = place[b], first[d]
-    first[d] += 1
-    degree[b] = d - 1
+            d = degree[other]
+            if d <= degree[b]:
+                continue
+            # it changes places with the first of its degree, and then is the last of the one below
+            front = by_degree[first[d]]
+            by_degree[place[other]], by_degree[first[d]] = front, other
+            place[front], place[other] = place[other], first[d]
+            first[d] += 1
+            degree[other] = d - 1
 
 
 PASSES = 10
@@ -292,14 +290,15 @@ def first_fit_blocks(conflicts: Conflicts, order: Int32s) -> tuple[Int32s, int, 
     seen, found = np.full(colour.size, -1, np.int32), np.empty(colour.size, np.int32)
     taken = np.empty(conflicts.n_words, np.uint64)
     n_colours = 0
-    for b in order:
+    for i in range(order.size):
+        b = int(np.int64(order[i]))
         _taken(conflicts, b, colour, high_degree_colours, seen, found, taken)
         w = 0
         while taken[w] == FULL:
             w += 1
         colour[b] = w * WORD + lowest(~taken[w])
         n_colours = max(n_colours, colour[b] + 1)
-        _flip(conflicts, b, colour[b], high_degree_colours)
+        _flip(conflicts, b, int(np.int64(colour[b])), high_degree_colours)
     return colour, n_colours, high_degree_colours
 
 
@@ -321,7 +320,7 @@ def balance(
         moved = 0
         seen[:] = -1
         for b in range(colour.size):
-            old = colour[b]
+            old = int(np.int64(colour[b]))
             # A class within one of the smallest has nothing to give.
             if size[old] <= smallest(size) + 1:
                 continue

@@ -86,7 +86,7 @@ def _queues(table: Int32s, used: UInt64s, waiting: Int32s, colour: Int32s, base:
     follower = np.empty(colour.size, np.int32)
     active = np.empty(min(used.size, waiting.size), np.int32)
     asked = np.empty(waiting.size, np.int32)
-    n_active = _enqueue(table, used, waiting, head, follower, active, 0)
+    n_active = _enqueue(table, used, waiting, head, follower, active, int(np.int64(0)))
     used[:] = 0
     while n_active:
         base += WORD

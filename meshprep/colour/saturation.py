@@ -35,7 +35,7 @@ def saturate(
     votes = np.zeros(COUNTER, np.uint64)
     following, previous = one_queue(m, start)
     wanted = first_colours(palette)
-    top = 0
+    top = int(np.int64(0))
     for _ in range(m):
         e, top = take_first(following, previous, top)
         free = ~forbidden[e]

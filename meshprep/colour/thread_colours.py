@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from .saturation import saturate
 RESTARTS = 12
 # Steps through the block to the next start, as a share of it: no two come close.
 GOLDEN = 0.6180339887498949
+# The first colour. Typed, so that helpers are not compiled again for a constant.
+FIRST: Any = np.int64(0)
 
 
 class ThreadColouring(NamedTuple):
@@ -45,13 +47,16 @@ def first_fit_blocks(blocks: Int64s, state: ThreadColouring) -> None:
         points, local = number_points(rows)
         offset = count_elements(local, points.size)
         bound[b] = most_on_a_point(offset)
-        best = np.full(len(rows), -1, np.int32)
-        first_fit(local, points.size, numbers(len(rows)), best, 0)
-        if largest(best) >= bound[b]:
-            other = np.full(len(rows), -1, np.int32)
-            first_fit(local, points.size, _high_degree_first(local, offset), other, 0)
-            best = _fewer(best, other)
-        _store(b, best, state)
+        order = numbers(len(rows))
+        for attempt in range(2):
+            if attempt == 1:
+                order = _high_degree_first(local, offset)
+            found = np.full(len(rows), -1, np.int32)
+            first_fit(local, points.size, order, found, FIRST)
+            if attempt == 0 or largest(found) + 1 < state.n_colours[b]:
+                _store(b, found, state)
+            if state.n_colours[b] <= bound[b]:
+                break
 
 
 @kernel
@@ -61,7 +66,7 @@ def search_blocks(blocks: Int64s, state: ThreadColouring) -> None:
     for b in blocks:
         points, local = number_points(table[block_offset[b] : block_offset[b + 1]])
         offset, element = elements_of_points(local, points.size)
-        m, target = len(local), bound[b]
+        m, target = len(local), int(np.int64(bound[b]))
         for attempt in range(RESTARTS + 1):
             if count[b] <= target:
                 break
@@ -69,7 +74,7 @@ def search_blocks(blocks: Int64s, state: ThreadColouring) -> None:
             other = saturate(local, offset, element, start, target, attempt > 0)
             # Saturation finds two colours wherever two suffice: three cannot be bettered.
             if bound[b] == 2:
-                target = 3
+                target = int(np.int64(3))
             if smallest(other) >= 0 and largest(other) + 1 < count[b]:
                 _store(b, other, state)
 
@@ -79,12 +84,6 @@ def _store(b: int, found: Int32s, state: ThreadColouring) -> None:
     for e in range(found.size):
         state.colour[state.block_offset[b] + e] = found[e]
     state.n_colours[b] = largest(found) + 1
-
-
-@helper
-def _fewer(best: Int32s, other: Int32s) -> Int32s:
-    """The colouring with fewer colours, where ``other`` is complete."""
-    return other if smallest(other) >= 0 and largest(other) < largest(best) else best
 
 
 @helper

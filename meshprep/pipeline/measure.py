@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.tuned import Timing
 from meshprep_runtime.types.loops import Access, Arg
+from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Float64s, Int32s, Int64s, clock, kernel
 from ..metrics.cost import Measured
@@ -30,7 +31,7 @@ CHUNK = 4096
 FIRST, LEAST = 16_384, 1e-3
 Tables = Mapping[str, NDArray[np.int32]]
 Move = tuple[Callable[..., None], Sequence[Access]]
-NO_TABLE = np.empty((0, 0), np.int32)
+NO_TABLE = read_only(np.empty((0, 0), np.int32))
 
 
 @kernel
@@ -104,8 +105,7 @@ def _measured(plan: Plan, loop_plan: LoopPlan, seconds: float) -> Measured | Non
     n = loop_plan.sizes[loop_plan.loop.over]
     if not n or not loop_plan.loop.maps:
         return None
-    stand_in = _StandIn(plan, loop_plan)
-    first = range(min(n, FIRST))
+    stand_in, first = _StandIn(plan, loop_plan), range(min(n, FIRST))
     # compiles, or reads what was compiled
     stand_in.run(stand_in.ready(range(1))[0], range(1))
     begun = clock()
@@ -157,13 +157,13 @@ class _StandIn:
         return np.zeros((self._loop.sizes[to_set], arg.dim), kind)
 
     def tables(self, some: range) -> tuple[Tables, Tables]:
-        """The maps of some elements, in the order of the input and in the plan's."""
+        """The maps of some elements, read-only, in the order of the input and in the plan's."""
         before, after = {}, {}
         for name, m in self._loop.maps.items():
             elements, points = self._plan.ordering[m.from_set], self._plan.ordering[m.to_set]
             after[name] = m.table[some.start : some.stop]
             own = m.table[elements.old_to_new[some.start : some.stop]]
-            before[name] = points.new_to_old[own]
+            before[name] = read_only(points.new_to_old[own])
         return before, after
 
     def ready(self, some: range) -> tuple[Tables, Tables]:

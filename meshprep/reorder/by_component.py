@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.types.maps import ranges
+
 from ..kernels import Int32s, kernel
 from ..mesh.incidence import Csr
 from .levels import components
@@ -37,15 +39,12 @@ def by_component(graph: Csr, order_ranges: Callable[..., NDArray]) -> Int32s:
     return np.concatenate([new_to_old[~alone], new_to_old[alone]]) if alone.any() else new_to_old
 
 
-@kernel
 def _mean_gap(offset: NDArray, index: NDArray) -> float:
     """Mean distance of the neighbours of every 16th vertex."""
-    total, count = 0.0, 0
-    for i in range(0, offset.size - 1, 16):
-        for k in range(offset[i], offset[i + 1]):
-            total += abs(np.int64(index[k]) - i)
-            count += 1
-    return total / max(count, 1)
+    begins = offset.view(np.int64)
+    some, degree = np.arange(0, offset.size - 1, 16), np.diff(begins)[::16]
+    gap = index[ranges(begins[some], degree)].astype(np.int64) - np.repeat(some, degree)
+    return float(np.abs(gap).sum()) / max(gap.size, 1)
 
 
 @kernel

@@ -14,8 +14,6 @@ Smaller graphs try both ends and several starts instead, and in the order of the
 neighbours change places where the profile gains and the bandwidth does not grow.
 """
 
-from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +21,7 @@ from ..kernels import Int32s, helper, kernel
 from ..kernels.arrays import counting_sort
 from ..mesh.incidence import Csr
 from .by_component import by_component
-from .levels import lowest_degree, number, pseudo_diameter
+from .levels import number, pseudo_diameter
 
 # Small graphs, where time does not matter: starts for each component, and sweeps over the final
 # order, as many as keep each times the neighbours within the budget.
@@ -46,97 +44,88 @@ def gps(graph: Csr) -> Int32s:
     O(vertices + edges): at most a fixed number of searches, and only the levels in use are looked
     at.
     """
-    return by_component(graph, partial(_gps, rounds=MAX_ROUNDS))
+    return by_component(graph, _order_ranges)
+
+
+def _order_ranges(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDArray:
+    out = _gps(offset, index, bound, far, MAX_ROUNDS)
+    sweeps = min(BUDGET // max(index.size, 1), MAX_SWEEPS)
+    if sweeps > 0:
+        _sweep_all(offset, index, bound, out, sweeps)
+    return out
 
 
 @kernel
 def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: int) -> NDArray:
     """The order of a graph whose components are the ranges between ``bound``."""
-    n = offset.size - 1
+    graph, n = (offset, index), offset.size - 1
     out = np.empty((2, n), np.uint32)
     # three rows of levels, a queue, where its pieces begin, and level sizes: nothing is allocated
     # for a component, which would cost more than ordering a small one
+    levels, queues = np.empty((3, n), np.int32), np.empty(n, np.uint32)
     bins, sizes = np.empty(n + 1, np.int32), np.empty(n, np.int32)
-    work = np.empty((3, n), np.int32), np.empty(n, np.uint32), bins, sizes
     chosen, neighbours = np.empty(MANY, np.uint32), np.int64(index.size)
     thorough = neighbours <= MIDDLE
     times = BUDGET // (neighbours if neighbours > 0 else 1)
     tries = min(max(int(times), 2), MAX_TRIES) if thorough else 1
-    sweeps = min(int(times), MAX_SWEEPS)
-    effort = rounds, chosen[: MANY if thorough else FEW], thorough
+    effort = rounds, chosen[: MANY if thorough else FEW]
     for c in range(bound.size - 1):
         begin, end, best = bound[c], bound[c + 1], np.inf
+        queue, order, trial = queues[begin:end], out[0][begin:end], out[1][begin:end]
         if end - begin == 1:
-            out[0, begin] = begin
+            order[0] = begin
         for t in range(min(tries, end - begin - 1)):
             start = far[c] if t == 0 else _start_vertex(offset, begin, end, t, tries)
-            best = _try_start((offset, index), begin, end, start, effort, best, work, out)
-        if sweeps > 0:
-            sweep((offset, index), out[0][begin:end], begin, sweeps, work[0])
+            v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
+                graph, begin, end, start, levels, queue, effort
+            )
+            level, other, state = levels[row_v], levels[row_u], levels[3 - row_v - row_u]
+            size, backwards = sizes[:depth], bins[:depth]
+            size[:] = 0
+            rows = level, other, state
+            moved = combine(graph, begin, end, rows, (queue, bins), size, narrow_v)
+            for d in range(depth):
+                backwards[d] = size[depth - 1 - d]
+            for p in range(begin, end):
+                other[p] = depth - 1 - level[p]
+            # from the end whose levels most vertices have: each is then next to one of the level
+            # before
+            v_first = 2 * moved <= end - begin
+            for from_u in (True, False):
+                if not thorough and from_u == v_first:
+                    continue
+                # one call for both ends, since each call is compiled anew
+                root, own, count = (u, other, backwards) if from_u else (v, level, size)
+                cost, reverse = number(graph, root, begin, own, count, trial)
+                if cost < best:
+                    best, last = cost, order.size - 1
+                    for i in range(order.size):
+                        order[i] = trial[last - i] if reverse else trial[i]
     return out[0]
 
 
 @helper
 def _start_vertex(offset: NDArray, begin: int, end: int, t: int, tries: int) -> int:
     """Start vertex of try ``t``: the lowest degree, as in [GPS76], then evenly spread."""
-    vertices = np.empty(end - begin, np.uint32)
-    for i in range(end - begin):
-        vertices[i] = begin + i
-    return lowest_degree(offset, vertices) if t == 1 else vertices[vertices.size * t // tries]
-
-
-@helper
-def _try_start(
-    graph: tuple,
-    begin: int,
-    end: int,
-    start: int,
-    effort: tuple,
-    best: float,
-    work: tuple,
-    out: NDArray,
-) -> float:
-    """Number one component, kept in ``out[0]`` where it beats ``best``; the lowest cost."""
-    (levels, queue, bins, sizes), (rounds, chosen, both_ends) = work, effort
-    queue, order, trial = queue[begin:end], out[0][begin:end], out[1][begin:end]
-    v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
-        graph, begin, end, start, levels, queue, (rounds, chosen)
-    )
-    level, other, state = levels[row_v], levels[row_u], levels[3 - row_v - row_u]
-    size = sizes[:depth]
-    size[:] = 0
-    moved = combine(graph, begin, end, (level, other, state), (queue, bins), size, narrow_v)
-    # from the end whose levels most vertices have: each is then next to one of the level before
-    v_first = 2 * moved <= end - begin
-    if both_ends or not v_first:
-        for p in range(begin, end):
-            other[p] = depth - 1 - level[p]
-        _reverse(size)
-        cost = number(graph, u, begin, other, size, trial)
-        best = _keep_better(cost, best, order, trial)
-        _reverse(size)
-    if both_ends or v_first:
-        cost = number(graph, v, begin, level, size, trial)
-        best = _keep_better(cost, best, order, trial)
+    if t != 1:
+        return begin + (end - begin) * t // tries
+    best = begin
+    for v in range(begin, end):
+        if offset[v + 1] - offset[v] < offset[best + 1] - offset[best]:
+            best = v
     return best
 
 
-@helper
-def _reverse(values: NDArray) -> None:
-    """Reverse in place."""
-    last = values.size - 1
-    for i in range(values.size // 2):
-        values[i], values[last - i] = values[last - i], values[i]
-
-
-@helper
-def _keep_better(cost: tuple[float, bool], best: float, order: NDArray, trial: NDArray) -> float:
-    product, reverse = cost
-    if product < best:
-        n = order.size
-        for i in range(n):
-            order[i] = trial[n - 1 - i] if reverse else trial[i]
-    return min(product, best)
+# apart from the rest, since only small graphs need it compiled
+@kernel
+def _sweep_all(
+    offset: NDArray, index: NDArray, bound: NDArray, order: NDArray, sweeps: int
+) -> None:
+    """Lower the profile of the order of every component, in place."""
+    scratch = np.empty((2, order.size), np.int32)
+    for c in range(bound.size - 1):
+        begin, end = bound[c], bound[c + 1]
+        sweep((offset, index), order[begin:end], begin, sweeps, scratch)
 
 
 @helper
@@ -154,7 +143,7 @@ def sweep(graph: tuple, order: NDArray, begin: int, sweeps: int, scratch: NDArra
     (offset, index), place, low = graph, scratch[0], scratch[1]
     for i in range(order.size):
         place[order[i]] = i
-    bandwidth = 0
+    bandwidth = int(np.int64(0))
     for p in range(begin, begin + order.size):
         low[p] = place[p]
         for k in range(offset[p], offset[p + 1]):
@@ -242,12 +231,10 @@ def combine(
             size[level[p]] += 1
     count = _pieces(graph, begin, end, state, queue, bins[begin:])
     bound = bins[begin : begin + count + 1]
-    if count == 1:
-        return _place_piece(queue[bound[0] : bound[1]], level, other, size, prefer_first)
-    moved = 0
-    if count > 1:
-        for c in _largest_first(bound, end - begin):
-            moved += _place_piece(queue[bound[c] : bound[c + 1]], level, other, size, prefer_first)
+    moved, largest_first = 0, _largest_first(bound, end - begin) if count > 1 else queue[:0]
+    for i in range(count):
+        c = largest_first[i] if count > 1 else 0
+        moved += _place_piece(queue[bound[c] : bound[c + 1]], level, other, size, prefer_first)
     return moved
 
 

@@ -27,43 +27,35 @@ def group_points(table: Int32s, n_to: int, block_offset: Int64s) -> Int32s:
     n = table.shape[0]
     if offset.size < 1 or offset[0] != 0 or offset[-1] != n or (np.diff(offset) < 0).any():
         raise MeshprepError(f"grouping: the block offsets must rise from 0 to {n}, one a block")
-    count = _block_count(table, n_to, offset)
-    return _sorted_by(*_block_set_classes(table, offset, count))
+    return _sorted_by_blocks(table, n_to, offset)
 
 
 @kernel
-def _block_count(table: NDArray, n_to: int, block_offset: NDArray) -> NDArray:
-    """Number of distinct blocks of each point."""
-    count = np.zeros(n_to, np.int32)
-    last = np.full(n_to, -1, np.int32)
+def _sorted_by_blocks(table: NDArray, n_to: int, block_offset: NDArray) -> NDArray:
+    """Points by the place of their class in the ring of classes; counting sort, stable."""
+    # the number of distinct blocks of each point
+    kind, last = np.zeros(n_to, np.int32), np.full(n_to, -1, np.int32)
     for b in range(block_offset.size - 1):
         for i in range(block_offset[b], block_offset[b + 1]):
             for j in range(table.shape[1]):
                 p = table[i, j]
                 if last[p] != b:
                     last[p] = b
-                    count[p] += 1
-    return count
-
-
-@kernel
-def _block_set_classes(
-    table: NDArray, block_offset: NDArray, count: NDArray
-) -> tuple[NDArray, NDArray]:
-    """The class of each point, and the ring of classes as :func:`_class_ring` makes it."""
-    n_counts = largest(count) + 1 if count.size else 1
+                    kind[p] += 1
+    n_counts = largest(kind) + 1 if n_to else 1
     # unused points, of count 0, make the last class
-    kind = np.empty(count.size, np.int32)
-    for p in range(count.size):
-        kind[p] = (n_counts if count[p] == 0 else count[p]) - 1
+    for p in range(n_to):
+        kind[p] = (n_counts if kind[p] == 0 else kind[p]) - 1
     # no more classes than points hold one, and those that begin empty
-    capacity = n_counts + count.size + 1
-    ring, size = _class_ring(n_counts, capacity), _sizes(kind, capacity)
+    capacity = n_counts + n_to + 1
+    ring, size = _class_ring(n_counts, capacity), np.zeros(capacity, np.int64)
+    for c in kind:
+        size[c] += 1
     free, n_free = np.empty(capacity - n_counts, np.int64), capacity - n_counts
     for i in range(n_free):
         free[i] = capacity - 1 - i
     split_by, part = np.full(capacity, -1, np.int32), np.empty(capacity, np.int32)
-    last = np.full(count.size, -1, np.int32)
+    last[:] = -1
     for b in range(block_offset.size - 1):
         for i in range(block_offset[b], block_offset[b + 1]):
             for j in range(table.shape[1]):
@@ -84,7 +76,15 @@ def _block_set_classes(
                     _remove(ring, old)
                     free[n_free] = old
                     n_free += 1
-    return kind, ring
+    at, c = 0, ring[1, capacity]
+    while c != capacity:
+        at, size[c] = at + size[c], at
+        c = ring[1, c]
+    out = np.empty(n_to, np.int32)
+    for p in range(n_to):
+        out[size[kind[p]]] = p
+        size[kind[p]] += 1
+    return out
 
 
 @helper
@@ -109,28 +109,3 @@ def _insert_before(ring: NDArray, new: int, old: int) -> None:
 def _remove(ring: NDArray, c: int) -> None:
     before, behind = ring[0, c], ring[1, c]
     ring[1, before], ring[0, behind] = behind, before
-
-
-@helper
-def _sizes(kind: NDArray, capacity: int) -> NDArray:
-    """Number of points of each class."""
-    size = np.zeros(capacity, np.int64)
-    for c in kind:
-        size[c] += 1
-    return size
-
-
-@kernel
-def _sorted_by(kind: NDArray, ring: NDArray) -> NDArray:
-    """Points by the place of their class in the ring; counting sort, stable."""
-    capacity = ring.shape[1] - 1
-    size = _sizes(kind, capacity)
-    at, c = 0, ring[1, capacity]
-    while c != capacity:
-        at, size[c] = at + size[c], at
-        c = ring[1, c]
-    out = np.empty(kind.size, np.int32)
-    for p in range(kind.size):
-        out[size[kind[p]]] = p
-        size[kind[p]] += 1
-    return out

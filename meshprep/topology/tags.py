@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.types.maps import offsets_of
 
-from ..kernels import Bools, Int32s, inlined, kernel
+from ..kernels import Bools, Int32s, kernel
 from ..kernels.parallel import each, pieces
 from ..mesh import Mesh, Tag
 from ..mesh.cells import shape_of
@@ -161,31 +161,21 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
 def _near_in_share(slots: Slots, flagged: Bools, begin: int, end: int) -> Int32s:
     """The slots with all corners flagged, of cells that start at ``begin`` to ``end - 1``."""
     # room for all: pages that are never written cost nothing
-    near, found = np.empty(slots.slot_start[-1], np.int32), 0
+    near, found, arity = np.empty(slots.slot_start[-1], np.int32), 0, slots.local.shape[2]
     for part in range(slots.width.size):
         for cell in range(cells_before(slots, part, begin), cells_before(slots, part, end)):
-            if not _may_have(slots, part, cell, flagged):
+            # few cells have as many flagged nodes as a slot has corners
+            base, count = slots.flat_start[part] + cell * slots.width[part], 0
+            for j in range(slots.width[part]):
+                count += flagged[slots.flat[base + j]]
+            if count < arity:
                 continue
             slot = slots.slot_start[part] + cell * slots.n_local[part]
             for facet in range(slots.n_local[part]):
-                if _all_flagged(slots, part, cell, facet, flagged):
+                j = 0
+                while j < arity and flagged[corner(slots, part, cell, facet, j)]:
+                    j += 1
+                if j == arity:
                     near[found] = slot + facet
                     found += 1
     return near[:found].copy()
-
-
-@inlined
-def _may_have(slots: Slots, part: int, cell: int, flagged: Bools) -> bool:
-    """Whether as many nodes of a cell are flagged as a slot has: few cells have."""
-    base, count = slots.flat_start[part] + cell * slots.width[part], 0
-    for j in range(slots.width[part]):
-        count += flagged[slots.flat[base + j]]
-    return count >= slots.local.shape[2]
-
-
-@inlined
-def _all_flagged(slots: Slots, part: int, cell: int, facet: int, flagged: Bools) -> bool:
-    j, arity = 0, slots.local.shape[2]
-    while j < arity and flagged[corner(slots, part, cell, facet, j)]:
-        j += 1
-    return j == arity

@@ -28,8 +28,12 @@ def read_field(cursor: GmshCursor) -> RawField:
     strings = _strings(cursor)
     reals = cursor.count_line("real tags")
     with cursor.as_text():
-        numbers = cursor.doubles(reals, "a real tag").tolist()
-        integers = cursor.ints(cursor.count("integer tags"), what="an integer tag").tolist()
+        # few as a rule: kernels would have to be compiled first
+        cursor.need(reals, 2, 2, "a real tag")
+        numbers = [cursor.real("a real tag") for _ in range(reals)]
+        n_integers = cursor.count("integer tags")
+        cursor.need(n_integers, 2, 2, "an integer tag")
+        integers = [cursor.whole("an integer tag") for _ in range(n_integers)]
         cursor.end_line()
     if len(integers) < 3:
         raise cursor.error(

@@ -8,7 +8,17 @@ from meshprep_runtime.types.maps import chunks
 
 from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, kernel
 from ...mesh.cells import node_count_problem
-from ..text.tokens import ASCII, Mode, skip_blank, skip_line, take_doubles, take_ints
+from ..text.tokens import (
+    ASCII,
+    SHORT,
+    SINGLE,
+    WIDE,
+    Mode,
+    skip_blank,
+    skip_line,
+    take_doubles,
+    take_ints,
+)
 from .raw import RawCells, RawElements, RawNodes
 from .sections import GmshCursor
 from .types import DIMS, NAME_OF, NODES
@@ -67,8 +77,11 @@ def _check(cursor: GmshCursor, code: int, pos: int, extra: int, what: str) -> No
 @helper
 def _block(data: UInt8s, pos: int, mode: Mode, row: Int64s) -> int:
     """Read the four numbers at the head of a block."""
-    pos = take_ints(data, pos, mode, 4, row, 0, 3)
-    return take_ints(data, pos, mode, 8, row, 3, 1) if pos >= 0 else pos
+    for j in range(4):
+        pos = take_ints(data, pos, mode, SHORT if j < 3 else WIDE, row, j, SINGLE)
+        if pos < 0:
+            break
+    return pos
 
 
 @kernel
@@ -90,7 +103,7 @@ def _nodes(
             return BAD_FLAG, start, flag
         if count < 0 or count > label.size - done:
             return BAD_COUNT, start, count
-        pos = take_ints(data, pos, mode, 8, label, done, count)
+        pos = take_ints(data, pos, mode, WIDE, label, done, count)
         if pos >= 0:
             pos = take_doubles(data, pos, mode, points, 3 * done, 3 * (done + count))
         if pos < 0:
@@ -176,17 +189,17 @@ def _elements(
     (dimension, entity, type, elements). In MSH 2 every line of text is a block and holds its head
     (label, type, tags); in binary the head is (type, elements, tags).
     """
-    i, end, b, n = 0, 0, 0, columns.shape[1]
+    i, end, b, n = 0, int(np.int64(0)), 0, columns.shape[1]
     while b < n_blocks and not (old and i == n):
         start, count, entity, n_tags, words = pos, 1, 0, 0, 0
         if not old:
             pos = _block(data, pos, mode, flat[end : end + 4])
             entity, kind, count = flat[end + 1], flat[end + 2], flat[end + 3]
         elif mode == ASCII:
-            pos, words = _take_line(data, pos, flat, end, 3)
+            pos, words = _take_line(data, pos, flat, end, int(np.int64(3)))
             kind, n_tags = flat[end + 1], flat[end + 2]
         else:
-            pos = take_ints(data, pos, mode, 4, flat, end, 3)
+            pos = take_ints(data, pos, mode, SHORT, flat, end, int(np.int64(3)))
             kind, count, n_tags = flat[end], flat[end + 1], flat[end + 2]
         if pos < 0:
             return NO_NUMBER, pos, 0
@@ -198,7 +211,7 @@ def _elements(
             return BAD_COUNT, start, count
         if n_tags < 0 or n_tags > SCRATCH // 2:
             return BAD_TAGS, start, n_tags
-        row, width, first = 1 + n_tags + NODES[kind], 4 if old else 8, 1
+        row, width, first = 1 + n_tags + NODES[kind], SHORT if old else WIDE, 1
         if mode != ASCII:
             start, words = pos, row
             pos = take_ints(data, pos, mode, width, flat, end, count * row)
@@ -235,5 +248,5 @@ def _take_line(data: UInt8s, pos: int, out: Int64s, at: int, least: int) -> tupl
     line = skip_blank(data, pos)
     stop, words = skip_line(data, line)
     last = stop == data.size or data[np.uint64(line)] == DOLLAR
-    pos = take_ints(data, line, ASCII, 4, out, at, max(words, least))
+    pos = take_ints(data, line, ASCII, SHORT, out, at, max(words, least))
     return pos, -1 if last and words < least else words

@@ -14,6 +14,9 @@ from .tokens import ASCII, Mode, take_rows
 
 # What a kernel reads, too: beyond 18 digits a number might not fit.
 WHOLE = re.compile(rb"\s*([+-]?[0-9]{1,18})(?!\S)")
+REAL = re.compile(
+    rb"\s*([+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf))(?!\S)", re.IGNORECASE
+)
 BLANK = re.compile(rb"\s*")
 
 
@@ -111,6 +114,14 @@ class Cursor:
             raise self.no_number(-1 - int(self.data.size), expected)
         self.pos += width
         return int.from_bytes(self._bytes[start : self.pos], "little", signed=True)
+
+    def real(self, what: str) -> float:
+        """One number of text."""
+        found = REAL.match(self._bytes, self.pos)
+        if found is None:
+            raise self.no_number(-1 - self.pos, what)
+        self.pos = found.end()
+        return float(found[1])
 
     def ints(self, n: int, *, size: bool = False, what: str = "numbers") -> NDArray[np.int64]:
         """``n`` whole numbers: of 4 bytes, or as wide as sizes are in this file."""

@@ -4,6 +4,8 @@ A negative position ``-1 - p`` means that there is no such number at ``p``. Noth
 the end of the bytes.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
@@ -13,6 +15,11 @@ from .decimal import is_blank, parse_double, put_digits, put_double
 ASCII, LITTLE = 0, None
 Mode = int | None
 BLANK, BREAK, RETURN = 32, 10, 13
+# Bytes of a binary whole number, short or as wide as sizes, and how many to take. Typed, so that
+# helpers are not compiled again for each constant.
+SHORT: Any = np.int64(4)
+WIDE: Any = np.int64(8)
+SINGLE: Any = np.int64(1)
 # Bytes that one number takes at most, its separator included.
 INT_ROOM, DOUBLE_ROOM = 21, 26
 
@@ -59,6 +66,15 @@ def next_int(data: UInt8s, pos: int) -> tuple[int, int]:
 
 
 @helper
+def _bits(data: UInt8s, pos: int, width: int) -> np.uint64:
+    """The word of some bytes, the lowest first: of NumPy's views each takes a second to compile."""
+    word = np.uint64(0)
+    for k in range(width):
+        word |= np.uint64(data[np.uint64(pos + k)]) << np.uint64(8 * k)
+    return word
+
+
+@helper
 def take_ints(
     data: UInt8s, pos: int, mode: Mode, width: int, out: Int64s, start: int, n: int
 ) -> int:
@@ -66,12 +82,13 @@ def take_ints(
     if mode is None:
         if n > (data.size - pos) // width:
             return -1 - data.size
-        stop = pos + width * n
-        if width == 4:
-            out[start : start + n] = data[pos:stop].view(np.int32)
-        else:
-            out[start : start + n] = data[pos:stop].view(np.int64)
-        return stop
+        for i in range(start, start + n):
+            if width == SHORT:
+                out[i] = np.int32(_bits(data, pos, 4))
+            else:
+                out[i] = np.int64(_bits(data, pos, 8))
+            pos += width
+        return pos
     for i in range(start, start + n):
         out[i], pos = next_int(data, pos)
         if pos < 0:
@@ -83,11 +100,12 @@ def take_ints(
 def take_doubles(data: UInt8s, pos: int, mode: Mode, out: Float64s, start: int, stop: int) -> int:
     """Doubles into ``out[start:stop]``; returns the position behind."""
     if mode is None:
-        end = pos + 8 * (stop - start)
-        if end > data.size:
+        if stop - start > (data.size - pos) // 8:
             return -1 - data.size
-        out[start:stop] = data[pos:end].view(np.float64)
-        return end
+        for i in range(start, stop):
+            out[i] = np.uint64(_bits(data, pos, 8)).view(np.float64)
+            pos += 8
+        return pos
     for i in range(start, stop):
         pos = skip_blank(data, pos)
         out[i], end = parse_double(data, pos)

@@ -4,7 +4,7 @@ A point keeps a short list of (block, count), as long as its clusters, so that a
 blocks around a cluster, not the clusters.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ WEIGHT, USED, FIRST = 0, 1, 2
 # Every list has room for so many entries, which are read without asking how many are in use: those
 # that are not name no block. Few points have more.
 ROOM = 3
+# Changes of a count. Typed, so that the helper is compiled once for both.
+ENTER: Any = np.int64(1)
+LEAVE: Any = np.int64(-1)
 
 
 class Counts(NamedTuple):
@@ -60,7 +63,7 @@ def count_blocks(state: Counts) -> None:
     for i in range(state.block.size):
         state.size[state.block[i]] += state.weight[i]
         for s in range(state.point_offset[i], state.point_offset[i + 1]):
-            _change(state, state.points[s], state.block[i], 1)
+            _change(state, state.points[s], int(np.int64(state.block[i])), ENTER)
 
 
 @inlined
@@ -86,8 +89,8 @@ def move(state: Counts, cluster: int, target: int) -> None:
     source = state.block[cluster]
     for s in range(state.point_offset[cluster], state.point_offset[cluster + 1]):
         # Leaving first keeps the list within the point's slots.
-        _change(state, state.points[s], source, -1)
-        _change(state, state.points[s], target, 1)
+        _change(state, state.points[s], int(np.int64(source)), LEAVE)
+        _change(state, state.points[s], int(np.int64(target)), ENTER)
     state.block[cluster] = target
     state.size[source] -= state.weight[cluster]
     state.size[target] += state.weight[cluster]

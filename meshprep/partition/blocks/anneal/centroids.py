@@ -6,7 +6,7 @@ with the width of an element measured in each block, so that thin layers are tre
 are.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,9 @@ OWN = 0.81
 # Bound of the squared distance, in squared radii: a cluster at a border is nearer to its own and
 # the next block. In the metric of elements 10^4 times as fine a block is 10^8 away.
 FAR = 6.0
+# Axes. Typed, so that helpers are not compiled for each.
+AXES: tuple[Any, ...] = (np.int64(0), np.int64(1), np.int64(2))
+X, Y, Z = AXES
 
 
 class Centroids(NamedTuple):
@@ -184,9 +187,9 @@ def _near(centroids: Centroids, cluster: int, block: int, measure: int) -> float
 @inlined
 def _squared(centroids: Centroids, cluster: int, block: int, measure: int) -> float:
     """Squared distance of a cluster from the centroid of a block, in the metric of another."""
-    x = _coordinate(centroids, cluster, 0) - centroids.centroid[block, 0]
-    y = _coordinate(centroids, cluster, 1) - centroids.centroid[block, 1]
-    z = _coordinate(centroids, cluster, 2) - centroids.centroid[block, 2]
+    x = _coordinate(centroids, cluster, X) - centroids.centroid[block, 0]
+    y = _coordinate(centroids, cluster, Y) - centroids.centroid[block, 1]
+    z = _coordinate(centroids, cluster, Z) - centroids.centroid[block, 2]
     m = centroids.metric
     return (
         x * (m[measure, 0] * x + m[measure, 3] * y + m[measure, 4] * z)

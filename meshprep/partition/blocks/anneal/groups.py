@@ -220,7 +220,26 @@ def _extract(
     )
     for k in range(kept):
         state.lists[begin[k] + WEIGHT], state.lists[begin[k] + USED] = point_weight[met[k]], 0
-    _copy(level, group, block, number, state)
+    # points, neighbours, weights and blocks, in local numbers
+    pairs, links = 0, 0
+    for k in range(clusters.size):
+        c = clusters[k]
+        state.weight[k] = level.weight[c]
+        state.block[k] = group.rank_of_block[block[c]]
+        for s in range(np.uint64(level.point_offset[c]), np.uint64(level.point_offset[c + 1])):
+            first = number[np.uint32(level.points[s])]
+            if first >= 0:
+                state.points[pairs] = first
+                pairs += 1
+        for s in range(np.uint64(level.offset[c]), np.uint64(level.offset[c + 1])):
+            j = np.uint32(level.neighbours[s])
+            rank = np.uint32(group.rank_of_cluster[j])
+            if rank < clusters.size and np.uint32(clusters[rank]) == j:
+                state.neighbours[links] = rank
+                if level.facets.size > 0:
+                    state.facets[links] = level.facets[s]
+                links += 1
+        state.point_offset[k + 1], state.offset[k + 1] = pairs, links
     for k in range(kept):
         number[met[k]] = -1
     return state
@@ -233,27 +252,3 @@ def _of_blocks(values: Any, blocks: Int32s) -> Any:
     for k in range(blocks.size):
         own[k] = values[blocks[k]]
     return own
-
-
-@helper
-def _copy(level: Level, group: Group, block: Int32s, number: Int32s, state: Counts) -> None:
-    """Copy points, neighbours, weights and blocks of a group's clusters in local numbers."""
-    pairs, links = 0, 0
-    for k in range(group.clusters.size):
-        c = group.clusters[k]
-        state.weight[k] = level.weight[c]
-        state.block[k] = group.rank_of_block[block[c]]
-        for s in range(np.uint64(level.point_offset[c]), np.uint64(level.point_offset[c + 1])):
-            begin = number[np.uint32(level.points[s])]
-            if begin >= 0:
-                state.points[pairs] = begin
-                pairs += 1
-        for s in range(np.uint64(level.offset[c]), np.uint64(level.offset[c + 1])):
-            j = np.uint32(level.neighbours[s])
-            rank = np.uint32(group.rank_of_cluster[j])
-            if rank < group.clusters.size and np.uint32(group.clusters[rank]) == j:
-                state.neighbours[links] = rank
-                if level.facets.size > 0:
-                    state.facets[links] = level.facets[s]
-                links += 1
-        state.point_offset[k + 1], state.offset[k + 1] = pairs, links

@@ -23,6 +23,8 @@ from .centroids import Centroids, centroid_term, update_centroids
 LEAST_GAIN = 0.1
 # Scores of a cluster that must be evaluated, and of one whose neighbours are all in its block.
 UNKNOWN, INSIDE = np.float32(np.inf), np.float32(-np.inf)
+# Nothing yet. Typed, so that helpers are not compiled for a constant first.
+NONE: Any = np.int64(0)
 # Entries of the table of quantiles, a power of two.
 THRESHOLDS = 4096
 # Clusters of a batch. Most clusters beside other blocks are skipped, and which is unpredictable: a
@@ -108,7 +110,8 @@ def choose_batch(
     sweep; its score is then unknown. Returns the random state and the number of clusters.
     O(clusters of the batch + points of those chosen).
     """
-    n, best, at_border, count = state.block.size, batch.best, 0, 0
+    n, best = state.block.size, batch.best
+    at_border, count = NONE, NONE
     for place in range(begin, min(n, begin + BATCH)):
         i: Any = np.uint32(position_in_sweep(n, place, number))
         batch.cluster[at_border] = i
@@ -226,7 +229,7 @@ def sweep_over(
     """
     n, moved = state.block.size, 0
     best = batch.best
-    end, count, drawn, k = 0, 0, 0, 0
+    end, count, drawn, k = NONE, NONE, NONE, NONE
     while k < count or end < n:
         if k == count:
             random, drawn = choose_batch(state, batch, sweep, number, HOLDS, end, random)
@@ -242,7 +245,7 @@ def sweep_over(
             continue
         source, weight = state.block[i], state.weight[i]
         lost = _weigh_points(state, candidates, i)
-        target, gain, score = -1, 0, -np.inf
+        target, gain, score = NONE - 1, 0, -np.inf
         source_cap, stays = state.cap[source], state.size[source] - weight
         over = min(weight, max(0, state.size[source] - source_cap))
         over -= LACK * min(weight, max(0, state.least[source] - stays))
@@ -323,7 +326,7 @@ def _weigh_points(state: Counts, candidates: Candidates, cluster: int) -> int:
         for z in range(ROOM):
             lost -= _add_weight(candidates, lists[p + FIRST + z], weight, alone, z)
         for z in range(FIRST + ROOM, FIRST + lists[p + USED]):
-            lost -= _add_weight(candidates, lists[p + z], weight, alone, ROOM)
+            lost -= _add_weight(candidates, lists[p + z], weight, alone, int(np.int64(ROOM)))
     return lost
 
 

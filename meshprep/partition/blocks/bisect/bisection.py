@@ -4,6 +4,7 @@ Each cut is made across the direction in which the part is most elements wide. W
 width is, is measured on a sample of the part, so that thin layers are cut across, not along.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -152,7 +153,7 @@ def _cut(
     ``order`` and ``key`` are worked on from ``tree.low`` to ``tree.high`` alone.
     """
     waiting = np.empty((MOST_WAITING, 4), np.int64)
-    n = _push(waiting, 0, tree.low, tree.high, tree.first, tree.parts)
+    n = _push(waiting, int(np.int64(0)), tree.low, tree.high, tree.first, tree.parts)
     while n > 0:
         n -= 1
         low, high, first, parts = waiting[n, 0], waiting[n, 1], waiting[n, 2], waiting[n, 3]
@@ -222,7 +223,12 @@ def _element_width(items: Items, elements: Int32s, step: int) -> Float64s:
     d = coordinates.shape[1]
     spread = np.empty((elements.size + step - 1) // step, np.float64)
     for k in range(spread.size):
-        spread[k] = _spread(table, position, coordinates, elements[k * step])
+        i, total = elements[k * step], 0.0
+        for j in range(table.shape[1]):
+            t = table[i, j]
+            for a in range(d if t >= 0 else 0):
+                total += (position[t, a] - coordinates[i, a]) ** 2
+        spread[k] = total
     # A periodic mesh has elements whose points seem to be far away.
     usual = int(USUAL * (spread.size - 1))
     sorted_spread = spread.copy()
@@ -251,7 +257,7 @@ def _element_width(items: Items, elements: Int32s, step: int) -> Float64s:
                 total = moment[a, b] / trace + (thinnest * thinnest if a == b else 0.0)
                 for c in range(b):
                     total -= lower[a, c] * lower[b, c]
-                lower[a, b] = np.sqrt(max(total, thinnest**4)) if a == b else total / lower[b, b]
+                lower[a, b] = math.sqrt(max(total, thinnest**4)) if a == b else total / lower[b, b]
     return lower
 
 
@@ -282,7 +288,7 @@ def _along_lines(
                 count += 1
     if real * real + imaginary * imaginary < (GRID * count) ** 2 or count == 0:
         return directions
-    length = np.sqrt(real * real + imaginary * imaginary)
+    length = math.sqrt(real * real + imaginary * imaginary)
     cosine, sine = _half_angle(real / length, imaginary / length)
     cosine, sine = _half_angle(cosine, sine)
     frame = np.empty((2, 2), np.float64)
@@ -290,16 +296,6 @@ def _along_lines(
         frame[k, 0] = cosine * directions[k, 0] - sine * directions[k, 1]
         frame[k, 1] = sine * directions[k, 0] + cosine * directions[k, 1]
     return frame
-
-
-@helper
-def _spread(table: Int32s, position: Float64s, coordinates: Float64s, element: int) -> float:
-    total = 0.0
-    for j in range(table.shape[1]):
-        t = table[element, j]
-        for a in range(coordinates.shape[1] if t >= 0 else 0):
-            total += (position[t, a] - coordinates[element, a]) ** 2
-    return total
 
 
 @helper
