@@ -8,6 +8,7 @@ elements' numbers in the mesh and on counts over all ranks only.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -297,8 +298,12 @@ def _allowed(turn: int) -> Int64s:
     """Largest accepted loss of a move, by the number drawn; it grows with the temperature."""
     cooling = min(1.0, turn / max(1, TURNS - LAST - 1))
     heat = 0.0 if turn >= TURNS - LAST else HOT + (COLD - HOT) * cooling
-    draws = ((draw + 0.5) / DRAWS for draw in range(DRAWS))
-    return np.array([round(-heat * NODE * FINE * log(u)) for u in draws], np.int64)
+    return np.rint(-heat * NODE * FINE * _log_of_draws()).astype(np.int64)
+
+
+@cache
+def _log_of_draws() -> Float64s:
+    return np.array([log((draw + 0.5) / DRAWS) for draw in range(DRAWS)])
 
 
 @dataclass(frozen=True, eq=False)
