@@ -45,12 +45,15 @@ $(STAMP): pyproject.toml runtime/pyproject.toml cuda-check/pyproject.toml
 demo: env
 	$(BIN)/python examples/demo.py
 
+# In a new clone kernels are compiled first: two workers that begin at once would both compile them.
+WARM_UP := test -d .pytest_cache || $(BIN)/meshprep warm-up -q
+
 test: env
+	$(WARM_UP)
 	$(PYTEST) -m "not slow and not long"
 
-# Kernels are compiled first: two workers that begin at once would both compile them.
 test-ci: env
-	$(BIN)/meshprep warm-up -q
+	$(WARM_UP)
 	$(PYTEST) -m "not long"
 
 test-all: env

@@ -33,6 +33,8 @@ LACKS = (
 for name in LACKS:
     if hasattr(os, name):
         delattr(os, name)
+# trees are removed by names there: Python 3.13 opens folders with O_NONBLOCK elsewhere
+shutil._use_fd_functions = False
 for name in ("SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGPIPE", "SIGQUIT"):
     delattr(signal, name)
 

@@ -33,24 +33,35 @@ def test_the_program_as_a_module():
     assert done.stderr == "meshprep: error: missing.msh: does not exist: check the name\n"
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "2>/dev/full", "<&- >&- 2>&-"])
+def ask(closed, *words):
+    """The program in a shell that closes standard streams."""
+    line = [sys.executable, "-m", "meshprep_cli", *map(str, words)]
+    shell = ["sh", "-c", f'exec "$0" "$@" {closed}', *line]
+    done = subprocess.run(shell, capture_output=True, text=True)
+    assert "fault" not in done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+ALL = "<&- >&- 2>&-"
+SOME = [">&-", "2>&-", "2>/dev/full"]
+
+
+@pytest.mark.parametrize("closed", [ALL, *SOME])
 def test_standard_streams_that_are_closed(mesh_file, closed):
-    """Files that are written meanwhile take no number of theirs."""
-
-    def ask(*words):
-        line = [sys.executable, "-m", "meshprep_cli", *map(str, words)]
-        shell = ["sh", "-c", f'exec "$0" "$@" {closed}', *line]
-        done = subprocess.run(shell, capture_output=True, text=True)
-        assert "fault" not in done.stderr
-        assert "Traceback" not in done.stderr
-        return done
-
-    shown = ask("info", mesh_file)
+    shown = ask(closed, "info", mesh_file)
     assert (shown.returncode, bool(shown.stdout)) == (0, ">&-" not in closed.replace("2>&-", ""))
-    assert ask("reorder", mesh_file, "--force").returncode == 0
-    assert ask("check", mesh_file.with_name("wing.plan.h5"), "--mesh", mesh_file).returncode == 0
-    missing = ask("info", "missing.msh")
+    missing = ask(closed, "info", "missing.msh")
     assert (missing.returncode, "does not exist" in missing.stderr) == (2, "2>" not in closed)
+
+
+@pytest.mark.parametrize(
+    "closed", [ALL, *(pytest.param(one, marks=pytest.mark.slow) for one in SOME)]
+)
+def test_files_take_no_number_of_a_stream_that_is_closed(mesh_file, closed):
+    assert ask(closed, "reorder", mesh_file, "--force").returncode == 0
+    plan = mesh_file.with_name("wing.plan.h5")
+    assert ask(closed, "check", plan, "--mesh", mesh_file).returncode == 0
 
 
 def test_a_caller_without_streams(mesh_file, monkeypatch):

@@ -299,11 +299,12 @@ def same_alone(made, parts):
     for place, part in enumerate(parts):
         together, alone = batch.alone(place), made.batch(range(part, part + 1))
         assert (together.parts, together.arrays.keys()) == (alone.parts, alone.arrays.keys())
+        read = arrays_of(made.build(part))
         for name, array in alone.arrays.items():
             assert np.array_equal(together.arrays[name], array), name
             assert together.arrays[name].dtype == array.dtype
             assert together.rows[name].tolist() == alone.rows[name].tolist() == [len(array)]
-            assert np.array_equal(arrays_of(made.build(part))[name], array)
+            assert np.array_equal(read[name], array)
 
 
 def test_blocks_that_would_list_their_elements_are_refused():

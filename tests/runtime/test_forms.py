@@ -6,6 +6,7 @@ import math
 import textwrap
 import threading
 from dataclasses import replace
+from functools import cache
 
 import numba
 import numpy as np
@@ -122,12 +123,16 @@ def run_in(monkeypatch, form, kernel, plan, values, several, layout="aos"):
     return {s.name: a.T if s.soa else a for s, a in zip(slots(plan, layout), arrays.values())}  # noqa: B905
 
 
+@cache
+def plain(kernel):
+    return numba.njit(error_model="numpy")(kernel)
+
+
 def one_after_the_other(kernel, plan, values):
     """Two calls of a plain loop in the order of the turns, which numba compiles for each element.
 
     Reductions have a sum a turn.
     """
-    compiled = numba.njit(error_model="numpy")(kernel)
     schedule = SCHEDULES["ordered"](plan, plan.variants[plan.default])
     arrays = {name: value.copy() for name, value in values.items()}
     table = plan.maps[MAP].table
@@ -145,14 +150,14 @@ def one_after_the_other(kernel, plan, values):
                         given.append(arrays[a.name][e])
                     else:
                         given += [arrays[a.name][table[e, i]] for i in a.index]
-                compiled(*given)
+                plain(kernel)(*given)
             for name, part in parts.items():
                 arrays[name] += part
     return arrays
 
 
 @settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.sampled_from(sorted(KERNELS)), st.integers(0, 2**32 - 1), st.booleans())
 def test_every_form_has_the_bits_of_a_plain_loop(slow, monkeypatch, name, seed, lists):

@@ -161,7 +161,8 @@ def digest_of(arrays, first, stop):
 @pytest.fixture(scope="module")
 def program(compile_program, tmp_path_factory):
     found = tmp_path_factory.mktemp("touched") / "touched"
-    flags = [*STRICT, "-O1", "-std=c++17"]
+    # which compiles in half the time
+    flags = [*STRICT, "-O0", "-std=c++17"]
     compile_program("g++", flags, Path(__file__).parent / "touched.cpp", found, checked=True)
     return found
 

@@ -233,6 +233,7 @@ MOST, LEAST = 1.03, 0.9
 TURNS, FRESH, HOT, COLD, LAST = 240, 4, 0.55, 0.05, 16
 # Prices of copies: of nodes, of other points beside nodes, and of these where there are no nodes.
 NODE, OTHER, ONLY = 10, 3, 10
+LOG_OF_DRAW = np.array([log((draw + 0.5) / DRAWS) for draw in range(DRAWS)])
 
 
 def refined(subject: SplitSubject, part: Int32s, shares: Float64s, ranks: Ranks) -> Int32s:
@@ -297,8 +298,7 @@ def _allowed(turn: int) -> Int64s:
     """Largest accepted loss of a move, by the number drawn; it grows with the temperature."""
     cooling = min(1.0, turn / max(1, TURNS - LAST - 1))
     heat = 0.0 if turn >= TURNS - LAST else HOT + (COLD - HOT) * cooling
-    draws = ((draw + 0.5) / DRAWS for draw in range(DRAWS))
-    return np.array([round(-heat * NODE * FINE * log(u)) for u in draws], np.int64)
+    return np.rint(-heat * NODE * FINE * LOG_OF_DRAW).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
