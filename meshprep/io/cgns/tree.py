@@ -159,7 +159,7 @@ def save(nodes: list[Node], path: Path) -> None:
         file[" hdf5version"] = _padded("HDF5 Version 1.10.0", 33)
         for node in [version, *nodes]:
             _write(file, node)
-    path.write_bytes(buffer.getbuffer())
+    path.write_bytes(buffer.getvalue())
 
 
 def _write(parent: Any, node: Node) -> None:

@@ -200,7 +200,7 @@ def write(path: Path, mesh: FileMesh) -> None:
             _write_family(file["FAS/mesh"], f"NOEUD/family {i}", i, mesh.point_tags.get(i, ()))
         if mesh.about:
             _name(file, mesh.about)
-    path.write_bytes(buffer.getbuffer())
+    path.write_bytes(buffer.getvalue())
 
 
 def _negative(ids: Sequence[int]) -> dict[int, int]:

@@ -25,7 +25,7 @@ def write(mesh: Mesh, path: Path) -> None:
         # in memory, as HDF5 crashes the process when the disk is full on closing
         with h5py.File(buffer, "w", libver="earliest") as file:
             _fill(file, kept)
-        path.write_bytes(buffer.getbuffer())
+        path.write_bytes(buffer.getvalue())
 
 
 def _fill(file: Any, mesh: Mesh) -> None:
