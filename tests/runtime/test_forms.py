@@ -157,7 +157,7 @@ def one_after_the_other(kernel, plan, values):
 
 
 @settings(
-    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.sampled_from(sorted(KERNELS)), st.integers(0, 2**32 - 1), st.booleans())
 def test_every_form_has_the_bits_of_a_plain_loop(slow, monkeypatch, name, seed, lists):
