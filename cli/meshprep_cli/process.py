@@ -4,7 +4,6 @@ The process is the program's own, or that of a caller of :func:`main`. Ctrl-C an
 between two stages at the latest, and leave nothing behind.
 """
 
-import _thread
 import atexit
 import gc
 import os
@@ -121,15 +120,14 @@ def stoppable() -> Iterator[None]:
         # the caller deals with signals
         yield
         return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, _stop) for number in numbers]
+    before = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
     hook = sys.unraisablehook
     sys.unraisablehook = lambda it: None if it.exc_type is KeyboardInterrupt else hook(it)
     try:
         yield
     finally:
         sys.unraisablehook = hook
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in before.items():
             signal.signal(number, handler)
 
 
@@ -148,8 +146,8 @@ def _stop(number: int, frame: FrameType | None) -> None:
     _asked.set()
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith(_LOCKS):
-            # an exception here may leave a lock taken for which other threads wait: a little later
-            again = threading.Timer(0.02, _thread.interrupt_main)
+            # an exception here may leave a lock taken: later then, by what ends a sleep, too
+            again = threading.Timer(0.02, _INTERRUPT, (threading.get_ident(), signal.SIGINT))
             again.daemon = True
             again.start()
             return
@@ -157,5 +155,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+# Of a thread; where there is none, in the thread that calls it.
+_INTERRUPT = getattr(signal, "pthread_kill", lambda _, number: signal.raise_signal(number))
 # Modules whose locks are taken in Python, by compilers.
 _LOCKS = ("llvmlite.binding.ffi", "numba.core.compiler_lock")
