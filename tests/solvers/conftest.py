@@ -45,6 +45,13 @@ def sanitizers(compiler):
     return flags if built.returncode == 0 else []
 
 
+@pytest.fixture(autouse=True)
+def leaks_are_looked_for_in_ci(monkeypatch):
+    """Which takes most of the time of a small program's run."""
+    if "MESHPREP_REQUIRE_C" not in os.environ:
+        monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")
+
+
 @pytest.fixture(scope="session")
 def compile_program():
     """A function that compiles, and returns what the compiler says.
