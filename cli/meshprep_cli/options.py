@@ -34,8 +34,6 @@ NoMeasure = Annotated[
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; default: every core.")
 ]
-
-
 Sets = Annotated[
     list[str] | None,
     typer.Option(

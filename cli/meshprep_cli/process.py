@@ -50,11 +50,13 @@ _own = threading.Event()
 def own_process() -> None:
     """The process runs one command and ends: hardly any search for garbage, which takes 0.3 s.
 
-    Warnings of meshprep are a line each, as errors are.
+    BLAS starts no threads, which wait busily, once for NumPy and once for SciPy, for work that no
+    command has. Warnings of meshprep are a line each, as errors are.
     """
     if not _own.is_set():
         _own.set()
-        gc.set_threshold(100_000)
+        gc.set_threshold(1_000_000)
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         atexit.register(gc.freeze)
         warnings.showwarning = _show_warning
 

@@ -17,13 +17,16 @@ def test_the_memory_of_callers_is_left_alone(mesh_file, monkeypatch, own):
     monkeypatch.setattr(process, "_own", threading.Event())
     monkeypatch.setattr(process.atexit, "register", at_exit.append)
     monkeypatch.setattr(process.gc, "set_threshold", at_exit.append)
+    around = {k: v for k, v in process.os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    monkeypatch.setattr(process.os, "environ", around)
     monkeypatch.setattr(parallel, "keep_freed", lambda: kept.append(True))
     words = ["plan", str(mesh_file), "-q", "--force"]
     monkeypatch.setattr(sys, "argv", ["meshprep", *words])
     for _ in range(2):
         assert (main() if own else main(words)) == 0
     assert kept == [True, True] * own
-    assert at_exit == [100_000, process.gc.freeze] * own
+    assert at_exit == [1_000_000, process.gc.freeze] * own
+    assert ("OPENBLAS_NUM_THREADS" in around) == own
 
 
 def test_the_program_as_a_module():
