@@ -27,7 +27,7 @@ DAY = 86_400
 # The file that says that all kernels of usual runs are there.
 USUAL_MADE = "usual"
 SHIPPED = Path(__file__).with_name("shipped")
-NAMED_TUPLE = re.compile(r"^class \w+\(NamedTuple\):.*?(?=^\S|\Z)", re.M | re.S)
+NAMED_TUPLE = re.compile(rb"class \w+\(NamedTuple\):.*?(?=^\S|\Z)", re.M | re.S)
 
 
 def folder() -> Path | None:
@@ -67,8 +67,8 @@ def tuples() -> str:
     """A digest of the named tuples of meshprep: their fields, and the order of these."""
     found = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        for definition in NAMED_TUPLE.findall(path.read_text(encoding="utf-8")):
-            found.update(definition.encode())
+        for definition in NAMED_TUPLE.findall(path.read_bytes()):
+            found.update(definition)
     return found.hexdigest()
 
 
