@@ -201,13 +201,13 @@ def order(
 def order_alone(
     ordered: Ordered, options: Options
 ) -> tuple[Mapping[str, Ordering], tuple[OrderMetrics, ...]]:
-    """The order of every set without any blocks, and the figures of those of points."""
+    """The order of every set without any blocks, and what was found for those of points."""
     numbering = ordered.numbering
     reached = reached_leaves(numbering, [spec.loop for spec in ordered.specs])
     follow = FOLLOW[options.for_names(ordered.specs[0].options).target]
     others = propagate(numbering.mesh, {n: numbering.orders[n] for n in reached}, follow)
     numbering = numbering.following({**others, **ordered.fixed})
-    return numbering.all(), Metrics(locality_metrics(numbering, ordered.leads)).orders
+    return numbering.all(), tuple(lead.metrics for lead in ordered.leads)
 
 
 def cut_and_colour(

@@ -312,8 +312,8 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
         # The numbers of the file give way to new ones, and stay in the plan.
         bare = replace(mesh, dats=tuple(d for d in mesh.dats if not d.is_numbering))
         target = _target(job)
-        ordered = bare.renumber(_fixed(bare, target, job.output))
-        io.refuse_losses(ordered, job.output, target, drop=job.drop)
+        fixed = _fixed(bare, target, job.output)
+        io.refuse_losses(bare.renumber(fixed) if fixed else bare, job.output, target, drop=job.drop)
     return mesh
 
 

@@ -254,7 +254,7 @@ class OrderMetrics(Record):
     before: OrderFigures
     after: OrderFigures
     candidates: tuple[TriedOrder, ...]  # the best first
-    # Of the numbering in the plan: after points were grouped by blocks; None in older plans.
+    # Of the numbering in the plan: after points were grouped by blocks; None without one.
     final: OrderFigures | None = field(default=None, metadata=LEFT_OUT)
     # Orders of parts that no chain of maps ties to these points; None in one of these.
     more: "tuple[OrderMetrics, ...] | None" = field(default=None, metadata=LEFT_OUT)
