@@ -148,7 +148,7 @@ def write(
         lost = left_out(mesh, target, **options)
     check_targets([path], overwrite=overwrite, folder=target.folder)
     with named(path), together([path], overwrite=overwrite) as (staged,):
-        _write(target, mesh, staged, options)
+        target.write(mesh, staged, **{**target.options, **options})
         if check:
             _prove(target, mesh, staged, partial=bool(lost))
     return lost
@@ -204,11 +204,6 @@ def _check_options(
         if name not in known:
             choice = f"use {', '.join(sorted(known))}" if known else "leave it out"
             raise MeshprepError(f"format '{target.name}' has no {what} '{name}': {choice}")
-
-
-def _write(target: Format, mesh: Mesh, staged: Path, options: dict[str, Any]) -> None:
-    assert target.write is not None
-    target.write(mesh, staged, **{**target.options, **options})
 
 
 def _prove(target: Format, mesh: Mesh, staged: Path, *, partial: bool) -> None:

@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
@@ -31,7 +33,7 @@ class PolyMesh:
     """One polyMesh as its files have it."""
 
     folder: Path
-    files: dict[str, tuple[FoamFile, int]]  # by name, with where its list ends
+    files: dict[str, tuple[FoamFile, int]]  # by name, without its list, and where that stood
     owner: Int32s
     neighbour: Int32s
     face_offset: Int64s
@@ -103,7 +105,7 @@ def read(path: Path, region: str = "") -> Mesh:
         source = name.removesuffix("->cells")
         sets.append(ElementSet(source, len(table)))
         maps.append(SetMap(name, source, "cells", table))
-    places = Dat(CENTROID, "cells", np.concatenate([part.centre for part in case.parts]))
+    places = Dat(CENTROID, "cells", _joined([part.centre for part in case.parts]))
     lists = [
         IndexList(IN_CASE, s.name, np.arange(s.size, dtype=np.int32)) for s in sets[:2] if s.size
     ]
@@ -126,14 +128,20 @@ def read_case(path: Path, region: str = "") -> FoamCase:
     base = 0
     for part in parts:
         n = part.neighbour.size
-        tables[FACES].append(np.stack([part.owner[:n], part.neighbour], axis=1) + np.int32(base))
+        sides = np.stack([part.owner[:n], part.neighbour], axis=1)
+        sides += np.int32(base)
+        tables[FACES].append(sides)
         for name, (start, size) in part.patches.items():
             own = part.owner[start : start + size, None] + np.int32(base)
             known = name in _KEPT or "->" in name or "/" in name
             tables.setdefault(f"{'patch ' * known}{name}->cells", []).append(own)
         base += part.n_cells
-    joined = {name: np.concatenate(found) for name, found in tables.items()}
-    return FoamCase(root, region, parts, joined)
+    return FoamCase(root, region, parts, {name: _joined(found) for name, found in tables.items()})
+
+
+def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    """The arrays one after the other; one alone is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _read_mesh(folder: Path, root: Path) -> PolyMesh:
@@ -160,7 +168,8 @@ def _read_mesh(folder: Path, root: Path) -> PolyMesh:
         raise MeshprepError(
             f"{files['faces'].name}: a face has point {points.max()} of {len(xyz)}: {_DAMAGED}"
         )
-    for at in np.flatnonzero(~np.isfinite(xyz).all(axis=1))[:1]:
+    if not (finite := np.isfinite(xyz)).all():
+        at = int(np.argmin(finite.all(axis=1)))
         raise MeshprepError(f"{files['points'].name}: point {at} is {xyz[at].tolist()}: {_DAMAGED}")
     n_cells = int(max(owner.max(), neighbour.max(initial=0))) + 1
     # every cell has a face, so that damaged numbers are told before they are allocated for
@@ -171,7 +180,7 @@ def _read_mesh(folder: Path, root: Path) -> PolyMesh:
         )
     centre = _centres(files["faces"], (owner, neighbour, offset, points), xyz, n_cells)
     patches = _patches(folder, root, neighbour.size, n_faces)
-    kept = {name: (file, ends[name]) for name, file in files.items()}
+    kept = {name: file.without_list(ends[name]) for name, file in files.items()}
     return PolyMesh(
         folder, kept, owner, neighbour, offset, points, len(xyz), n_cells, patches, centre
     )
@@ -181,21 +190,20 @@ def _centres(
     file: FoamFile, mesh: tuple[Int32s, Int32s, Int64s, Int32s], xyz: Float64s, n_cells: int
 ) -> Float64s:
     """The centre of the box of each cell: exact, whatever the order of faces and points."""
-    low, high = np.full((n_cells, 3), np.inf), np.full((n_cells, 3), -np.inf)
-    bad = int(_fill_boxes(*mesh, xyz, low, high))
-    if bad >= 0:
-        raise MeshprepError(
-            f"{file.name}: face {bad} has too few points, or one of them twice: {_DAMAGED}"
-        )
-    if np.isinf(low).any():
-        at = int(np.argmax(np.isinf(low[:, 0])))
-        raise MeshprepError(f"{file.name}: cell {at} has no faces: {_DAMAGED}")
-    centre: Float64s = 0.5 * low + 0.5 * high
-    return centre
+    centre, high = np.full((n_cells, 3), np.inf), np.full((n_cells, 3), -np.inf)
+    bad = int(_find_centres(*mesh, xyz, centre, high))
+    if bad < 0:
+        return centre
+    n_faces = mesh[0].size
+    if bad >= n_faces:
+        raise MeshprepError(f"{file.name}: cell {bad - n_faces} has no faces: {_DAMAGED}")
+    raise MeshprepError(
+        f"{file.name}: face {bad} has too few points, or one of them twice: {_DAMAGED}"
+    )
 
 
 @kernel
-def _fill_boxes(
+def _find_centres(
     owner: Int32s,
     neighbour: Int32s,
     offset: Int64s,
@@ -204,7 +212,10 @@ def _fill_boxes(
     low: Float64s,
     high: Float64s,
 ) -> int:
-    """Grow the box of every cell by the points of its faces; returns a bad face, or -1."""
+    """Grow the box of every cell by the points of its faces, and put its centre into ``low``.
+
+    Returns -1, or a bad face; a cell without faces counts as one behind all faces.
+    """
     for f in range(owner.size):
         begin, end = offset[f], offset[f + 1]
         if end - begin < 3:
@@ -226,6 +237,11 @@ def _fill_boxes(
             low[cell, 0], high[cell, 0] = min(low[cell, 0], x0), max(high[cell, 0], x1)
             low[cell, 1], high[cell, 1] = min(low[cell, 1], y0), max(high[cell, 1], y1)
             low[cell, 2], high[cell, 2] = min(low[cell, 2], z0), max(high[cell, 2], z1)
+    for cell in range(len(low)):
+        if low[cell, 0] > high[cell, 0]:
+            return owner.size + cell
+        for j in range(3):
+            low[cell, j] = 0.5 * low[cell, j] + 0.5 * high[cell, j]
     return -1
 
 

@@ -4,7 +4,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ class FoamFile:
             offset, pos = self.numbers(self.start, "label", limit=len(self.raw))
             points, end = self.numbers(pos, "label")
             offset = offset[:, 0].astype(np.int64)
-            good = offset.size and offset[0] == 0 and (np.diff(offset) >= 0).all()
+            good = offset.size and offset[0] == 0 and (offset[1:] >= offset[:-1]).all()
             if not good or offset[-1] != len(points):
                 raise self.error(f"offsets of faces do not fit their points: {_MORE}", pos)
             return offset, as_index(self, points[:, 0], INDEX_LIMIT), end
@@ -186,6 +186,11 @@ class FoamFile:
     def part(self, begin: int, end: int | None = None) -> memoryview:
         """Some of the bytes."""
         return memoryview(self.raw)[begin:end]
+
+    def without_list(self, end: int) -> tuple["FoamFile", int]:
+        """The file without its first list, which ends there, and where that stood."""
+        begin = self.behind_blank(self.start)
+        return replace(self, raw=self.raw[:begin] + self.raw[end:]), begin
 
     def list_of(self, values: NDArray[Any], of: str = "label") -> Pieces:
         """A list of whole numbers as it is to stand in this file."""

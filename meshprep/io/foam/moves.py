@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...kernels import Bools, Int32s, Int64s, kernel
-from ...kernels.parallel import each, pieces
 from .case import PolyMesh
 from .files import FoamFile, Pieces, as_index, put_faces
 
@@ -59,12 +58,10 @@ class Moves:
         first, second = owner[:n][faces], neighbour[faces]
         turned = first > second
         owner[:n] = np.minimum(first, second)
-        offset, points = _put_in_order(mesh, faces, turned)
-        order = np.empty(mesh.n_points, np.int32)
-        _number_points(points, np.full_like(order, -1), order)
-        return cls(
-            mesh, cells, faces, turned, order, owner, np.maximum(first, second), offset, points
-        )
+        number, order = np.full(mesh.n_points, -1, np.int32), np.empty(mesh.n_points, np.int32)
+        made = np.empty_like(mesh.face_offset), np.empty_like(mesh.face_points)
+        _put_in_order(mesh.face_offset, mesh.face_points, faces, turned, *made, number, order)
+        return cls(mesh, cells, faces, turned, order, owner, np.maximum(first, second), *made)
 
     def order(self, of: str) -> Int32s:
         found: Int32s = {"cells": self.cells, "faces": self.faces, "points": self.points}[of]
@@ -86,50 +83,40 @@ def inverse(order: Int32s) -> Int32s:
     return back
 
 
-def _put_in_order(mesh: PolyMesh, order: Int32s, turned: Bools) -> tuple[Int64s, Int32s]:
-    """Offsets and points of all faces in the new order, the points with their old numbers."""
-    offset, points = np.zeros_like(mesh.face_offset), np.empty_like(mesh.face_points)
-    sizes = np.diff(mesh.face_offset)
-    np.cumsum(np.concatenate([sizes[order], sizes[order.size :]]), out=offset[1:])
-    rest = (mesh.face_offset, mesh.face_points, order, turned, offset, points)
-    each(_put_faces, [(*own, *rest) for own in pieces(sizes.size)])
-    return offset, points
-
-
 @kernel
-def _put_faces(
-    first: int,
-    last: int,
+def _put_in_order(
     offset: Int64s,
     points: Int32s,
     order: Int32s,
     turned: Bools,
     new_offset: Int64s,
     new_points: Int32s,
+    number: Int32s,
+    new_to_old: Int32s,
 ) -> None:
-    """Copy the points of some faces; one that turns keeps its first, as OpenFOAM's own do."""
-    for f in range(first, last):
+    """Copy the points of all faces, which number the points as they meet them, the unused last.
+
+    A face that turns keeps its first point, as OpenFOAM's own do.
+    """
+    at = new_offset[0] = np.int64(0)
+    for f in range(offset.size - 1):
         old = np.int64(order[f]) if f < order.size else f
-        begin, end, at = offset[old], offset[old + 1], new_offset[f]
-        if f < order.size and turned[f] and end > begin:
-            new_points[at] = points[begin]
-            for i in range(1, end - begin):
-                new_points[at + i] = points[end - i]
-        else:
-            for i in range(end - begin):
-                new_points[at + i] = points[begin + i]
-
-
-@kernel
-def _number_points(points: Int32s, number: Int32s, new_to_old: Int32s) -> None:
-    """Number points as faces meet them, those of none last, and put the numbers into faces."""
+        begin, end = offset[old], offset[old + 1]
+        turns = f < order.size and turned[f]
+        new_points[at] = points[begin]
+        at += 1
+        for i in range(begin + 1, end):
+            new_points[at] = points[begin + end - i if turns else i]
+            at += 1
+        new_offset[f + 1] = at
+    # by themselves: where a point is found needs no number, so that these are fetched meanwhile
     count = np.int64(0)
-    for i in range(points.size):
-        point = points[i]
+    for i in range(new_points.size):
+        point = new_points[i]
         if number[point] < 0:
             number[point], new_to_old[count] = count, point
             count += 1
-        points[i] = number[point]
+        new_points[i] = number[point]
     for point in range(number.size):
         if number[point] < 0:
             new_to_old[count] = point
@@ -146,9 +133,9 @@ def moved_points(file: FoamFile, moves: Moves) -> Pieces:
     return [file.part(0, begin), *lists, file.part(end)]
 
 
-def moved_mesh(file: FoamFile, end: int, moves: Moves, name: str) -> Pieces:
-    """The faces, owners or neighbours, whose list in the file ends there."""
-    begin = file.behind_blank(file.start)
+def moved_mesh(moves: Moves, name: str) -> tuple[FoamFile, Pieces]:
+    """The file of the faces, owners or neighbours, and what it is to hold."""
+    file, at = moves.mesh.files[name]
     if name != "faces":
         lists = file.list_of(moves.owner if name == "owner" else moves.neighbour)
     elif file.binary:
@@ -157,7 +144,7 @@ def moved_mesh(file: FoamFile, end: int, moves: Moves, name: str) -> Pieces:
         out = np.empty(22 * moves.size("faces") + 11 * moves.face_points.size, np.uint8)
         size = put_faces(moves.face_offset, moves.face_points, out)
         lists = [b"%d\n(\n" % moves.size("faces"), out[:size].data, b")"]
-    return [file.part(0, begin), *lists, file.part(end)]
+    return file, [file.part(0, at), *lists, file.part(at)]
 
 
 def moved_labels(file: FoamFile, moves: Moves, of: str) -> Pieces:

@@ -116,7 +116,7 @@ def losses(mesh: Mesh, **_options: object) -> list[str]:
     """What a case has no place for, and what of the case would be wrong in another order."""
     case = _checked(mesh)
     # a case that comes in another order than it should is put in order
-    moved = any((np.diff(i.index) < 0).any() for i in mesh.lists if i.name == IN_CASE)
+    moved = any((i.index[1:] < i.index[:-1]).any() for i in mesh.lists if i.name == IN_CASE)
     lost = ["the order of the faces"] if moved and not _ascends(mesh.map(FACES).table) else []
     lost += [f"values '{d.name}' on '{d.set}'" for d in mesh.dats if d.name != CENTROID]
     lost += [f"groups '{t.name}' on '{t.set}'" for t in mesh.tags]
@@ -174,8 +174,10 @@ def _in_order(mesh: Mesh) -> Mesh:
 
 def _ascends(rows: Int32s) -> bool:
     """Whether rows of two go by the first, which is the lower one, and then by the second."""
-    key = (rows[:, 0].astype(np.int64) << 32) + rows[:, 1]
-    return bool((rows[:, 0] < rows[:, 1]).all() and (key[1:] >= key[:-1]).all())
+    low, high = rows.T
+    equal = low[1:] == low[:-1]
+    ascends = (low[1:] > low[:-1]) | (equal & (high[1:] >= high[:-1]))
+    return bool((low < high).all() and ascends.all())
 
 
 def write(mesh: Mesh, path: Path) -> None:
@@ -210,8 +212,7 @@ def _moved(entry: _Entry, moves: Moves) -> tuple[FoamFile, Pieces] | None:
     """A file and what it is to hold in the new order; None for one without numbers of the mesh."""
     name, role = entry.path.name.removesuffix(GZ), entry.role
     if role == "mesh":
-        file, end = moves.mesh.files[name]
-        return file, moved_mesh(file, end, moves, name)
+        return moved_mesh(moves, name)
     if role == "data" and not _has_header(entry.path):
         return None
     file = open_file(entry.path.with_name(name))

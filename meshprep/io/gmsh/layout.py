@@ -157,12 +157,8 @@ def _physical_name(mesh: Mesh, held: set[str]) -> str:
 def _is_physical(t: Tag) -> bool:
     """Numbers of 4 bytes but 0, no group twice for a cell; names of such numbers."""
     named = all(-INT_LIMIT <= i <= INT_LIMIT for i in t.names)
-    return named and _fits_int(t.group_id) and _differ(t)
-
-
-def _differ(t: Tag) -> bool:
-    """Whether no element is in a group twice."""
-    return all(len(set(g)) == len(g) for g in map(t.groups, _several(t)))
+    once = all(len(set(g)) == len(g) for g in map(t.groups, _several(t)))
+    return named and _fits_int(t.group_id) and once
 
 
 def _fits_int(ids: NDArray[np.int64]) -> bool:
