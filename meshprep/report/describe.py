@@ -1,10 +1,9 @@
 """What a mesh or a plan holds, for ``meshprep info``."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,21 +56,14 @@ def _table(name: str, records: list[dict[str, Any]]) -> Table:
 def describe(source: MeshSource) -> Description:
     """Read a mesh, a plan or parts and say what is in it; names and first bytes tell which."""
     path = source.path
-    if source.format is None and _is(path, ".plan.h5", is_plan):
+    name = "" if source.format else path.name.lower()
+    if name.endswith(".plan.h5") or (name and is_plan(path)):
         plan = Plan.load(path)
         check_printable(plan, str(path))
         return Description({"file": str(path)} | _plan(plan))
-    if source.format is None and _is(path, ".parts.h5", is_parts):
+    if name.endswith(".parts.h5") or (name and is_parts(path)):
         return Description({"file": str(path)} | describe_parts(path))
     return Description({"file": str(path)} | _mesh(source.read()))
-
-
-def _is(path: Path, ending: str, begins: Callable[[Path], bool]) -> bool:
-    try:
-        return path.name.lower().endswith(ending) or begins(path)
-    except OSError:
-        # readers of meshes say what is wrong
-        return False
 
 
 def _mesh(mesh: Mesh) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from ..topology.names import ENTITY_DIM, are_between_cells, entity_of, part_name
 from .compare import Comparison, compare
 from .draw import draw_views
 from .draw.paint import Painted, by_group
-from .html import html_report
 from .meshes import BlockValues, NamedMesh, bare, block_values, mesh_of, read_meshes, scene_of
 
 PICTURE_PIXELS, WHITE = 1600, (255, 255, 255)
@@ -121,6 +120,8 @@ def write_files(
         for done, (target, path) in enumerate(paths.items(), start=read):
             progress(done, total, f"writing {target.name}")
             if target == files.html:
+                from .html import html_report
+
                 page = html_report(comparison, known, title=title)
                 # names of files may be no UTF-8
                 path.write_text(page, encoding="utf-8", errors="replace")

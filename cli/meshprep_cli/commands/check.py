@@ -29,13 +29,14 @@ def run(
     Looks at offsets, caps, staging, colours, halos and figures. Ranks of mpiexec prove a file of
     parts together.
     """
-    from meshprep.distribute.check import check_parts
-    from meshprep.distribute.job import kind_of
     from meshprep.pipeline.check_file import check
+    from meshprep_runtime.plan.file.seal import is_parts
 
     against = source.of_any(mesh)
     with console.progress(quiet) as report:
-        if kind_of(plan) == "parts":
+        if is_parts(plan):
+            from meshprep.distribute.check import check_parts
+
             together = mpi.ranks()
             with mpi.nobody_waits(together):
                 result = check_parts(plan, parts, against, progress=report, ranks=together)

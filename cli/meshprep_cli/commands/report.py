@@ -46,13 +46,12 @@ def run(
 
     Of files of parts it shows neighbours, halos and messages.
     """
-    from meshprep.distribute.job import kind_of
     from meshprep.report import compare
     from meshprep.report.files import ReportFiles, write_files
+    from meshprep_runtime.plan.file.seal import is_parts
 
-    given = times.given
-    wanted = pictures
-    if any(kind_of(path) == "parts" for path in plans):
+    given, wanted = times.given, pictures
+    if any(map(is_parts, plans)):
         _show_parts(plans, pictures, shown)
         return
     if wanted.loop is not None and not (wanted.png or wanted.vtu):
@@ -73,10 +72,10 @@ def run(
 
 def _show_parts(paths: list[Path], pictures: Pictures, shown: options.Shown) -> None:
     """The halo tables of files of parts."""
-    from meshprep.distribute.job import kind_of
     from meshprep.report.parts import halo_tables, kept_splits
+    from meshprep_runtime.plan.file.seal import is_parts
 
-    other = next((path for path in paths if kind_of(path) != "parts"), None)
+    other = next((path for path in paths if not is_parts(path)), None)
     if other is not None:
         raise MeshprepError(f"{other} is no file of parts as the others are: report it alone")
     if pictures != Pictures():

@@ -7,8 +7,8 @@ unseen, HDF5's own metadata and unused bytes included, and damage is found befor
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -83,21 +83,21 @@ def check_parts_seal(path: Path) -> tuple[int, int]:
 
 
 def is_parts(path: Path) -> bool:
-    """True for a file that begins as one of parts does; raises OSError where it cannot be read."""
+    """True for a file that can be read and begins as one of parts does."""
     return _begins(path, PARTS_FORMAT)
 
 
 def is_plan(path: Path) -> bool:
-    """True for a file that begins as a plan does; raises OSError where it cannot be read."""
+    """True for a file that can be read and begins as a plan does."""
     return _begins(path, FORMAT)
 
 
 def _begins(path: Path, text: str) -> bool:
     # a pipe is never opened: it would wait for a writer
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        return False
-    with open(path, "rb") as file:
-        return file.read(len(text)) == text.encode()
+    if os.path.isfile(path):
+        with suppress(OSError), open(path, "rb") as file:
+            return file.read(len(text)) == text.encode()
+    return False
 
 
 def _parts_text(digest: str, begin: int, end: int) -> bytes:
