@@ -142,10 +142,7 @@ def write(
         if target.write is None:
             raise MeshprepError(f"format '{target.name}' can only be read: choose another")
     _check_options(target, options, target.options, "option")
-    if not drop:
-        refuse_losses(mesh, path, target, **options)
-    with named(path):
-        lost = left_out(mesh, target, **options)
+    lost = refuse_losses(mesh, path, target, drop=drop, **options)
     check_targets([path], overwrite=overwrite, folder=target.folder)
     with named(path), together([path], overwrite=overwrite) as (staged,):
         target.write(mesh, staged, **{**target.options, **options})
@@ -156,19 +153,21 @@ def write(
 
 def refuse_losses(
     mesh: Mesh, path: str | Path, target: Format, *, drop: bool = False, **options: Any
-) -> None:
+) -> list[str]:
     """Raise MeshprepError that names everything of this mesh that the format cannot carry.
 
     With ``drop`` only where the format cannot hold the cells at all. ``options`` are those that the
-    mesh is to be written with.
+    mesh is to be written with. Gives what is left out then, notes among it.
     """
     with named(Path(path)):
-        lost = losses(mesh, target, **options)
-    if lost and not drop:
+        lost = left_out(mesh, target, **options)
+        missed = losses(mesh, target, **options) if lost and not drop else []
+    if missed:
         raise MeshprepError(
-            f"{path}: format '{target.name}' cannot carry {'; '.join(lost)}: "
+            f"{path}: format '{target.name}' cannot carry {'; '.join(missed)}: "
             "use --drop (in Python drop=True) to write the rest, or another format"
         )
+    return lost
 
 
 def losses(mesh: Mesh, target: Format, **options: Any) -> list[str]:
