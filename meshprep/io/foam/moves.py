@@ -53,11 +53,11 @@ class Moves:
     def of(cls, mesh: PolyMesh, cells: Int32s, faces: Int32s) -> "Moves":
         """Turn the faces that must be and number the points by their use. O(size)."""
         new = inverse(cells)
-        n = faces.size
-        owner, neighbour = new[mesh.owner], new[mesh.neighbour]
-        first, second = owner[:n][faces], neighbour[faces]
+        # both sides of a face in one visit to memory
+        sides = np.stack([mesh.owner[: faces.size], mesh.neighbour], axis=1)
+        first, second = new[np.take(sides, faces, axis=0).T]
         turned = first > second
-        owner[:n] = np.minimum(first, second)
+        owner = np.concatenate([np.minimum(first, second), new[mesh.owner[faces.size :]]])
         number, order = np.full(mesh.n_points, -1, np.int32), np.empty(mesh.n_points, np.int32)
         made = np.empty_like(mesh.face_offset), np.empty_like(mesh.face_points)
         _put_in_order(mesh.face_offset, mesh.face_points, faces, turned, *made, number, order)
