@@ -50,6 +50,7 @@ def test_every_kernel_and_peer(bench, capsys):
     assert all(" -          -            -              -          -" in row for row in rows)
 
 
+@pytest.mark.slow
 def test_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
     """What `make bench-gpu` does, on a stand-in of CuPy: code, times, the table and its file."""
     monkeypatch.syspath_prepend(str(RUNTIME))
@@ -79,6 +80,7 @@ def test_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
     assert all(row["registers"] == 32 and row["error"] < 1e-12 for row in found["rows"])
 
 
+@pytest.mark.slow
 def test_airfoil_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
     """The residuals of the CPU, whether launched one by one or as graphs."""
     import bench_gpu_airfoil
@@ -127,6 +129,7 @@ def test_what_is_settled_first(bench, capsys, monkeypatch):
         gpu_timing.check_off(np.array([1.001]), np.array([1.0]), 1e-11, "'res'")
 
 
+@pytest.mark.slow
 def test_what_a_card_has_not_settled(bench, folder, capsys, monkeypatch):
     """Loops, sums and registers, each compared with the CPU; a wrong sum is found."""
     import bench_gpu_loops as loops
@@ -165,6 +168,7 @@ def test_products_by_every_store(bench, monkeypatch):
     assert min(row[name] for name in ours) > 0
 
 
+@pytest.mark.slow
 def test_batches_of_element_matrices(bench, capsys, monkeypatch):
     """Both ways give NumPy's contractions, whose tensor integrates polynomials exactly."""
     import bench_gpu_batches as batches

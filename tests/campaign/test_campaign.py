@@ -11,8 +11,8 @@ from random_cases import random_case, run_case
 
 from meshprep.pipeline.steps import prepare
 
-CHUNK = 20
-COUNT, IN_CI, EVERY_DAY = 400, 120, 20
+CHUNK = 10
+COUNT, IN_CI, EVERY_DAY = 400, 120, 10
 
 
 def _marks(first):

@@ -33,6 +33,8 @@ OF_PLANS = re.compile("(?!about|options|metrics)")
 OF_PARTS = re.compile(
     "parts/3/(offset|d|sets/(cells|edges)/|maps/edges->cells|.*/block_o|coord|tags/cells)"
 )
+# Files that are changed, how many are refused at least, and for how many reasons; more in CI.
+FILES, REFUSED, REASONS = (150, 60, 16) if "MESHPREP_REQUIRE_C" in os.environ else (60, 15, 8)
 WORDS = ["cells", "edges", "edges->cells", "s16", "", "no", "x" * 3000]
 
 
@@ -199,7 +201,7 @@ def test_plans_that_are_sealed_anew(program, tmp_path, lists, monkeypatch):
     monkeypatch.setattr(ranges, "MOST", 16)
     whole, chance = written_plan(tmp_path, lists), random.Random(7 + lists)
     version, files, changes = check_seal(whole, VERSIONS), [whole], []
-    for i in range(150):
+    for i in range(FILES):
         path = tmp_path / f"{i}.plan.h5"
         shutil.copy(whole, path)
         changes.append(changed(path, OF_PLANS, chance))
@@ -209,8 +211,8 @@ def test_plans_that_are_sealed_anew(program, tmp_path, lists, monkeypatch):
     assert first.startswith("used ")
     refused = Counter(line.split(": ", 1)[-1] for line in lines if not line.startswith("used"))
     # most arrays are read, and few changes are none
-    assert refused.total() > 60, list(zip(changes, lines, strict=True))
-    assert len(refused) > 15
+    assert refused.total() > REFUSED, list(zip(changes, lines, strict=True))
+    assert len(refused) >= REASONS
 
 
 def test_parts_that_are_sealed_anew(program, tmp_path):
@@ -222,7 +224,7 @@ def test_parts_that_are_sealed_anew(program, tmp_path):
     ends, files, changes = check_parts_seal(whole), [whole], []
     with h5py.File(whole) as file:
         names = json.loads(file["parts/3/datasets"][()])
-    for i in range(150):
+    for i in range(FILES):
         path = tmp_path / f"{i}.parts.h5"
         shutil.copy(whole, path)
         changes.append(changed(path, OF_PARTS, chance))
@@ -231,5 +233,5 @@ def test_parts_that_are_sealed_anew(program, tmp_path):
     first, *lines = told(program, files)
     assert first.startswith("used ")
     refused = Counter(line.split(": ", 1)[-1] for line in lines if not line.startswith("used"))
-    assert refused.total() > 60, list(zip(changes, lines, strict=True))
-    assert len(refused) > 8
+    assert refused.total() > REFUSED, list(zip(changes, lines, strict=True))
+    assert len(refused) > REASONS // 2
