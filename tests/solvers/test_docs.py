@@ -42,14 +42,14 @@ def test_the_commands_of_the_op2_page(tmp_path, monkeypatch, capsys):
         put_map(result, "owner", random.integers(0, sizes["cells"], (sizes["edges"], 1)))
         result["t"] = random.random(sizes["cells"])
     ran = commands("solvers/op2.md")
-    assert len(ran) == 17
+    assert len(ran) == 16
     for words in ran:
         force = [] if words[1] == "info" else ["--force"]
         small = ["300" if word == "720000" else word for word in words[1:]]
         assert main([*small, *force]) == 0, (words, capsys.readouterr().err)
     made = {p.name for p in Path().iterdir()}
     assert made >= {"new_grid-reordered.dat", "grid-reordered.h5", "out-restored.h5", "loops.toml"}
-    assert made >= {"grid.op2.h5", "report.html"}
+    assert "grid.op2.h5" in made
     assert made >= {"new_grid.h5", "q-reordered.npy", "fields-reordered.npz"}
 
 
