@@ -15,7 +15,7 @@ from meshprep.io import read
 from meshprep.io.generate import generate
 from meshprep.topology import derive
 from meshprep_cli.main import main
-from meshprep_runtime import DistributedPlan, run_ranks
+from meshprep_runtime import DistributedPlan, Program, run_ranks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "io" / "foam"))
@@ -112,7 +112,7 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
     """Four ranks of one process give what one rank does."""
     monkeypatch.chdir(tmp_path)
     (table,) = blocks("solvers/mpi.md", "toml")
-    Path("loops.toml").write_text(table)
+    Path("loops.toml").write_text(table + WALL)
     ran = [words for words in commands("solvers/mpi.md") if "airfoil.msh" not in words]
     assert len(ran) == 2
     for words in ran:
@@ -120,7 +120,7 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
         assert main([*small, "-q"]) == 0
     scope = {}
     codes = blocks("solvers/mpi.md", "python") + blocks("research/ranks.md", "python")
-    assert len(codes) == 6
+    assert len(codes) == 5
     for code in codes[:-1]:
         exec(code, scope)
     total, t, timings = scope["results"][0]
@@ -137,10 +137,36 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
         np.testing.assert_array_equal(file["t"][:], t_one)
     np.testing.assert_array_equal(read("result.vtu").dat("t", "cells").values, t.reshape(-1))
     _numbers_of_petsc(scope["petsc_numbers"])
-    _walls_of_parts(scope["length_of_the_wall"])
+    _walls_of_parts()
 
 
-def _walls_of_parts(length_of_the_wall):
+WALL = """
+[loop.wall]
+over = "boundary_edges"
+args = [
+  { dat = "x", map = "boundary_edges->nodes", index = [0, 1], dim = 3, access = "read" },
+  { dat = "group", access = "read", dtype = "i8" },
+  { global = "length", access = "inc" },
+]
+"""
+
+
+def wall(x1, x2, group, length):
+    if group[0] == 1:
+        length[0] += ((x1[0] - x2[0]) ** 2 + (x1[1] - x2[1]) ** 2) ** 0.5
+
+
+def length_of_the_wall(comm):
+    plan = DistributedPlan.load("wing.parts.h5", comm)
+    x = plan.dat("nodes", 3, values=plan.coordinates["nodes"].copy())
+    groups = plan.tags["boundary_edges"]["physical"]
+    group = plan.dat("boundary_edges", 1, "i8", values=groups.copy())
+    length = np.zeros(1)
+    Program(plan).loop(wall, "wall")(x=x, group=group, length=length)
+    return length[0], plan.group("boundary_edges", "left")
+
+
+def _walls_of_parts():
     """The left side of the square is the wall; a rank has the rows of its edges there."""
     found = run_ranks(4, length_of_the_wall)
     assert [length for length, _ in found] == pytest.approx([1] * 4)
