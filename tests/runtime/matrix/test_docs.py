@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from fake_cupy import FakeCupy
 from matrices import ITERATIONS
-from pages import DOCS, blocks
+from pages import DOCS, blocks, steps
 
 import meshprep
 from meshprep.io import write
 from meshprep.io.generate import generate
-from meshprep_runtime import MeshprepError
+from meshprep_runtime import MeshprepError, Program
 from meshprep_runtime.cuda import device, gpu
 from meshprep_runtime.matrix import Assembly, BatchSums
 
@@ -23,6 +23,11 @@ PAGE, PRODUCTS, FORMS = (f"solvers/{name}.md" for name in ("matrices", "products
 def block(words, language="python"):
     pages = (blocks(page, language) for page in (PAGE, PRODUCTS, FORMS))
     return next(b for page in pages for b in page if words in b)
+
+
+def kernel_of_the_tutorial():
+    program = dict(steps("tutorials/finite-elements.md"))["poisson.py"]
+    return re.search(r"^def stiffness.*?(?=\n\n\n)", program, re.MULTILINE | re.DOTALL)[0]
 
 
 @pytest.fixture
@@ -46,10 +51,16 @@ def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch, c
     done.plan.save("wing.plan.h5")
     order = done.plan.ordering["nodes"]
     scope = {"x": order.apply(np.ascontiguousarray(mesh.coordinates[:, :2]))}
+    exec(kernel_of_the_tutorial(), scope)
     exec(block("Assembly"), scope)
     made, matrix = scope["K"].to_scipy(), scope["plan"].matrices["K"]
-    exec(block("program.matrix"), scope)
-    assert abs(scope["K"].to_scipy() - made).max() < 1e-12
+    program = Program(scope["plan"])
+    values = program.matrix("K")
+    nodes = program.dat("nodes", dim=2, values=scope["x"])
+    with program.chain():
+        program.loop(scope["stiffness"], "stiffness")(x=nodes, K=values)
+        found = matrix.csr(values=values.values())
+    assert abs(found.to_scipy() - made).max() < 1e-12
     exec(block("assemble(x=cupy", "py"), scope)
     assert abs(scope["K"].to_scipy() - made).max() < 1e-12
     basis = skfem.Basis(meshprep.to_skfem(mesh), skfem.ElementTriP1())
@@ -137,7 +148,7 @@ def test_a_product_without_a_matrix_is_that_with_it(tmp_path, monkeypatch):
     write(generate("delaunay2d", cells=300), "wing.msh")
     scope = {}
     exec(block("def multiply"), scope)
-    exec(block("def stiffness(a, b, c, K):  ").partition("plan =")[0], scope)
+    exec(kernel_of_the_tutorial(), scope)
     matrix = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
     loops = {"stiffness": {"over": "cells", "args": [scope["args"][0], matrix]}}
     made = meshprep.prepare(meshprep.read("wing.msh"), loops)
