@@ -9,7 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from pages import DOCS, blocks
+from pages import DOCS, blocks, steps
 
 from meshprep.io import read
 from meshprep.io.generate import generate
@@ -109,33 +109,30 @@ def test_the_arrays_of_the_page_on_formats(tmp_path, monkeypatch, capsys):
 
 
 def test_the_page_on_ranks(tmp_path, monkeypatch):
-    """Four ranks of one process give what one rank does."""
+    """Four ranks of one process give what one rank does, by the program of the tutorial."""
     monkeypatch.chdir(tmp_path)
-    (table,) = blocks("solvers/mpi.md", "toml")
-    Path("loops.toml").write_text(table + WALL)
-    ran = [words for words in commands("solvers/mpi.md") if "airfoil.msh" not in words]
-    assert len(ran) == 2
-    for words in ran:
-        small = [{"20000": "300", "2,4": "1,4"}.get(word, word) for word in words[1:]]
-        assert main([*small, "-q"]) == 0
-    scope = {}
+    tutorial = dict(steps("tutorials/ranks.md"))
+    Path("flow.toml").write_text(tutorial["flow.toml"] + WALL)
+    assert main(["generate", "delaunay2d", "--cells", "300", "-o", "wing.msh", "-q"]) == 0
+    assert main(["split", "wing.msh", "--parts", "1,4", "--loops", "flow.toml", "-q"]) == 0
     codes = blocks("solvers/mpi.md", "python") + blocks("research/ranks.md", "python")
-    assert len(codes) == 5
-    for code in codes[:-1]:
-        exec(code, scope)
-    total, t, timings = scope["results"][0]
+    assert len(codes) == 3
+    scope = {"__name__": "flow"}
+    exec(tutorial["flow.py"], scope)
+    total, t, timings = run_ranks(4, scope["main"], seed=1)[0]
     Path("timings.json").write_text(json.dumps(timings.to_json()))
-    exec(codes[-1], scope)
+    for code in codes:
+        exec(code, scope)
     assert len(scope["weights"]) == 4
     assert min(scope["weights"]) > 0
-    (expected, t_one, _) = scope["run_ranks"](1, scope["main"])[0]
+    (expected, t_one, _) = run_ranks(1, scope["main"])[0]
     assert total == pytest.approx(expected)
     np.testing.assert_allclose(t, t_one, rtol=1e-12)
-    assert [times.calls for times in timings.loops["flux"]] == [10] * 4
-    assert all(times.messages >= 9 for times in timings.loops["flux"])
-    with h5py.File("result.h5") as file:
+    assert [times.calls for times in timings.loops["flux"]] == [100] * 4
+    assert all(times.messages >= 99 for times in timings.loops["flux"])
+    with h5py.File("t.h5") as file:
         np.testing.assert_array_equal(file["t"][:], t_one)
-    np.testing.assert_array_equal(read("result.vtu").dat("t", "cells").values, t.reshape(-1))
+    np.testing.assert_array_equal(read("t.vtu").dat("t", "cells").values, t.reshape(-1))
     _numbers_of_petsc(scope["petsc_numbers"])
     _walls_of_parts()
 

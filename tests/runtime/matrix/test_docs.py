@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from meshprep_runtime import MeshprepError, Program
 from meshprep_runtime.cuda import device, gpu
 from meshprep_runtime.matrix import Assembly, BatchSums
 
+EXAMPLES = DOCS.parent / "examples"
 PAGE, PRODUCTS, FORMS = (f"solvers/{name}.md" for name in ("matrices", "products", "scikit-fem"))
 
 
@@ -95,8 +97,8 @@ def test_the_form_of_the_page_is_that_of_scikit_fem():
 
 def test_a_kernel_for_dofs_of_scikit_fem():
     skfem = pytest.importorskip("skfem")
-    scope = {}
-    exec(block("unit_load"), scope)
+    assert block("element_dofs", "py") in (EXAMPLES / "skfem_dofs.py").read_text()
+    scope = run_path(str(EXAMPLES / "skfem_dofs.py"))
     from skfem.models.poisson import laplace
 
     basis, load = scope["basis"], scope["unit_load"].assemble(scope["basis"])
@@ -109,7 +111,7 @@ def test_tables_of_curved_cells_lead_to_their_places_and_dofs():
     m = skfem.MeshTri2.init_circle(2)
     basis = skfem.Basis(m, skfem.ElementTriP2())
     scope = {"meshprep": meshprep, "m": m, "basis": basis}
-    exec(block("element_dofs", "py"), scope)
+    exec(block("m.doflocs.shape", "py"), scope)
     args = [
         {"dat": "x", "map": "cells->points", "dim": 2},
         {"mat": "K", "rows": "cells->dofs", "columns": "cells->dofs", "access": "inc"},
@@ -146,8 +148,8 @@ def test_products_and_solvers(cupy):
 def test_a_product_without_a_matrix_is_that_with_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(generate("delaunay2d", cells=300), "wing.msh")
-    scope = {}
-    exec(block("def multiply"), scope)
+    assert block("def product") in (EXAMPLES / "matrix_free.py").read_text()
+    scope = run_path(str(EXAMPLES / "matrix_free.py"))
     exec(kernel_of_the_tutorial(), scope)
     matrix = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
     loops = {"stiffness": {"over": "cells", "args": [scope["args"][0], matrix]}}
