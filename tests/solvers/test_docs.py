@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from runpy import run_path
 
 import h5py
 import numpy as np
@@ -21,6 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "io" / "foam"))
 from foam_files import STYLES, boxes, write_mesh
 from op2_files import c_mesh, put_map, write_hdf5, write_text
+
+
+EXAMPLES = DOCS.parent / "examples"
 
 
 def commands(page):
@@ -42,7 +46,7 @@ def test_the_commands_of_the_op2_page(tmp_path, monkeypatch, capsys):
         put_map(result, "owner", random.integers(0, sizes["cells"], (sizes["edges"], 1)))
         result["t"] = random.random(sizes["cells"])
     ran = commands("solvers/op2.md")
-    assert len(ran) == 16
+    assert len(ran) == 15
     for words in ran:
         force = [] if words[1] == "info" else ["--force"]
         small = ["300" if word == "720000" else word for word in words[1:]]
@@ -181,8 +185,7 @@ def _walls_of_parts():
 
 def test_plans_of_ranks_that_have_parts_already():
     """Owned cells stay before copies, and core edges reach owned cells alone."""
-    scope = {}
-    exec(*blocks("solvers/mpi.md", "py"), scope)
+    scope = run_path(str(EXAMPLES / "rank_plan.py"))
     whole = derive(generate("delaunay2d", cells=600, shuffle=True), ["edges->cells"])
     table = whole.map("edges->cells").table
     mine = np.arange(600) < 300
@@ -215,6 +218,12 @@ def _numbers_of_petsc(petsc_numbers):
     assert sorted(of_mesh) == list(range(of_mesh.size))
     for numbers, rows, _ in found:
         np.testing.assert_array_equal(of_mesh[numbers], rows)
+
+
+def test_the_loop_of_the_c_page_is_that_of_the_example():
+    page = (DOCS / "solvers" / "c.md").read_text(encoding="utf-8")
+    loop = re.search(r"^```c\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
+    assert loop in (EXAMPLES / "c" / "heat.c").read_text()
 
 
 def test_the_c_page_names_functions_that_there_are():
