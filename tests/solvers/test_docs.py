@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "io" / "foam"))
 from foam_files import STYLES, boxes, write_mesh
 from op2_files import c_mesh, put_map, write_hdf5, write_text
 
-
 EXAMPLES = DOCS.parent / "examples"
 
 
