@@ -219,10 +219,13 @@ def _numbers_of_petsc(petsc_numbers):
         np.testing.assert_array_equal(of_mesh[numbers], rows)
 
 
-def test_the_loop_of_the_c_page_is_that_of_the_example():
-    page = (DOCS / "solvers" / "c.md").read_text(encoding="utf-8")
-    loop = re.search(r"^```c\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
-    assert loop in (EXAMPLES / "c" / "heat.c").read_text()
+@pytest.mark.parametrize(
+    ("page", "language", "example"), [("c", "c", "heat.c"), ("fortran", "fortran", "heat.f90")]
+)
+def test_the_loop_of_a_page_is_that_of_the_example(page, language, example):
+    text = (DOCS / "solvers" / f"{page}.md").read_text(encoding="utf-8")
+    loop = re.search(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
+    assert loop in (EXAMPLES / page / example).read_text()
 
 
 def test_the_c_page_names_functions_that_there_are():
