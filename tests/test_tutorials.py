@@ -17,7 +17,7 @@ PAGES = {
     "finite-elements": ("largest error", ()),
     "ranks": ("4 ranks: heat", ("mpiexec",)),
     "unchanged": ("cells", ()),
-    "../solvers/c": ("cell 0 gets -", ("gcc", "g++", "pkg-config")),
+    "../solvers/c": ("peak", ("gcc", "g++", "pkg-config")),
     "../gallery": ("reuse", ()),
     "../solvers/fortran": ("edges on top", ("gcc", "gfortran", "pkg-config")),
 }

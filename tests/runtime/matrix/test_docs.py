@@ -3,26 +3,33 @@
 import re
 import sys
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import pytest
 from fake_cupy import FakeCupy
 from matrices import ITERATIONS
-from pages import DOCS, blocks
+from pages import DOCS, blocks, steps
 
 import meshprep
 from meshprep.io import write
 from meshprep.io.generate import generate
-from meshprep_runtime import MeshprepError
+from meshprep_runtime import MeshprepError, Program
 from meshprep_runtime.cuda import device, gpu
 from meshprep_runtime.matrix import Assembly, BatchSums
 
+EXAMPLES = DOCS.parent / "examples"
 PAGE, PRODUCTS, FORMS = (f"solvers/{name}.md" for name in ("matrices", "products", "scikit-fem"))
 
 
 def block(words, language="python"):
     pages = (blocks(page, language) for page in (PAGE, PRODUCTS, FORMS))
     return next(b for page in pages for b in page if words in b)
+
+
+def kernel_of_the_tutorial():
+    program = dict(steps("tutorials/finite-elements.md"))["poisson.py"]
+    return re.search(r"^def stiffness.*?(?=\n\n\n)", program, re.MULTILINE | re.DOTALL)[0]
 
 
 @pytest.fixture
@@ -46,10 +53,16 @@ def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch, c
     done.plan.save("wing.plan.h5")
     order = done.plan.ordering["nodes"]
     scope = {"x": order.apply(np.ascontiguousarray(mesh.coordinates[:, :2]))}
+    exec(kernel_of_the_tutorial(), scope)
     exec(block("Assembly"), scope)
     made, matrix = scope["K"].to_scipy(), scope["plan"].matrices["K"]
-    exec(block("program.matrix"), scope)
-    assert abs(scope["K"].to_scipy() - made).max() < 1e-12
+    program = Program(scope["plan"])
+    values = program.matrix("K")
+    nodes = program.dat("nodes", dim=2, values=scope["x"])
+    with program.chain():
+        program.loop(scope["stiffness"], "stiffness")(x=nodes, K=values)
+        found = matrix.csr(values=values.values())
+    assert abs(found.to_scipy() - made).max() < 1e-12
     exec(block("assemble(x=cupy", "py"), scope)
     assert abs(scope["K"].to_scipy() - made).max() < 1e-12
     basis = skfem.Basis(meshprep.to_skfem(mesh), skfem.ElementTriP1())
@@ -84,8 +97,8 @@ def test_the_form_of_the_page_is_that_of_scikit_fem():
 
 def test_a_kernel_for_dofs_of_scikit_fem():
     skfem = pytest.importorskip("skfem")
-    scope = {}
-    exec(block("unit_load"), scope)
+    assert block("element_dofs", "py") in (EXAMPLES / "skfem_dofs.py").read_text()
+    scope = run_path(str(EXAMPLES / "skfem_dofs.py"))
     from skfem.models.poisson import laplace
 
     basis, load = scope["basis"], scope["unit_load"].assemble(scope["basis"])
@@ -98,7 +111,7 @@ def test_tables_of_curved_cells_lead_to_their_places_and_dofs():
     m = skfem.MeshTri2.init_circle(2)
     basis = skfem.Basis(m, skfem.ElementTriP2())
     scope = {"meshprep": meshprep, "m": m, "basis": basis}
-    exec(block("element_dofs", "py"), scope)
+    exec(block("m.doflocs.shape", "py"), scope)
     args = [
         {"dat": "x", "map": "cells->points", "dim": 2},
         {"mat": "K", "rows": "cells->dofs", "columns": "cells->dofs", "access": "inc"},
@@ -135,9 +148,9 @@ def test_products_and_solvers(cupy):
 def test_a_product_without_a_matrix_is_that_with_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(generate("delaunay2d", cells=300), "wing.msh")
-    scope = {}
-    exec(block("def multiply"), scope)
-    exec(block("def stiffness(a, b, c, K):  ").partition("plan =")[0], scope)
+    assert block("def product") in (EXAMPLES / "matrix_free.py").read_text()
+    scope = run_path(str(EXAMPLES / "matrix_free.py"))
+    exec(kernel_of_the_tutorial(), scope)
     matrix = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
     loops = {"stiffness": {"over": "cells", "args": [scope["args"][0], matrix]}}
     made = meshprep.prepare(meshprep.read("wing.msh"), loops)
@@ -152,7 +165,7 @@ def test_a_product_without_a_matrix_is_that_with_it(tmp_path, monkeypatch):
 
 
 def test_the_table_of_iterations_is_the_one_that_is_tested():
-    text = (DOCS / PRODUCTS).read_text(encoding="utf-8")
+    text = (DOCS / "research" / "matrices.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d) \| (\d+) x \d+ \| (.*) \|$", text, re.MULTILINE)
     assert len(rows) == 4
     for degree, n, rest in rows:
