@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,8 +160,7 @@ def thread_bound(table: Int32s, n_points: int, block_offset: Int64s) -> Int32s:
     """The ``bound`` of :func:`colour_threads` without the colours. O(n k)."""
     if table.shape[1] == 0 or n_points == 0:
         return (np.diff(block_offset) > 0).astype(np.int32)
-    pieces = rows_in_pieces(read_only(block_offset))
-    return np.concatenate(each(_bounds, [(read_only(table), piece) for piece in pieces]))
+    return np.concatenate(rows_in_pieces(_bounds, read_only(block_offset), read_only(table)))
 
 
 def _each(kernel: Callable[..., None], blocks: Int64s, state: ThreadColouring) -> None:
@@ -170,7 +170,7 @@ def _each(kernel: Callable[..., None], blocks: Int64s, state: ThreadColouring) -
         kernel(blocks, state)
     elif blocks.size:
         chunks = np.array_split(blocks, min(blocks.size, CHUNKS * threads))
-        each(kernel, [(chunk, state) for chunk in chunks])
+        each(kernel, [*zip(chunks, repeat(state))])
 
 
 @kernel

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import SetMap, read_only
 
 from ..kernels import Float64s, Int32s, kernel
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import in_pieces
 from .cells import shape_of
 from .model import Mesh
 
@@ -88,12 +88,12 @@ def mean_of_rows(xyz: Float64s, table: Int32s, axes: int | None = None) -> Float
     """The mean of the places that each row names, along the first axes where not along all."""
     mean = np.empty((len(table), xyz[:, :axes].shape[1]))
     arrays = read_only(xyz.astype(np.float64, copy=False)), read_only(table)
-    each(_fill_mean, [(*arrays, begin, end, mean) for begin, end in pieces(len(table))])
+    in_pieces(_fill_mean, len(table), *arrays, mean)
     return mean
 
 
 @kernel
-def _fill_mean(xyz: Float64s, table: Int32s, begin: int, end: int, mean: Float64s) -> None:
+def _fill_mean(xyz: Float64s, table: Int32s, mean: Float64s, begin: int, end: int) -> None:
     for i in range(begin, end):
         for k in range(mean.shape[1]):
             total = xyz[table[i, 0], k]

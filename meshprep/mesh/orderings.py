@@ -10,7 +10,7 @@ from meshprep_runtime.types.maps import read_only
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s, kernel
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import in_pieces
 from .items import ElementSet
 
 
@@ -28,7 +28,7 @@ def ordering_of(
     n, start = forward.size, None if before is None or before.is_identity else before.new_to_old
     base = np.empty(0, np.int32) if start is None else start
     arrays = read_only(forward), read_only(base), np.empty(n, np.int32), np.full(n, -1, np.int32)
-    inside = each(_invert, [(*share, *arrays) for share in pieces(n)])
+    inside = in_pieces(_invert, n, *arrays)
     if not all(inside) or arrays[3].min(initial=0) < 0:
         # it says what is wrong
         Ordering.from_new_to_old(forward, name)
@@ -77,7 +77,7 @@ def _of_parts(
 
 @kernel
 def _invert(
-    begin: int, end: int, new_to_old: Int32s, before: Int32s, forward: Int32s, inverse: Int32s
+    new_to_old: Int32s, before: Int32s, forward: Int32s, inverse: Int32s, begin: int, end: int
 ) -> bool:
     """Fill both directions for some new places; False where a number is out of range."""
     n = new_to_old.size

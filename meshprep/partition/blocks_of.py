@@ -12,7 +12,7 @@ from meshprep_runtime.types.maps import INDEX_LIMIT, read_only
 
 from ..kernels import Int32s, Int64s, kernel
 from ..kernels.arrays import sort_by
-from ..kernels.parallel import each, rows_in_pieces
+from ..kernels.parallel import rows_in_pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +164,7 @@ def weighted_loads_of(table: Int32s, weight: Int32s, block: Int32s, n_blocks: in
 def staged_bytes(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int) -> Int64s:
     """The weight of the distinct points of each block; -1 in ``table`` is no point."""
     offset, member = sort_by(block, n_blocks)
-    shares = [(table, weight, member, piece) for piece in rows_in_pieces(offset)]
-    return np.concatenate(each(_staged_bytes, shares))
+    return np.concatenate(rows_in_pieces(_staged_bytes, offset, table, weight, member))
 
 
 @kernel

@@ -14,7 +14,7 @@ from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap, offsets_of, read_on
 
 from ..kernels import kernel
 from ..kernels.arrays import first_not_below
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import in_pieces
 from ..loops.requests import LoopSpec
 from ..mesh.incidence import transpose
 from ..topology import constrained_points
@@ -134,8 +134,7 @@ def places(
     place = np.empty((rows.size, rows.arity * columns.arity), np.int32)
     given = [read_only(a) for a in numbers]
     tables = (read_only(rows.table), read_only(columns.table), place)
-    shares = [slice(begin, end) for begin, end in pieces(rows.size)]
-    each(_fill_places, [(*given, *(table[share] for table in tables)) for share in shares])
+    in_pieces(_fill_places, rows.size, *given, *tables)
     return read_only(place)
 
 
@@ -175,8 +174,10 @@ def _fill_places(
     rows: NDArray[np.int32],
     columns: NDArray[np.int32],
     place: NDArray[np.int32],
+    begin: int,
+    end: int,
 ) -> None:
-    for e in range(rows.shape[0]):
+    for e in range(begin, end):
         for i in range(rows.shape[1]):
             r = row_of[rows[e, i]]
             for j in range(columns.shape[1]):

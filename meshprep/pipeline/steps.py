@@ -181,7 +181,7 @@ def order(
         sizes = [own.block_elements for _, own in chosen]
         (numbering, leads), before = at_once(
             lambda: order_for_locality(start, chosen),
-            lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)) if planned else {},
+            lambda: on_fewer_cores(input_baselines, full, specs, sizes) if planned else {},
         )
         for spec in specs:
             if (name := spec.loop.over) in fixed:

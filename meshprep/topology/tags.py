@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import offsets_of
 
 from ..kernels import Bools, Int32s, kernel
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import in_pieces
 from ..mesh import Mesh, Tag
 from ..mesh.cells import shape_of
 from .facets import Facets, Selection
@@ -145,8 +145,7 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
     """
     flagged = np.zeros(n_nodes, np.bool_)
     flagged[corners] = True
-    shares = pieces(slots.size)
-    near = np.concatenate(each(_near_in_share, [(slots, flagged, *share) for share in shares]))
+    near = np.concatenate(in_pieces(_near_in_share, slots.size, slots, flagged))
     # numbered among themselves, so that the other nodes cost nothing more
     number = np.cumsum(flagged, dtype=np.int32) - np.int32(1)
     both = [plain_part(number[rows]) for rows in (corners_of(slots, near), corners)]
