@@ -65,8 +65,9 @@ class LoopRequest:
     @property
     def maps(self) -> tuple[str, ...]:
         """The maps the loop needs, each once."""
-        args = [a for a in self.values["args"] if isinstance(a, dict)]
-        return tuple(dict.fromkeys(str(a[k]) for a in args for k in _MAPS if k in a))
+        args = self.values["args"]
+        named = (str(a[k]) for a in args if isinstance(a, dict) for k in _MAPS if k in a)
+        return tuple(dict.fromkeys(named))
 
 
 # By name, a mapping has what a table [loop.NAME] of loops.toml has.
@@ -91,7 +92,7 @@ def simple_request(text: str) -> LoopRequest:
     ``"faces:cells"`` is the same, which needs no quotes in a shell; ``"edges->cells->nodes"`` goes
     through a map of a map.
     """
-    over, *to = sets = [part.strip() for part in with_arrow(text).split("->")]
+    over, *to = sets = [*map(str.strip, with_arrow(text).split("->"))]
     if not (to and all(sets)):
         raise MeshprepError(
             f"loop '{text}'{cut_by_shell(text)} must read FROM->TO or FROM:TO, "

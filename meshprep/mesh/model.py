@@ -387,16 +387,12 @@ def moved(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
 
 def renumber_map(m: SetMap, ordering: Mapping[str, Ordering]) -> SetMap:
     """The map in the new numbering of its from-set and to-set, where these have one."""
-    rows, values = _moving(ordering.get(m.from_set)), _moving(ordering.get(m.to_set))
-    if rows is None and values is None:
+    rows, points = ordering.get(m.from_set), ordering.get(m.to_set)
+    new_to_old = None if rows is None or rows.is_identity else rows.new_to_old
+    old_to_new = None if points is None or points.is_identity else points.old_to_new
+    if new_to_old is None and old_to_new is None:
         return m
-    new_to_old = None if rows is None else rows.new_to_old
-    old_to_new = None if values is None else values.old_to_new
     return replace(m, table=renumber_table(m.table, new_to_old, old_to_new))
-
-
-def _moving(order: Ordering | None) -> Ordering | None:
-    return None if order is None or order.is_identity else order
 
 
 def _renumber_dat(d: Dat, order: Ordering | None) -> Dat:

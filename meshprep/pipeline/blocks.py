@@ -13,7 +13,13 @@ from meshprep_runtime.types.maps import Int32s, Int64s, rows_of_entries
 from ..colour import ThreadColours, colour_threads, sort_by_colour
 from ..kernels.parallel import take
 from ..loops.options import Options
-from ..loops.reach import indirect_dats, maps_by_place, maps_by_set, written_table
+from ..loops.reach import (
+    indirect_dats,
+    joined_tables,
+    maps_by_place,
+    maps_by_set,
+    written_table,
+)
 from ..loops.requests import LoopSpec
 from ..mesh.geometry import axes_in_use, centroids
 from ..mesh.incidence import stack
@@ -71,9 +77,8 @@ def cut(
         ways = [(source, options.partitioner, leaves), *(ways if both else ())]
     cuts = []
     for source, name, chosen in ways:
-        problems = _problems(source, loop, name, options, progress, chosen)
-        parts = [PARTITIONERS[by].function(problem, wishes) for by, problem, wishes in problems]
-        cuts.append((source, name, _joined(parts)))
+        parts = _cut_parts(source, loop, name, options, progress, chosen)
+        cuts.append((source, name, parts))
     if len(cuts) > 1 and _loads(loop, cuts[1]) < LEAST_GAIN * _loads(loop, cuts[0]):
         lists, cuts = False, cuts[1:]
     source, name, blocks = cuts[0]
@@ -129,15 +134,15 @@ def _loads(loop: Loop, cut: tuple[Numbering, str, Blocks]) -> int:
     return loads(table[blocks.new_to_old], n_points, blocks.block_offset)
 
 
-def _problems(
+def _cut_parts(
     numbering: Numbering,
     loop: Loop,
     name: str,
     options: Options,
     progress: Callable[[float], None],
     leaves: Sequence[str],
-) -> list[tuple[str, BlockProblem, Mapping[str, Any]]]:
-    """How each part of the from-set is cut on its own, so that no block mixes cell types.
+) -> Blocks:
+    """The blocks of each part of the from-set, cut on its own, so that none mixes cell types.
 
     The partitioner cuts ``leaves``; other parts are cut into runs of their order, which keep the
     caps that runs have.
@@ -146,18 +151,16 @@ def _problems(
     kept = {k: v for k, v in given.items() if k in PARTITIONERS["contiguous"].options}
     if not leaves:
         given = kept
-    wishes = {
-        one: effective(PARTITIONERS[one].options, asked, f"partitioner '{one}'")
-        for one, asked in {"contiguous": kept, name: given}.items()
-    }
     table, n_points, weight = _reached(numbering, loop, weighted="staged_bytes" in given)
     # an axis along which nothing differs only costs memory, but says how sizes of tiles are meant
     axes = axes_in_use(mesh) if name == "blocks" else None
     where = centroids(mesh, loop.over, axes)
     where = None if where is None else take(where, numbering.ordering(loop.over).new_to_old)
-    base = 0
-    problems: list[tuple[str, BlockProblem, Mapping[str, Any]]] = []
+    base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
+    notes: dict[str, Any] = {}
     for leaf in numbering.leaves(loop.over):
+        by, asked = (name, given) if leaf in leaves else ("contiguous", kept)
+        wishes = effective(PARTITIONERS[by].options, asked, f"partitioner '{by}'")
         rows = slice(base, base + mesh.size(leaf))
         problem = BlockProblem(
             table=table[rows],
@@ -168,22 +171,12 @@ def _problems(
             seed=options.seed,
             progress=progress,
         )
-        by = name if leaf in leaves else "contiguous"
-        problems.append((by, problem, wishes[by]))
-        base = rows.stop
-    return problems
-
-
-def _joined(parts: Sequence[Blocks]) -> Blocks:
-    """The blocks of all parts, one part after the other."""
-    base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
-    notes: dict[str, Any] = {}
-    for blocks in parts:
+        blocks = PARTITIONERS[by].function(problem, wishes)
         orders.append(blocks.new_to_old + np.int32(base))
         offsets.append(blocks.block_offset[1:] + base)
         for key, value in blocks.notes.items():
             notes[key] = notes.get(key, 0) + value
-        base += blocks.new_to_old.size
+        base = rows.stop
     return Blocks(np.concatenate(orders), np.concatenate(offsets), notes)
 
 
@@ -198,9 +191,8 @@ def _reached(
         tables.setdefault(m.to_set, []).append(m.table)
     if not tables:
         return np.empty((mesh.size(loop.over), 0), np.int32), 0, None
-    sizes = [mesh.size(points) for points in tables]
-    beside = [t[0] if len(t) == 1 else np.hstack(t) for t in tables.values()]
-    table, n_points = stack(beside, sizes)
+    sizes = [*map(mesh.size, tables)]
+    table, n_points = stack([*map(joined_tables, tables.values())], sizes)
     cost = dict.fromkeys(tables, 0)
     for (_, points), (dim, nbytes) in indirect_dats(loop, mesh.maps).items():
         cost[points] += dim * nbytes
@@ -215,8 +207,8 @@ def settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> Numbe
     for points, names in maps_by_set(loop, mesh.maps).items():
         others = [leaf for leaf in numbering.movable(points) if leaf not in own]
         if others and blocks is not None:
-            into = {m: numbering.map(m) for m in names}
-            tables = [m.table for m in maps_by_place(into, blocks.elements).values()]
+            into = maps_by_place(numbering.maps(names), blocks.elements)
+            tables = [m.table for m in into.values()]
             order = group_points(np.hstack(tables), mesh.size(points), blocks.block_offset)
             numbering = numbering.moved(points, numbering.in_runs(points, order), others)
         numbering = numbering.settled(*others)
@@ -226,7 +218,7 @@ def settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> Numbe
 def _sort_by_colour(numbering: Numbering, loop: Loop, blocks: Cut) -> tuple[Numbering, Cut]:
     """Sort the elements of each block by thread colour, in the set's order or in the list."""
     offset, elements = blocks.block_offset, blocks.elements
-    maps = maps_by_place({name: numbering.map(name) for name in loop.maps}, elements)
+    maps = maps_by_place(numbering.maps(loop.maps), elements)
     colours = colour_threads(*written_table(loop, maps, numbering.mesh.sizes), offset)
     order = sort_by_colour(colours.colour, offset)
     if elements is None:
@@ -241,7 +233,7 @@ def colour(numbering: Numbering, loop: Loop, cut: Cut, options: Options) -> Vari
     """Colour and stage a loop's blocks; every set that it touches has its final order."""
     variant = build_variant(
         loop,
-        maps_by_place({m: numbering.map(m) for m in loop.maps}, cut.elements),
+        maps_by_place(numbering.maps(loop.maps), cut.elements),
         numbering.mesh.sizes,
         cut.block_offset,
         block_size=options.block_elements,

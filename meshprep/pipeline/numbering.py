@@ -88,9 +88,13 @@ class Numbering:
             self._maps[name] = orders, found
         return found
 
+    def maps(self, names: Sequence[str]) -> dict[str, SetMap]:
+        """Some maps in this numbering."""
+        return dict(zip(names, map(self.map, names), strict=True))
+
     def all(self) -> dict[str, Ordering]:
         """The orderings of all sets, unions among them."""
-        return {name: self.ordering(name) for name in self.mesh.sets}
+        return dict(zip(self.mesh.sets, map(self.ordering, self.mesh.sets), strict=True))
 
     def moved(
         self, name: str, new_to_old: Int32s, only: Iterable[str] | None = None

@@ -31,6 +31,7 @@ from meshprep_runtime.plan.metrics import (
     VariantMetrics,
 )
 from meshprep_runtime.plan.ranges import ranges_for
+from meshprep_runtime.types.maps import SetMap
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import clock
@@ -317,17 +318,15 @@ def _assemble(
     ordered: Ordered, numbering: Numbering, variants: Sequence[Variant], options: Options
 ) -> Plan:
     full, specs = numbering.mesh, ordered.specs
-    wanted = dict.fromkeys(m for s in specs for m in s.loop.maps)
-    wanted |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
-    maps = {name: numbering.map(name) for name in wanted}
     matrices = build_matrices(numbering, specs)
-    loops = {}
+    maps, loops = dict[str, SetMap](), {}
     for spec, variant in zip(specs, variants, strict=True):
-        loop, blocks = spec.loop, {variant.name: variant}
-        own = {m: maps[m] for m in loop.maps}
+        loop, blocks, own = spec.loop, {variant.name: variant}, numbering.maps(spec.loop.maps)
         added = {a.name: matrices[a.name] for a in loop.matrices}
         made = LoopPlan(loop, full.sizes, own, blocks, variant.name, matrices=added)
         loops[loop.name] = replace(made, ranges=ranges_for(made))
+        maps |= own
+    maps |= numbering.maps([m for m in full.maps if m.startswith("boundary_")])
     where = full.coordinates if options.coordinates else None
     where = None if where is None else numbering.ordering("nodes").apply(where.astype("f8"))
     return Plan(
@@ -355,7 +354,9 @@ def _groups(numbering: Numbering, file: Mesh) -> dict[str, Any]:
     Those of sets that a file does not have, and the numbers that it gave its elements. Names are on
     one line.
     """
-    tags, further, names = (dict[str, dict[str, Any]]() for _ in range(3))
+    tags: dict[str, dict[str, Any]] = {}
+    further: dict[str, dict[str, Any]] = {}
+    names: dict[str, dict[str, Any]] = {}
     for t in numbering.mesh.tags:
         if t.set in file.sets:
             continue

@@ -10,8 +10,9 @@ from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s, clock
 from ..kernels.parallel import at_once
+from ..mesh.incidence import renumber_table
 from ..mesh.orderings import ordering_of
-from .figures import Figures, LocalityProblem, figures, following
+from .figures import Figures, LocalityProblem, figures
 from .methods import METHODS
 
 AUTO = "auto"
@@ -85,7 +86,7 @@ def _run_method(problem: LocalityProblem, method: str) -> _EvaluatedOrder:
     begun = clock()
     found = ordering_of(METHODS[method].function(problem))
     took = round(clock() - begun, 4)
-    rows = following(problem, found.old_to_new)
+    rows = problem.follow(renumber_table(problem.table, None, found.old_to_new))
     after = figures(problem, found.old_to_new, rows)
     return _EvaluatedOrder(found, rows, OrderCandidate(method, took, after))
 

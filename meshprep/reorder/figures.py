@@ -127,7 +127,8 @@ def figures(
     """
     table, n_points = problem.table, problem.n_points
     if old_to_new is not None:
-        rows = following(problem, old_to_new) if rows is None else rows
+        if rows is None:
+            rows = problem.follow(renumber_table(table, None, old_to_new))
         table = renumber_table(table, rows, old_to_new)
     (bandwidth, profile, rms), lines = each(
         lambda count, *sizes: count(read_only(table), n_points, *sizes),
@@ -136,18 +137,13 @@ def figures(
     return Figures(int(bandwidth), int(profile), float(rms), int(lines))
 
 
-def following(problem: LocalityProblem, old_to_new: Int32s) -> Int32s:
-    """The order of the elements, new_to_old, that follows a numbering of their points."""
-    return problem.follow(renumber_table(problem.table, None, old_to_new))
-
-
 def _envelope(table: NDArray, n_points: int) -> tuple[int, int, float]:
     """Bandwidth, profile and root mean square wavefront."""
     smallest = np.arange(n_points, dtype=np.int32)
     bandwidth = 0
     if table.size:
         # columns at a time: NumPy is slow along short rows
-        low, high = (reduce(which, table.T) for which in (np.minimum, np.maximum))
+        low, high = reduce(np.minimum, table.T), reduce(np.maximum, table.T)
         bandwidth = int((high - low).max())
         for column in table.T:
             np.minimum.at(smallest, column, low)
