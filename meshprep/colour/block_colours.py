@@ -1,6 +1,7 @@
 """Block colours: no two blocks of one colour write the same point, so that they run together."""
 
-from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -158,8 +159,7 @@ def _incidences(
     return point_offset, point, offset, block
 
 
-@dataclass(frozen=True, eq=False)
-class BlockColours:
+class BlockColours(NamedTuple):
     """Blocks grouped by colour; each colour is one launch."""
 
     order: Int32s  # (n_blocks,): blocks grouped by colour, ascending inside a colour
@@ -192,8 +192,8 @@ def colour_blocks(table: Int32s, n_points: int, block_offset: Int64s) -> BlockCo
     conflicts = block_conflicts(read_only(table), n_points, read_only(block_offset))
     order = _order(conflicts)
     orders = [order] if conflicts.n_high_degree else [order, _by_saturation(conflicts, order)]
-    coloured = (first_fit_blocks(conflicts, one) for one in orders)
-    colour, n_colours, high_degree_colours = min(coloured, key=lambda found: found[1])
+    coloured = map(partial(first_fit_blocks, conflicts), orders)
+    colour, n_colours, high_degree_colours = min(coloured, key=itemgetter(1))
     balance(conflicts, colour, n_colours, high_degree_colours)
     grouped = np.argsort(colour, kind="stable").astype(np.int32)
     size = np.bincount(colour, minlength=n_colours)

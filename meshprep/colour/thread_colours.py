@@ -1,7 +1,6 @@
 """Thread colours: inside a block, no two elements of one colour write the same point."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -112,8 +111,7 @@ COLOUR_LIMIT = 65536
 CHUNKS = 16
 
 
-@dataclass(frozen=True, eq=False)
-class ThreadColours:
+class ThreadColours(NamedTuple):
     """Colours of the elements inside their blocks."""
 
     # (n,): from 0 in every block, without gaps; uint16 where a block needs more than 256.

@@ -4,7 +4,7 @@ All linear in the size of the result; indices are int32, offsets int64.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from ..kernels.arrays import scan_offsets, sort
 from ..kernels.parallel import in_pieces
 
 
-@dataclass(frozen=True, eq=False)
-class Csr:
+class Csr(NamedTuple):
     """Rows of indices of different lengths: row ``i`` is ``index[offset[i]:offset[i + 1]]``."""
 
     offset: Int64s

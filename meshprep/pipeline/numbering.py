@@ -17,7 +17,7 @@ from meshprep_runtime.types.ordering import Ordering
 
 from ..mesh import Mesh
 from ..mesh.model import renumber_map
-from ..mesh.orderings import ordering_of
+from ..mesh.orderings import ordering_of, side_by_side
 from ..reorder import keep_parts
 
 Runs = Mapping[str, Sequence[int] | NDArray[np.integer]]
@@ -74,7 +74,7 @@ class Numbering:
         parts = tuple(self.orders[leaf] for leaf in leaves)
         before, found = self._unions.get(name, ((), None))
         if found is None or parts != before:
-            found = _one_after_the_other(parts, name)
+            found = side_by_side(parts, name)
             self._unions[name] = parts, found
         return found
 
@@ -129,9 +129,3 @@ class Numbering:
     def known(self) -> dict[str, Ordering]:
         """The orderings of the sets that are final."""
         return {name: order for name, order in self.orders.items() if name in self.final}
-
-
-def _one_after_the_other(parts: Sequence[Ordering], name: str) -> Ordering:
-    bases = np.cumsum([0, *(part.size for part in parts)]).astype(np.int32)
-    pieces = [p.new_to_old + base for p, base in zip(parts, bases[:-1], strict=True)]
-    return Ordering.from_new_to_old(np.concatenate(pieces), name)

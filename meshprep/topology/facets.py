@@ -1,7 +1,7 @@
 """Unique facets (or edges) of one type, and the tables from them to cells and nodes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from .match import first_slots, number_in_place
 from .slots import Part, Slots, cell_of, corner, corners_of, part_cells, slots_of
 
 
-@dataclass(frozen=True, eq=False)
-class Facets:
+class Facets(NamedTuple):
     """The unique facets of one type, numbered by first appearance (cell, then local facet)."""
 
     slots: Slots
@@ -21,8 +20,7 @@ class Facets:
     count: UInt8s  # (n_facets,): cells of each facet, 3 standing for three and more
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
+class Selection(NamedTuple):
     """Some of the facets: ``row`` is the new number of each, -1 for those left out."""
 
     facets: Facets
@@ -53,21 +51,6 @@ def select(facets: Facets, which: str) -> Selection:
     return Selection(facets, row, int(np.count_nonzero(chosen)))
 
 
-def facets_to_cells(chosen: Selection, arity: int) -> Int32s:
-    """Cells ``(size, arity)`` of each chosen facet, ascending. O(slots)."""
-    return _fill_cells(chosen.facets.slots, chosen.facets.number, chosen.row, chosen.size, arity)
-
-
-def facets_to_nodes(chosen: Selection) -> Int32s:
-    """Corner nodes ``(size, corners)``, seen from the facet's lowest cell. O(slots)."""
-    return _fill_nodes(chosen.facets.slots, chosen.facets.number, chosen.row, chosen.size)
-
-
-def fill_cell_facets(chosen: Selection, base: int, table: Int32s) -> None:
-    """Write the number, plus ``base``, of each facet into the row of each of its cells."""
-    _fill_cell_facets(chosen.facets.slots, chosen.facets.number, chosen.row, base, table)
-
-
 def check_manifold(facets: Facets, entity: str, other: str) -> None:
     """Raise MeshprepError where three cells share a facet; ``other`` loops would do."""
     worst = int(facets.count.argmax()) if facets.count.size else -1
@@ -85,13 +68,15 @@ def check_manifold(facets: Facets, entity: str, other: str) -> None:
 
 
 @kernel
-def _fill_cells(slots: Slots, number: Int32s, row: Int32s, size: int, arity: int) -> Int32s:
-    table = np.full((size, arity), -1, np.int32)
+def facets_to_cells(chosen: Selection, arity: int) -> Int32s:
+    """Cells ``(size, arity)`` of each chosen facet, ascending. O(slots)."""
+    slots, number = chosen.facets.slots, chosen.facets.number
+    table = np.full((chosen.size, arity), -1, np.int32)
     slot = 0
     for part in range(slots.width.size):
         for cell in range(part_cells(slots, part)):
             for _ in range(slots.n_local[part]):
-                r = row[number[slot]]
+                r = chosen.row[number[slot]]
                 slot += 1
                 if r >= 0:
                     column = 0 if table[r, 0] < 0 else 1
@@ -100,13 +85,15 @@ def _fill_cells(slots: Slots, number: Int32s, row: Int32s, size: int, arity: int
 
 
 @kernel
-def _fill_nodes(slots: Slots, number: Int32s, row: Int32s, size: int) -> Int32s:
-    table = np.full((size, slots.local.shape[2]), -1, np.int32)
+def facets_to_nodes(chosen: Selection) -> Int32s:
+    """Corner nodes ``(size, corners)``, seen from the facet's lowest cell. O(slots)."""
+    slots, number = chosen.facets.slots, chosen.facets.number
+    table = np.full((chosen.size, slots.local.shape[2]), -1, np.int32)
     slot = 0
     for part in range(slots.width.size):
         for cell in range(part_cells(slots, part)):
             for facet in range(slots.n_local[part]):
-                r = row[number[slot]]
+                r = chosen.row[number[slot]]
                 slot += 1
                 if r >= 0 and table[r, 0] < 0:
                     for j in range(table.shape[1]):
@@ -115,11 +102,12 @@ def _fill_nodes(slots: Slots, number: Int32s, row: Int32s, size: int) -> Int32s:
 
 
 @kernel
-def _fill_cell_facets(slots: Slots, number: Int32s, row: Int32s, base: int, table: Int32s) -> None:
-    slot = 0
+def fill_cell_facets(chosen: Selection, base: int, table: Int32s) -> None:
+    """Write the number, plus ``base``, of each facet into the row of each of its cells."""
+    slots, number, slot = chosen.facets.slots, chosen.facets.number, 0
     for part in range(slots.width.size):
         for cell in range(part_cells(slots, part)):
             for facet in range(slots.n_local[part]):
                 column = slots.column[part, facet]
-                table[slots.cell_start[part] + cell, column] = row[number[slot]] + base
+                table[slots.cell_start[part] + cell, column] = chosen.row[number[slot]] + base
                 slot += 1
