@@ -123,6 +123,7 @@ DIGIT_BITS = 11
 N_DIGITS = -(-64 // DIGIT_BITS)
 
 
+@kernel
 def stable_argsort(words: UInt64s) -> Int32s:
     """The order that sorts rows of words lexicographically; equal rows keep their order.
 
@@ -130,11 +131,6 @@ def stable_argsort(words: UInt64s) -> Int32s:
     never change left out. O(n x w): at most six passes a word, where a comparing sort takes 20 at a
     million rows.
     """
-    return _argsort(np.ascontiguousarray(words))
-
-
-@kernel
-def _argsort(words: NDArray) -> NDArray:
     n, n_words = words.shape
     order, new_order = numbers(n), np.empty(n, np.int32)
     key, new_key = np.empty(n, np.uint64), np.empty(n, np.uint64)

@@ -6,7 +6,7 @@ steps: :func:`read_requests` or :func:`simple_request` say which maps are needed
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -193,19 +193,27 @@ def resolve(requests: Iterable[LoopRequest], mesh: Mesh) -> list[LoopSpec]:
     for request in requests:
         if request.name in specs:
             raise MeshprepError(f"{request.where}: there are two loops of this name")
-        spec = _spec(request, lambda name: mesh.map(name).arity)
-        _check(spec.loop, mesh, request.where)
-        specs[request.name] = spec
+        specs[request.name] = spec = _spec(request, mesh)
+        try:
+            mesh.size(spec.loop.over)
+            for arg in spec.loop.args:
+                if arg.map is not None and max(arg.index) >= (arity := mesh.map(arg.map).arity):
+                    raise MeshprepError(
+                        f"argument '{arg.name}': index {max(arg.index)} is past the last column of "
+                        f"map '{arg.map}', which has {arity}: use 0..{arity - 1}"
+                    )
+        except MeshprepError as error:
+            raise MeshprepError(f"{request.where}: {error}") from None
     return [*specs.values()]
 
 
-def _spec(request: LoopRequest, arity: Callable[[str], int]) -> LoopSpec:
-    """The loop, checked as far as the arities of its maps tell."""
+def _spec(request: LoopRequest, mesh: Mesh | None = None) -> LoopSpec:
+    """The loop, checked as far as the arities of its maps tell, which are 1 without a mesh."""
     where = request.where
     values = dict(request.values)
     options = {key: values.pop(key) for key in request.values if key in _OPTIONS}
     fixed = {str(a["mat"]): _fixed(a, where) for a in values["args"] if _is_matrix(a)}
-    values["args"] = [_with_index(a, arity, where) for a in values["args"]]
+    values["args"] = [_with_index(a, mesh, where) for a in values["args"]]
     return LoopSpec(loop_from_dict(request.name, values, where), options, fixed)
 
 
@@ -223,7 +231,7 @@ def _request(name: str, values: Any, where: str) -> LoopRequest:
     ]
     request = LoopRequest(name, values | {"args": args}, where)
     # what needs no mesh is refused before one is read
-    _spec(request, lambda name: 1)
+    _spec(request)
     return request
 
 
@@ -231,7 +239,7 @@ def _is_text(values: dict[str, Any], key: str) -> bool:
     return isinstance(values.get(key), str)
 
 
-def _with_index(arg: Any, arity: Callable[[str], int], where: str) -> Any:
+def _with_index(arg: Any, mesh: Mesh | None, where: str) -> Any:
     """An argument through a map without ``index`` means every column, in order.
 
     A matrix takes every column of its maps; its constraints are not the loop's.
@@ -240,11 +248,10 @@ def _with_index(arg: Any, arity: Callable[[str], int], where: str) -> Any:
     if not matrix and (not isinstance(arg, dict) or "map" not in arg or "index" in arg):
         return arg
     try:
-        if matrix:
-            arities = [arity(arg[k]) for k in ("rows", "columns")]
-            kept = {k: v for k, v in arg.items() if k != FIXED}
-            return kept | {"index": list(range(arities[0])), "dim": arities[1]}
-        return arg | {"index": list(range(arity(str(arg["map"]))))}
+        names = (arg["rows"], arg["columns"]) if matrix else (str(arg["map"]),)
+        arity, *width = [1 if mesh is None else mesh.map(name).arity for name in names]
+        kept = {k: v for k, v in arg.items() if not matrix or k != FIXED}
+        return kept | {"index": list(range(arity))} | ({"dim": width[0]} if width else {})
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
 
@@ -262,22 +269,6 @@ def _fixed(arg: dict[str, Any], where: str) -> tuple[str | int, ...]:
             f'{where}: {FIXED} is {found!r}, must be "boundary", or names or numbers of groups'
         )
     return tuple(groups)
-
-
-def _check(loop: Loop, mesh: Mesh, where: str) -> None:
-    try:
-        mesh.size(loop.over)
-        for arg in loop.args:
-            if arg.map is None:
-                continue
-            arity = mesh.map(arg.map).arity
-            if max(arg.index) >= arity:
-                raise MeshprepError(
-                    f"argument '{arg.name}': index {max(arg.index)} is past the last column of "
-                    f"map '{arg.map}', which has {arity}: use 0..{arity - 1}"
-                )
-    except MeshprepError as error:
-        raise MeshprepError(f"{where}: {error}") from None
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

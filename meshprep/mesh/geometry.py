@@ -62,9 +62,11 @@ def map_of_means(mesh: Mesh, name: str) -> str | None:
 
 def _map_to_places(mesh: Mesh, name: str) -> SetMap | None:
     """The first map of a set, where that leads to cells or to what has coordinates."""
-    m = next((m for m in mesh.maps.values() if m.from_set == name), None)
-    known = m is not None and m.to_set != name and m.to_set in mesh.sets
-    return m if m is not None and known and m.to_set in (*PLACED, "cells") else None
+    for m in mesh.maps.values():
+        if m.from_set == name:
+            known = m.to_set in (*PLACED, "cells") and m.to_set in mesh.sets
+            return m if known and m.to_set != name else None
+    return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,14 +27,6 @@ class Csr(NamedTuple):
         return int(self.offset.size) - 1
 
 
-def transpose(table: Int32s, n_to: int) -> Csr:
-    """The elements that touch each of ``n_to`` points, ascending; -1 in ``table`` is no point.
-
-    An element that repeats a point stands there twice.
-    """
-    return Csr(*_transpose(table, n_to))
-
-
 def stack(tables: Sequence[Int32s], sizes: Sequence[int]) -> tuple[Int32s, int]:
     """Maps of one from-set as a table into the disjoint union of their to-sets, and its size."""
     base = offsets_of(sizes)
@@ -104,7 +96,11 @@ def _renumber_rows(
 
 
 @kernel
-def _transpose(table: Int32s, n_to: int) -> tuple[Int64s, Int32s]:
+def transpose(table: Int32s, n_to: int) -> Csr:
+    """The elements that touch each of ``n_to`` points, ascending; -1 in ``table`` is no point.
+
+    An element that repeats a point stands there twice.
+    """
     n, arity = table.shape
     # counts of -1 are in front
     offset = np.zeros(n_to + 2, np.int64)
@@ -120,7 +116,7 @@ def _transpose(table: Int32s, n_to: int) -> tuple[Int64s, Int32s]:
             if t >= 0:
                 index[fill[t]] = i
                 fill[t] += 1
-    return offset[1:], index
+    return Csr(offset[1:], index)
 
 
 @kernel

@@ -91,9 +91,6 @@ class Mesh:
         set_field(self, "tags", tuple(tags))
         set_field(self, "lists", tuple(lists))
         set_field(self, "extras", MappingProxyType(dict(extras or {})))
-        self._validate()
-
-    def _validate(self) -> None:
         for s in self.sets.values():
             if s.parts and s.size != sum(self.size(p) for p in s.parts):
                 raise MeshprepError(f"set '{s.name}' has not the size of its parts together")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from operator import call
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,10 +131,9 @@ def figures(
         if rows is None:
             rows = problem.follow(renumber_table(table, None, old_to_new))
         table = renumber_table(table, rows, old_to_new)
-    (bandwidth, profile, rms), lines = each(
-        lambda count, *sizes: count(read_only(table), n_points, *sizes),
-        [(_envelope,), (_lines, problem.point_bytes, problem.block_size)],
-    )
+    known = read_only(table), n_points
+    tasks = [(_envelope, *known), (_lines, *known, problem.point_bytes, problem.block_size)]
+    (bandwidth, profile, rms), lines = each(call, tasks)
     return Figures(int(bandwidth), int(profile), float(rms), int(lines))
 
 

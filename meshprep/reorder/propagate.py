@@ -167,7 +167,7 @@ def _check_orderings(mesh: Mesh, known: Mapping[str, Ordering]) -> None:
                 f"but the set has {mesh.size(name)}"
             )
         parts = mesh.sets[name].parts
-        sizes = [mesh.size(p) for p in parts]
+        sizes = [*map(mesh.size, parts)]
         if parts and (keep_parts(ordering.new_to_old, sizes) != ordering.new_to_old).any():
             raise MeshprepError(
                 f"the ordering of set '{name}' mixes its parts {', '.join(parts)}: "

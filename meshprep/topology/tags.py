@@ -148,7 +148,7 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
     near = np.concatenate(in_pieces(_near_in_share, slots.size, slots, flagged))
     # numbered among themselves, so that the other nodes cost nothing more
     number = np.cumsum(flagged, dtype=np.int32) - np.int32(1)
-    both = [plain_part(number[rows]) for rows in (corners_of(slots, near), corners)]
+    both = plain_part(number[corners_of(slots, near)]), plain_part(number[corners])
     first = first_slots(slots_of(both, slots.arity), int(np.count_nonzero(flagged)))[near.size :]
     found = np.full(len(corners), -1, np.int32)
     hit = first < near.size

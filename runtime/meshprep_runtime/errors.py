@@ -120,10 +120,14 @@ class Named(dict[str, T]):
         raise UnknownNameError(f"there is no {self.what} '{name}': {known}")
 
 
-def name_entries(owner: object, **what: str) -> None:
-    """Make these fields of a frozen dataclass :class:`Named`: ``name_entries(self, maps="map")``.
+def name_entries(**what: str) -> Callable[[object], None]:
+    """A ``__post_init__`` that makes these fields of a frozen dataclass :class:`Named`.
 
-    O(entries of each).
+    As in ``__post_init__ = name_entries(maps="map")``. O(entries of each).
     """
-    for field, word in what.items():
-        object.__setattr__(owner, field, Named(word, getattr(owner, field)))
+
+    def name_them(owner: object) -> None:
+        for field, word in what.items():
+            object.__setattr__(owner, field, Named(word, getattr(owner, field)))
+
+    return name_them

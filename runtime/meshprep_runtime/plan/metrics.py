@@ -200,8 +200,7 @@ class LoopMetrics(Record):
     # By variant name.
     variants: Mapping[str, BeforeAfter] = field(default_factory=dict, metadata=IN_PLACE)
 
-    def __post_init__(self) -> None:
-        name_entries(self, variants="variant")
+    __post_init__ = name_entries(variants="variant")
 
 
 @dataclass(frozen=True)
@@ -270,8 +269,7 @@ class Metrics(Record):
     # By stage: what preparing took, files apart: ``"topology"``, ``"proof"`` and so on.
     seconds: Mapping[str, float] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        name_entries(self, loops="loop", seconds="stage")
+    __post_init__ = name_entries(loops="loop", seconds="stage")
 
     @property
     def orders(self) -> tuple[OrderMetrics, ...]:

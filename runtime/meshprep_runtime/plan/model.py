@@ -93,8 +93,7 @@ class Variant:
     local: Mapping[str, NDArray[np.uint16]]
     elements: NDArray[np.int32] | None = None
 
-    def __post_init__(self) -> None:
-        name_entries(self, staging="staged set", local="map")
+    __post_init__ = name_entries(staging="staged set", local="map")
 
     @property
     def n_blocks(self) -> int:
@@ -234,8 +233,7 @@ class LoopPlan:
     matrices: Mapping[str, "MatrixPlan"] = field(default_factory=dict)
     ranges: Ranges | None = None
 
-    def __post_init__(self) -> None:
-        name_entries(self, sizes="set", maps="map", variants="variant", matrices="matrix")
+    __post_init__ = name_entries(sizes="set", maps="map", variants="variant", matrices="matrix")
 
     def __repr__(self) -> str:
         args = ", ".join(a.name for a in self.loop.args)
@@ -316,12 +314,18 @@ class PlanContent:
     coordinates: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     extensions: Mapping[str, "Tree"] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        name_entries(self, sizes="set", ordering="set", maps="map", loops="loop")
-        name_entries(self, tags="tag of set", matrices="matrix")
-        name_entries(self, group_names="set with named groups")
-        name_entries(self, further_groups="set with further groups")
-        name_entries(self, coordinates="set with coordinates", extensions="extension")
+    __post_init__ = name_entries(
+        sizes="set",
+        ordering="set",
+        maps="map",
+        loops="loop",
+        tags="tag of set",
+        matrices="matrix",
+        group_names="set with named groups",
+        further_groups="set with further groups",
+        coordinates="set with coordinates",
+        extensions="extension",
+    )
 
     def __repr__(self) -> str:
         sets = ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())

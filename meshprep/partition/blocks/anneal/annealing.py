@@ -113,7 +113,10 @@ class Annealing:
 
     def _prepare(self) -> None:
         g = self.geometry
-        self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
+        known = self.graph, g.coordinates, self._sizes.weight
+        self._elements = element_level(g.table, *known)
+        # elements with their corners, or with all points
+        self._first = element_level(self.corners.table, *known) if self.corners else self._elements
         self._looked_at = Sample(replace(g, table=self.corners.table) if self.corners else g)
 
     @property
@@ -130,11 +133,6 @@ class Annealing:
         if self.corners:
             self._loaded_corners = self.corners.loaded(self.geometry.weight, *known)
 
-    def _first_level(self) -> Level:
-        """The finest level: elements with their corners, or with all points."""
-        known = self.graph, self.geometry.coordinates, self._sizes.weight
-        return element_level(self.corners.table, *known) if self.corners else self._elements
-
     def _of_elements(self, first: Level, phase: Phase) -> list[tuple[Level, Phase]]:
         """The levels of a phase of elements: a long phase begins with the corners alone."""
         elements = self._elements._replace(place=first.place)
@@ -146,7 +144,7 @@ class Annealing:
         """Blocks within the cap, annealed element by element."""
         self._start_from(block)
         found, pressure, gained = block.copy(), np.zeros((1, self.n_blocks)), 0.0
-        todo = self._of_elements(self._first_level(), phase)
+        todo = self._of_elements(self._first, phase)
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], [found], pressure):
                 gained += sum(each(anneal_groups, tasks))

@@ -5,6 +5,7 @@ width is, is measured on a sample of the part, so that thin layers are cut acros
 """
 
 import math
+from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ def bisect(
 
         def cut(tree: Subtree, once: bool) -> list[Subtree]:
             left = _cut(items, directions, order, key, tree, once, part)
-            return [Subtree(*row) for row in left.tolist()]
+            return [*starmap(Subtree, left.tolist())]
 
         whole = Subtree(0, part.size, 0, n_blocks)
         if part.size < WORTH_THREADS:

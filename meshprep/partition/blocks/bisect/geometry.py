@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.types.maps import Bools, Float64s, Int32s, Int64s, chunks, read_only
 
-from ....kernels.arithmetic import cosine_and_sine, random_frame
+from ....kernels.arithmetic import cosine_and_sine
 from ...blocks_of import staged_bytes
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 
 FIRST = 1000
-# Seeds of the frames that are drawn are above this.
-FRAMES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,11 +128,6 @@ def rotated(d: int, rotation: float) -> Float64s:
         directions[a] = cosine * first + sine * second
         directions[a + 1] = cosine * second - sine * first
     return directions
-
-
-def frames(d: int, rotation: float, count: int) -> list[Float64s]:
-    """``count`` frames: a rotated one, then random ones."""
-    return [rotated(d, rotation), *(random_frame(FRAMES + k, d) for k in range(1, count))]
 
 
 def block_count(n: int, block_size: int) -> int:

@@ -113,7 +113,13 @@ class PartPlan:
     # By set and tag name: every group of the whole mesh, with its name, None for none.
     group_names: Mapping[str, Mapping[str, Mapping[int, str | None]]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        name_entries(self, sizes="set", sets="set", maps="map", loops="loop", partial="map")
-        name_entries(self, coordinates="set with coordinates", tags="set with groups")
-        name_entries(self, fields="set with fields")
+    __post_init__ = name_entries(
+        sizes="set",
+        sets="set",
+        maps="map",
+        loops="loop",
+        partial="map",
+        coordinates="set with coordinates",
+        tags="set with groups",
+        fields="set with fields",
+    )
