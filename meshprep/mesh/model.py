@@ -21,7 +21,7 @@ from meshprep_runtime.types.shown import html_table
 
 from ..kernels.parallel import take
 from .incidence import renumber_table
-from .items import Dat, ElementSet, IndexList, Tag, check_distinct, maps_by_name, sets_by_name
+from .items import Dat, ElementSet, IndexList, Tag, by_name, check_distinct
 from .orderings import with_unions
 
 __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
@@ -85,8 +85,8 @@ class Mesh:
         extras: Mapping[str, Any] | None = None,
     ) -> None:
         set_field = object.__setattr__
-        set_field(self, "sets", sets_by_name(sets))
-        set_field(self, "maps", maps_by_name(maps))
+        set_field(self, "sets", by_name(sets, ElementSet))
+        set_field(self, "maps", by_name(maps, SetMap))
         set_field(self, "dats", tuple(dats))
         set_field(self, "tags", tuple(tags))
         set_field(self, "lists", tuple(lists))
@@ -260,8 +260,8 @@ class Mesh:
             As when a mesh is made: a repeated name is an error.
         """
         return Mesh(
-            (*self.sets.values(), *sets_by_name(sets).values()),
-            (*self.maps.values(), *maps_by_name(maps).values()),
+            (*self.sets.values(), *by_name(sets, ElementSet).values()),
+            (*self.maps.values(), *by_name(maps, SetMap).values()),
             (*self.dats, *dats),
             (*self.tags, *tags),
             self.lists,

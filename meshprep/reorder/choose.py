@@ -76,7 +76,7 @@ def locality_order(
         before = figures(problem)
         found, candidates = _best_of(problem, seconds)
     else:
-        before, found = at_once(lambda: figures(problem), lambda: _run_method(problem, method))
+        before, found = at_once(partial(figures, problem), partial(_run_method, problem, method))
         candidates = (found.candidate,)
     by_lines = problem.target == "gpu" and (method == AUTO or METHODS[method].needs_coordinates)
     method, after = candidates[0].method, candidates[0].figures

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.metrics import OrderFigures as Figures
-from meshprep_runtime.types.maps import read_only, rows_of_entries
+from meshprep_runtime.types.maps import read_only
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s, kernel
@@ -79,42 +79,6 @@ class Method:
 
 
 LINE_BYTES = 128
-
-
-@dataclass(frozen=True)
-class Envelope:
-    """Bandwidth and profile of a numbering; the diagonal is not counted."""
-
-    # Largest difference of two neighbours' numbers: 0 without neighbours, 1 for a chain in order,
-    # n - 1 at worst.
-    bandwidth: int
-    # Sum over the points of the distance back to the smallest neighbour's number, 0 where that is
-    # larger: 0 without neighbours, n - 1 for a chain in order, n (n - 1) / 2 at worst.
-    profile: int
-
-    @property
-    def cost(self) -> int:
-        """Bandwidth times profile: the figure by which orders are compared."""
-        return self.bandwidth * self.profile
-
-
-def envelope(neighbours: Csr | Int32s, old_to_new: Int32s | None = None) -> Envelope:
-    """Measure a numbering of the points of a map, or of the vertices of a graph.
-
-    ``neighbours`` is a symmetric graph, or a map's table: the points of one element are neighbours.
-    Without ``old_to_new`` the present numbering is measured. O(n_from x arity) from a table,
-    O(edges) from a graph; both give the same figures.
-    """
-    if isinstance(neighbours, Csr):
-        n = neighbours.n_rows
-        rows = rows_of_entries(neighbours.offset)
-        table = np.stack([rows, neighbours.index], axis=1)
-    else:
-        table, n = neighbours, int(neighbours.max(initial=-1)) + 1
-    if old_to_new is not None and table.size:
-        table, n = renumber_table(table, None, old_to_new), old_to_new.size
-    bandwidth, profile, _ = _envelope(read_only(table), n)
-    return Envelope(bandwidth, profile)
 
 
 def figures(

@@ -207,8 +207,11 @@ class LoopMetrics(Record):
 class OrderFigures(Record):
     """The figures of one numbering of the points, elements following."""
 
-    # As in :class:`meshprep.reorder.Envelope`.
+    # Largest difference of two neighbours' numbers: 0 without neighbours, 1 for a chain in order,
+    # n - 1 at worst.
     bandwidth: int
+    # Sum over the points of the distance back to the smallest neighbour's number, 0 where that is
+    # larger: 0 without neighbours, n - 1 for a chain in order, n (n - 1) / 2 at worst.
     profile: int
     # Root of the mean square, over the points i, of the number of points that have number i or more
     # and a neighbour (or themselves) of number i or less: 1 without neighbours, 2 at most for a
