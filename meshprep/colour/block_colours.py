@@ -1,5 +1,6 @@
 """Block colours: no two blocks of one colour write the same point, so that they run together."""
 
+from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
@@ -159,7 +160,8 @@ def _incidences(
     return point_offset, point, offset, block
 
 
-class BlockColours(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class BlockColours:
     """Blocks grouped by colour; each colour is one launch."""
 
     order: Int32s  # (n_blocks,): blocks grouped by colour, ascending inside a colour

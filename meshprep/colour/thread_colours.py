@@ -1,6 +1,7 @@
 """Thread colours: inside a block, no two elements of one colour write the same point."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -111,7 +112,8 @@ COLOUR_LIMIT = 65536
 CHUNKS = 16
 
 
-class ThreadColours(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ThreadColours:
     """Colours of the elements inside their blocks."""
 
     # (n,): from 0 in every block, without gaps; uint16 where a block needs more than 256.

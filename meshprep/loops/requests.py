@@ -120,17 +120,7 @@ def default_request(mesh: Mesh) -> LoopRequest:
 
 
 def as_requests(loops: Loops, mesh: Mesh) -> list[LoopRequest]:
-    """Loops as ``prepare`` takes them: texts stand for an increment, none for the default loop.
-
-    Parameters
-    ----------
-    loops : sequence of LoopRequest or str, or mapping
-    mesh : Mesh
-
-    Returns
-    -------
-    list of LoopRequest
-    """
+    """Loops as ``prepare`` takes them: texts stand for an increment, none for the default loop."""
     if isinstance(loops, str):
         raise MeshprepError(f"loops are a list, but '{loops}' is a text: give ['{loops}']")
     if not isinstance(loops, Iterable):
@@ -248,12 +238,15 @@ def _with_index(arg: Any, mesh: Mesh | None, where: str) -> Any:
     if not matrix and (not isinstance(arg, dict) or "map" not in arg or "index" in arg):
         return arg
     try:
-        names = (arg["rows"], arg["columns"]) if matrix else (str(arg["map"]),)
-        arity, *width = [1 if mesh is None else mesh.map(name).arity for name in names]
-        kept = {k: v for k, v in arg.items() if not matrix or k != FIXED}
-        return kept | {"index": list(range(arity))} | ({"dim": width[0]} if width else {})
+        maps = (arg["rows"], arg["columns"]) if matrix else (str(arg["map"]),)
+        arity, *width = [1 if mesh is None else mesh.map(name).arity for name in maps]
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
+    found = arg | {"index": list(range(arity))}
+    if matrix:
+        found["dim"] = width[0]
+        found.pop(FIXED, None)
+    return found
 
 
 def _is_matrix(arg: Any) -> bool:

@@ -4,7 +4,7 @@ All linear in the size of the result; indices are int32, offsets int64.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from ..kernels.arrays import scan_offsets, sort
 from ..kernels.parallel import in_pieces
 
 
-class Csr(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Csr:
     """Rows of indices of different lengths: row ``i`` is ``index[offset[i]:offset[i + 1]]``."""
 
     offset: Int64s
@@ -25,6 +26,14 @@ class Csr(NamedTuple):
     @property
     def n_rows(self) -> int:
         return int(self.offset.size) - 1
+
+
+def transpose(table: Int32s, n_to: int) -> Csr:
+    """The elements that touch each of ``n_to`` points, ascending; -1 in ``table`` is no point.
+
+    An element that repeats a point stands there twice.
+    """
+    return Csr(*_transpose(table, n_to))
 
 
 def stack(tables: Sequence[Int32s], sizes: Sequence[int]) -> tuple[Int32s, int]:
@@ -96,11 +105,7 @@ def _renumber_rows(
 
 
 @kernel
-def transpose(table: Int32s, n_to: int) -> Csr:
-    """The elements that touch each of ``n_to`` points, ascending; -1 in ``table`` is no point.
-
-    An element that repeats a point stands there twice.
-    """
+def _transpose(table: Int32s, n_to: int) -> tuple[Int64s, Int32s]:
     n, arity = table.shape
     # counts of -1 are in front
     offset = np.zeros(n_to + 2, np.int64)
@@ -116,7 +121,7 @@ def transpose(table: Int32s, n_to: int) -> Csr:
             if t >= 0:
                 index[fill[t]] = i
                 fill[t] += 1
-    return Csr(offset[1:], index)
+    return offset[1:], index
 
 
 @kernel

@@ -319,14 +319,8 @@ def hash_of_rows(
 ) -> str:
     """:meth:`Mesh.content_hash` of a mesh whose tables come piece by piece.
 
-    Parameters
-    ----------
-    shape : Mesh
-        With the sets and maps of the mesh; their elements do not matter.
-    sizes : mapping of set name to int
-        Of the mesh.
-    rows : callable
-        ``rows(map name)`` gives the table in pieces.
+    ``shape`` has its sets and maps, whose elements do not matter, ``sizes`` are those of its sets,
+    and ``rows(map name)`` gives a table in pieces.
     """
     digest = hashlib.blake2b(digest_size=16)
     typed = "cells" in shape.sets and shape.cell_sets

@@ -69,11 +69,11 @@ def _graph(table: Int32s, entries: Csr, need: Int32s, window: int) -> Csr:
     given = table, entries.offset, entries.index, need, window
     pairs = in_pieces(_pairs, len(table), *given, least=LEAST_SHARED)
     low, high = map(np.concatenate, zip(*pairs, strict=True))
-    return _rows_of_pairs(low, high, len(table))
+    return Csr(*_rows_of_pairs(low, high, len(table)))
 
 
 @kernel
-def _rows_of_pairs(low: Int32s, high: Int32s, n: int) -> Csr:
+def _rows_of_pairs(low: Int32s, high: Int32s, n: int) -> tuple[Int64s, Int32s]:
     """The neighbours of each element, from both sides of every pair."""
     offset = np.zeros(n + 1, np.int64)
     for k in range(low.size):
@@ -86,7 +86,7 @@ def _rows_of_pairs(low: Int32s, high: Int32s, n: int) -> Csr:
         index[fill[i]], index[fill[j]] = j, i
         fill[i] += 1
         fill[j] += 1
-    return Csr(offset, index)
+    return offset, index
 
 
 @helper

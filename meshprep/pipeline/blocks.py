@@ -225,7 +225,7 @@ def _sort_by_colour(numbering: Numbering, loop: Loop, blocks: Cut) -> tuple[Numb
         numbering = numbering.moved(loop.over, order)
     else:
         elements = elements[order]
-    colours = colours._replace(colour=colours.colour[order])
+    colours = replace(colours, colour=colours.colour[order])
     return numbering, blocks._replace(elements=elements, thread_colours=colours)
 
 

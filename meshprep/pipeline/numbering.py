@@ -48,7 +48,6 @@ class Numbering:
 
     def leaves(self, name: str) -> tuple[str, ...]:
         """The parts of a union set; the set itself where it has none."""
-        self.mesh.size(name)
         return self.mesh.sets[name].parts or (name,)
 
     def movable(self, name: str) -> tuple[str, ...]:

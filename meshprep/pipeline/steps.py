@@ -397,9 +397,11 @@ def renumbered(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
 
     So are all cells where those of one type move: most formats number them through all types.
     """
-    own = {name: ordering[name] for name in mesh.sets}
-    moved = {name == "nodes" for name, order in own.items() if not order.is_identity}
-    kept = tuple(d for d in mesh.dats if not d.is_numbering or (d.set == "nodes") not in moved)
+    own = {name: ordering[name] for name in mesh.sets if not ordering[name].is_identity}
+    nodes, others = own.keys() & {"nodes"}, own.keys() - {"nodes"}
+    kept = tuple(
+        d for d in mesh.dats if not (d.is_numbering and (nodes if d.set == "nodes" else others))
+    )
     mesh = mesh if len(kept) == len(mesh.dats) else replace(mesh, dats=kept)
     return mesh.renumber(own)
 

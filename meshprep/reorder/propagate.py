@@ -44,24 +44,12 @@ def propagate(
     union set that mixes its parts or contradicts theirs. O(sum over the sets of the size of one map
     each, and over maps reached by rule 3).
 
-    Parameters
-    ----------
-    known : mapping of set name to Ordering
-        From the mesh's numbering.
-    follow : callable
-        Orders the rows of a table of new points; lexicographic unless given [S19 section 2.3.1].
-    followed : mapping of map name to (n_from,) int32
-        What ``follow`` gives for maps into sets that are known, where it was computed before.
-    wanted : iterable of str
-        The sets that matter, all unless given; others may keep their order.
-    keep : callable
-        ``keep(name, new_to_old)`` gives the order that a set gets in place of one that was found;
-        unless given, that of :func:`keep_parts`.
-
-    Returns
-    -------
-    dict of set name to Ordering
-        In the order of the mesh's sets.
+    Known orderings are from the mesh's numbering. ``follow`` orders the rows of a table of new
+    points, lexicographically unless given [S19 section 2.3.1]; ``followed`` has what it gives for
+    maps into known sets, where that was computed before. Sets that are not ``wanted`` may keep
+    their order; all are unless given. ``keep(name, new_to_old)`` gives the order that a set gets in
+    place of one that was found, that of :func:`keep_parts` unless given. The result is in the order
+    of the mesh's sets.
     """
     _check_orderings(mesh, known)
     done: Orderings = dict(known)

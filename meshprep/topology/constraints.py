@@ -97,7 +97,7 @@ def _slots_under(
     parts = layout.entity_parts(layout.dim - 1, arity)
     if group == BOUNDARY:
         found = find_facets(parts, arity, layout.n_nodes)
-        return found.slots, np.flatnonzero(found.count[found.number] == 1)
+        return found.slots, np.flatnonzero(found.n_cells[found.number] == 1)
     slots = slots_of(parts, arity)
     slot = _of_group(mesh, layout, slots, group)
     return None if slot is None else (slots, slot)

@@ -17,7 +17,7 @@ class Facets(NamedTuple):
 
     slots: Slots
     number: Int32s  # (n_slots,): facet of each slot
-    count: UInt8s  # (n_facets,): cells of each facet, 3 standing for three and more
+    n_cells: UInt8s  # (n_facets,): cells of each facet, 3 standing for three and more
 
 
 class Selection(NamedTuple):
@@ -44,17 +44,17 @@ def select(facets: Facets, which: str) -> Selection:
     """Renumber the facets of one kind (a key of ``CELLS_OF``), keeping their order. O(facets)."""
     cells = CELLS_OF[which]
     if cells is None:
-        size = facets.count.size
+        size = facets.n_cells.size
         return Selection(facets, np.arange(size, dtype=np.int32), size)
-    chosen = facets.count == cells
+    chosen = facets.n_cells == cells
     row = np.where(chosen, np.cumsum(chosen, dtype=np.int32) - np.int32(1), np.int32(-1))
     return Selection(facets, row, int(np.count_nonzero(chosen)))
 
 
 def check_manifold(facets: Facets, entity: str, other: str) -> None:
     """Raise MeshprepError where three cells share a facet; ``other`` loops would do."""
-    worst = int(facets.count.argmax()) if facets.count.size else -1
-    if worst < 0 or facets.count[worst] < 3:
+    worst = int(facets.n_cells.argmax()) if facets.n_cells.size else -1
+    if worst < 0 or facets.n_cells[worst] < 3:
         return
     slot = np.flatnonzero(facets.number == worst).astype(np.int32)
     nodes = ", ".join(map(str, corners_of(facets.slots, slot[:1])[0]))

@@ -120,14 +120,18 @@ class Named(dict[str, T]):
         raise UnknownNameError(f"there is no {self.what} '{name}': {known}")
 
 
-def name_entries(**what: str) -> Callable[[object], None]:
-    """A ``__post_init__`` that makes these fields of a frozen dataclass :class:`Named`.
+def name_entries(**what: str) -> Callable[[type[T]], type[T]]:
+    """A decorator below ``@dataclass``: these fields become :class:`Named`.
 
-    As in ``__post_init__ = name_entries(maps="map")``. O(entries of each).
+    As in ``@name_entries(maps="map")``. O(entries of each).
     """
 
     def name_them(owner: object) -> None:
         for field, word in what.items():
             object.__setattr__(owner, field, Named(word, getattr(owner, field)))
 
-    return name_them
+    def decorate(kind: Any) -> Any:
+        kind.__post_init__ = name_them
+        return kind
+
+    return decorate

@@ -197,7 +197,7 @@ class Search(Annealing):
         if plane or self.sizes or self.lean or few:
             return False
         (level, phase), finer = todo[0], take(block, labels[-1])
-        sweeps = min(t.trial_sweeps, self._sweeps_of(phase))
+        sweeps = min(t.trial_sweeps, max(1, round(phase.sweeps * self.effort)))
         groups = self._groups(level, finer, 0, self.n_blocks // t.trial_blocks)
         schedule = self._schedule(phase, sweeps, len(todo) == 1)._replace(seed=self.seed)
         weight, metric = self.geometry.weight, self._metric(level, phase, finer)

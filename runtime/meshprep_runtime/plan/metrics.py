@@ -194,13 +194,12 @@ class BeforeAfter(Record):
 
 
 @dataclass(frozen=True)
+@name_entries(variants="variant")
 class LoopMetrics(Record):
     """The figures of a loop."""
 
     # By variant name.
     variants: Mapping[str, BeforeAfter] = field(default_factory=dict, metadata=IN_PLACE)
-
-    __post_init__ = name_entries(variants="variant")
 
 
 @dataclass(frozen=True)
@@ -263,6 +262,7 @@ class OrderMetrics(Record):
 
 
 @dataclass(frozen=True)
+@name_entries(loops="loop", seconds="stage")
 class Metrics(Record):
     """All figures of a plan."""
 
@@ -271,8 +271,6 @@ class Metrics(Record):
     loops: Mapping[str, LoopMetrics] = field(default_factory=dict)  # by loop name
     # By stage: what preparing took, files apart: ``"topology"``, ``"proof"`` and so on.
     seconds: Mapping[str, float] = field(default_factory=dict)
-
-    __post_init__ = name_entries(loops="loop", seconds="stage")
 
     @property
     def orders(self) -> tuple[OrderMetrics, ...]:

@@ -170,7 +170,7 @@ class Annealing:
         it takes the next, which groups the resulting blocks in another way.
         """
         (level, phase), last = todo[0], len(todo) == 1
-        total, begin = self._sweeps_of(phase), 0
+        total, begin = max(1, round(phase.sweeps * self.effort)), 0
         left = self.effort * sum(phase.sweeps * _work(level) for level, phase in todo)
         t = self.tuning
         often = t.more_groupings if self._elements.weight.size <= t.lone_group else 1
@@ -187,29 +187,14 @@ class Annealing:
                 count = self._group_count(phase.group)
                 grouping = Grouping.of(block, self._groups(level, block, number, count))
                 own = schedule._replace(seed=(self.seed + start + 1_000_003 * number) % 2**31)
-                tasks += [
-                    (
-                        level,
-                        self.geometry.weight,
-                        metrics[start],
-                        block,
-                        grouping,
-                        share,
-                        own,
-                        pressure[start],
-                    )
-                    for share in grouping.shares()
-                ]
+                given = level, self.geometry.weight, metrics[start], block, grouping
+                tasks += [(*given, share, own, pressure[start]) for share in grouping.shares()]
             yield tasks
             done = (end - begin) * _work(level)
             self._done, left = self._done + done, max(0.0, left - done)
             self.progress(self._done / max(1.0, self._done + left))
             begin = end
         self.sweeps += total if level.weight.size == self._elements.weight.size else 0
-
-    def _sweeps_of(self, phase: Phase) -> int:
-        """The number of sweeps of a phase."""
-        return max(1, round(phase.sweeps * self.effort))
 
     def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
         """The schedule of all sweeps of a level."""

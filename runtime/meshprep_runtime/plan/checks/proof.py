@@ -349,7 +349,12 @@ def prove_matrix(matrix: "MatrixPlan", loops: Mapping[str, LoopPlan]) -> list[st
     """
     row = rows_of_entries(matrix.row_ptr)
     used = np.zeros(matrix.columns.size, np.bool_)
-    findings = [*_matrix_columns(matrix, row)]
+    findings, falls = [], (np.diff(matrix.columns) <= 0) & (row[1:] == row[:-1])
+    if falls.any():
+        at = row[int(np.argmax(falls))]
+        findings.append(
+            f"matrix '{matrix.name}': the columns of row {at} do not ascend{more(falls)}"
+        )
     for loop_plan in loops.values():
         for arg in loop_plan.loop.matrices:
             if arg.name == matrix.name:
@@ -361,13 +366,6 @@ def prove_matrix(matrix: "MatrixPlan", loops: Mapping[str, LoopPlan]) -> list[st
             f"{matrix.columns[at]}{more(~used)}"
         )
     return findings
-
-
-def _matrix_columns(matrix: "MatrixPlan", row: Int32s) -> Iterator[str]:
-    falls = (np.diff(matrix.columns) <= 0) & (row[1:] == row[:-1])
-    if falls.any():
-        at = row[int(np.argmax(falls))]
-        yield f"matrix '{matrix.name}': the columns of row {at} do not ascend{more(falls)}"
 
 
 def _matrix_places(
