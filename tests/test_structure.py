@@ -245,7 +245,7 @@ def test_what_is_not_loaded_before_it_is_needed(code, absent):
 # Lines of every room, with its blank lines and docstrings. A feature makes room first, or changes
 # its number in a commit of its own that says why.
 BUDGETS = {
-    "meshprep_runtime": 663,
+    "meshprep_runtime": 671,
     "meshprep_runtime/cpu": 2201,
     "meshprep_runtime/cuda": 3501,
     "meshprep_runtime/kernel": 1576,
@@ -255,10 +255,10 @@ BUDGETS = {
     "meshprep_runtime/tuning": 909,
     "meshprep_runtime/types": 843,
     "meshprep": 105,
-    "meshprep/colour": 852,
+    "meshprep/colour": 854,
     "meshprep/distribute": 4717,
     "meshprep/io": 14632,
-    "meshprep/kernels": 817,
+    "meshprep/kernels": 825,
     "meshprep/loops": 797,
     "meshprep/mesh": 1606,
     "meshprep/metrics": 482,
