@@ -122,8 +122,15 @@ class Search(Annealing):
         self._component = components_of(top)
         count = self.starts if top.weight.size <= self.tuning.start_clusters else 1
         seeds = range(FRAMES + 1, FRAMES + count)
-        frames = [rotated(d, rotation), *map(random_frame, seeds, repeat(d))]
-        blocks = [self._bisect(top, frame) for frame in frames]
+        g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
+        blocks = list[Int32s]()
+        for frame in (rotated(d, rotation), *map(random_frame, seeds, repeat(d))):
+            table, where, position, axes = g.table[rows], g.coordinates[rows], g.position, frame
+            if self._component is not None:
+                # components are cut apart first
+                where, position, axes = apart_first(self._component, table, where, position, frame)
+            sizes = self.n_blocks, g.thinnest, top.weight, self._sizes.share
+            blocks.append(bisect(table, position, where, axes, *sizes))
         self._start_from(refined(blocks[0], labels))
         return blocks
 
@@ -156,17 +163,6 @@ class Search(Annealing):
         """Free the table, whose points the level of elements has, too."""
         nothing = np.empty((0, self.geometry.table.shape[1]), np.int32)
         self.geometry = replace(self.geometry, table=nothing)
-
-    def _bisect(self, top: Level, frame: Float64s) -> Int32s:
-        """The blocks of the largest clusters, bisected; components are cut apart first."""
-        g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
-        table, where, position = g.table[rows], g.coordinates[rows], g.position
-        if self._component is not None:
-            axes = apart_first(self._component, table, where, position, frame)
-            where, position, frame = axes
-        return bisect(
-            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
-        )
 
     def _by_distances(
         self, levels: list[Level], labels: list[Int32s], cut: Int32s

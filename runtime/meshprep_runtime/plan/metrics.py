@@ -99,7 +99,7 @@ class Histogram(Record):
     bins: tuple[int, ...]  # ascending; empty bins are left out
     blocks: tuple[int, ...]
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if not self.width:
             raise ValueError("width is 0")
         if len(self.bins) != len(self.blocks) or tuple(sorted({*self.bins})) != self.bins:
@@ -169,7 +169,7 @@ class VariantMetrics(Record):
     # None for the input order.
     partition: PartitionMetrics | None = field(default=None, metadata=LEFT_OUT)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         divisors: dict[str, float | None] = {"block_size": self.block_size}
         if self.reuse is not None:
             divisors |= {"reuse": self.reuse, "loads": self.loads}
@@ -188,7 +188,7 @@ class BeforeAfter(Record):
     before: VariantMetrics | None  # None where the runs are too scattered to be staged
     after: VariantMetrics
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.before and (self.before.reuse is None) != (self.after.reuse is None):
             raise ValueError("before, after: a reuse factor on one side only")
 
