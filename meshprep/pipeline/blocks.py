@@ -1,6 +1,6 @@
 """One loop: its blocks, the grouping of what they reach, and their colours."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -77,8 +77,10 @@ def cut(
         ways = [(source, options.partitioner, leaves), *(ways if both else ())]
     cuts = []
     for source, name, chosen in ways:
-        parts = _cut_parts(source, loop, name, options, progress, chosen)
-        cuts.append((source, name, parts))
+        parts = []
+        for by, problem, wishes in _problems(source, loop, name, options, progress, chosen):
+            parts.append(PARTITIONERS[by].function(problem, wishes))
+        cuts.append((source, name, _joined(parts)))
     if len(cuts) > 1 and _loads(loop, cuts[1]) < LEAST_GAIN * _loads(loop, cuts[0]):
         lists, cuts = False, cuts[1:]
     source, name, blocks = cuts[0]
@@ -134,15 +136,15 @@ def _loads(loop: Loop, cut: tuple[Numbering, str, Blocks]) -> int:
     return loads(table[blocks.new_to_old], n_points, blocks.block_offset)
 
 
-def _cut_parts(
+def _problems(
     numbering: Numbering,
     loop: Loop,
     name: str,
     options: Options,
     progress: Callable[[float], None],
     leaves: Sequence[str],
-) -> Blocks:
-    """The blocks of each part of the from-set, cut on its own, so that none mixes cell types.
+) -> Iterator[tuple[str, BlockProblem, Mapping[str, Any]]]:
+    """How each part of the from-set is cut on its own, so that no block mixes cell types.
 
     The partitioner cuts ``leaves``; other parts are cut into runs of their order, which keep the
     caps that runs have.
@@ -156,8 +158,7 @@ def _cut_parts(
     axes = axes_in_use(mesh) if name == "blocks" else None
     where = centroids(mesh, loop.over, axes)
     where = None if where is None else take(where, numbering.ordering(loop.over).new_to_old)
-    base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
-    notes: dict[str, Any] = {}
+    base = 0
     for leaf in numbering.leaves(loop.over):
         by, asked = (name, given) if leaf in leaves else ("contiguous", kept)
         wishes = effective(PARTITIONERS[by].options, asked, f"partitioner '{by}'")
@@ -171,12 +172,20 @@ def _cut_parts(
             seed=options.seed,
             progress=progress,
         )
-        blocks = PARTITIONERS[by].function(problem, wishes)
+        yield by, problem, wishes
+        base = rows.stop
+
+
+def _joined(parts: Sequence[Blocks]) -> Blocks:
+    """The blocks of all parts, one part after the other."""
+    base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
+    notes: dict[str, Any] = {}
+    for blocks in parts:
         orders.append(blocks.new_to_old + np.int32(base))
         offsets.append(blocks.block_offset[1:] + base)
         for key, value in blocks.notes.items():
             notes[key] = notes.get(key, 0) + value
-        base = rows.stop
+        base += blocks.new_to_old.size
     return Blocks(np.concatenate(orders), np.concatenate(offsets), notes)
 
 

@@ -61,9 +61,8 @@ class Numbering:
     def in_runs(self, name: str, new_to_old: Int32s) -> Int32s:
         """An order of a set with its runs one after the other; stable inside each."""
         sizes = self.runs.get(name)
-        return keep_parts(
-            new_to_old, [self.orders[s].size for s in self.leaves(name)] if sizes is None else sizes
-        )
+        parts = [*map(self.mesh.size, self.leaves(name))] if sizes is None else sizes
+        return keep_parts(new_to_old, parts)
 
     def ordering(self, name: str) -> Ordering:
         """The ordering of a set."""
