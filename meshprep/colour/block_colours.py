@@ -10,7 +10,7 @@ import numpy as np
 from meshprep_runtime.types.maps import offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, UInt64s, helper, kernel
-from ..kernels.arrays import smallest
+from ..kernels.arrays import ZERO, smallest
 from .greedy import FULL, ONE, WORD, bit, lowest
 from .saturation import move_to_back, one_queue, take_first
 
@@ -228,11 +228,11 @@ def _by_saturation(conflicts: Conflicts, order: Int32s) -> Int32s:
     forbidden, done = np.zeros(n, np.uint64), np.zeros(n, np.bool_)
     for i in range(n):
         place[order[i]] = i
-    # typed, here and below, so that helpers are compiled once
-    top = int(np.int64(0))
+    top = ZERO
     following, previous = one_queue(n, top)
     for i in range(n):
         e, top = take_first(following, previous, top)
+        # as wide as other numbers, here and below, so that helpers are compiled once
         b = int(np.int64(order[e]))
         result[i], done[b] = b, True
         mine = ~forbidden[b] & (forbidden[b] + ONE)

@@ -1,5 +1,7 @@
 """What kernels need of NumPy, in loops: numba's own versions take a second each to compile."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,8 @@ from .compiled import helper, inlined, kernel
 
 # Beside those of the runtime, which signatures of kernels take.
 UInt32s = NDArray[np.uint32]
+# Where a number begins that helpers take. Typed: numba compiles a helper again for a constant.
+ZERO: Any = np.int64(0)
 
 
 @helper
