@@ -20,7 +20,7 @@ from order_graphs import as_problem, reference, scipy_rcm, shapes, strips, synth
 import meshprep
 from meshprep.mesh.geometry import centroids
 from meshprep.mesh.incidence import Csr, point_graph
-from meshprep.reorder import METHODS, LocalityProblem, envelope, figures
+from meshprep.reorder import METHODS, LocalityProblem, figures
 from meshprep.topology import derive
 from meshprep_runtime import Ordering
 
@@ -160,7 +160,8 @@ def _quality(folder: Path | None) -> list[dict[str, Any]]:
 def _both_ways(graph: Csr, new_to_old: np.ndarray) -> tuple[int, int]:
     """Bandwidth, and the smaller profile of the order and of its reverse."""
     place = Ordering.from_new_to_old(new_to_old).old_to_new
-    there, back = envelope(graph, place), envelope(graph, (place.size - 1 - place).astype(np.int32))
+    problem, reverse = as_problem(graph), (place.size - 1 - place).astype(np.int32)
+    there, back = figures(problem, place), figures(problem, reverse)
     return there.bandwidth, min(there.profile, back.profile)
 
 

@@ -1,6 +1,8 @@
 """Block colours: no two blocks of one colour write the same point, so that they run together."""
 
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +10,7 @@ import numpy as np
 from meshprep_runtime.types.maps import offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, UInt64s, helper, kernel
-from ..kernels.arrays import smallest
+from ..kernels.arrays import ZERO, smallest
 from .greedy import FULL, ONE, WORD, bit, lowest
 from .saturation import move_to_back, one_queue, take_first
 
@@ -192,8 +194,8 @@ def colour_blocks(table: Int32s, n_points: int, block_offset: Int64s) -> BlockCo
     conflicts = block_conflicts(read_only(table), n_points, read_only(block_offset))
     order = _order(conflicts)
     orders = [order] if conflicts.n_high_degree else [order, _by_saturation(conflicts, order)]
-    coloured = (first_fit_blocks(conflicts, one) for one in orders)
-    colour, n_colours, high_degree_colours = min(coloured, key=lambda found: found[1])
+    coloured = map(partial(first_fit_blocks, conflicts), orders)
+    colour, n_colours, high_degree_colours = min(coloured, key=itemgetter(1))
     balance(conflicts, colour, n_colours, high_degree_colours)
     grouped = np.argsort(colour, kind="stable").astype(np.int32)
     size = np.bincount(colour, minlength=n_colours)
@@ -226,11 +228,11 @@ def _by_saturation(conflicts: Conflicts, order: Int32s) -> Int32s:
     forbidden, done = np.zeros(n, np.uint64), np.zeros(n, np.bool_)
     for i in range(n):
         place[order[i]] = i
-    # typed, here and below, so that helpers are compiled once
-    top = int(np.int64(0))
+    top = ZERO
     following, previous = one_queue(n, top)
     for i in range(n):
         e, top = take_first(following, previous, top)
+        # as wide as other numbers, here and below, so that helpers are compiled once
         b = int(np.int64(order[e]))
         result[i], done[b] = b, True
         mine = ~forbidden[b] & (forbidden[b] + ONE)

@@ -9,6 +9,7 @@ n / 64 rounds, but not n / 64 visits to every element.
 import numpy as np
 
 from ..kernels import Int32s, UInt64s, helper
+from ..kernels.arrays import ZERO
 
 WORD = 64
 ONE = np.uint64(1)
@@ -86,7 +87,7 @@ def _queues(table: Int32s, used: UInt64s, waiting: Int32s, colour: Int32s, base:
     follower = np.empty(colour.size, np.int32)
     active = np.empty(min(used.size, waiting.size), np.int32)
     asked = np.empty(waiting.size, np.int32)
-    n_active = _enqueue(table, used, waiting, head, follower, active, int(np.int64(0)))
+    n_active = _enqueue(table, used, waiting, head, follower, active, ZERO)
     used[:] = 0
     while n_active:
         base += WORD

@@ -7,6 +7,7 @@ by saturation does not depend on how the block is stored.
 import numpy as np
 
 from ..kernels import Int32s, UInt64s, helper
+from ..kernels.arrays import ZERO
 from .greedy import ONE, WORD, bit, first_colours, lowest
 
 # Bits of a counter of votes: an element has at most 64 neighbours a column.
@@ -35,7 +36,7 @@ def saturate(
     votes = np.zeros(COUNTER, np.uint64)
     following, previous = one_queue(m, start)
     wanted = first_colours(palette)
-    top = int(np.int64(0))
+    top = ZERO
     for _ in range(m):
         e, top = take_first(following, previous, top)
         free = ~forbidden[e]

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Int32s, Int64s, UInt8s, helper, kernel
-from ..kernels.arrays import largest, numbers, scan_offsets, smallest
+from ..kernels.arrays import ZERO, largest, numbers, scan_offsets, smallest
 from ..kernels.parallel import each, rows_in_pieces
 from ..mesh.incidence import count_elements, elements_of_points, most_on_a_point, number_points
 from .greedy import WORD, first_fit
@@ -22,8 +23,6 @@ from .saturation import saturate
 RESTARTS = 12
 # Steps through the block to the next start, as a share of it: no two come close.
 GOLDEN = 0.6180339887498949
-# The first colour. Typed, so that helpers are not compiled again for a constant.
-FIRST: Any = np.int64(0)
 
 
 class ThreadColouring(NamedTuple):
@@ -52,7 +51,7 @@ def first_fit_blocks(blocks: Int64s, state: ThreadColouring) -> None:
             if attempt == 1:
                 order = _high_degree_first(local, offset)
             found = np.full(len(rows), -1, np.int32)
-            first_fit(local, points.size, order, found, FIRST)
+            first_fit(local, points.size, order, found, ZERO)
             if attempt == 0 or largest(found) + 1 < state.n_colours[b]:
                 _store(b, found, state)
             if state.n_colours[b] <= bound[b]:
@@ -159,8 +158,7 @@ def thread_bound(table: Int32s, n_points: int, block_offset: Int64s) -> Int32s:
     """The ``bound`` of :func:`colour_threads` without the colours. O(n k)."""
     if table.shape[1] == 0 or n_points == 0:
         return (np.diff(block_offset) > 0).astype(np.int32)
-    pieces = rows_in_pieces(read_only(block_offset))
-    return np.concatenate(each(_bounds, [(read_only(table), piece) for piece in pieces]))
+    return np.concatenate(rows_in_pieces(_bounds, read_only(block_offset), read_only(table)))
 
 
 def _each(kernel: Callable[..., None], blocks: Int64s, state: ThreadColouring) -> None:
@@ -170,7 +168,7 @@ def _each(kernel: Callable[..., None], blocks: Int64s, state: ThreadColouring) -
         kernel(blocks, state)
     elif blocks.size:
         chunks = np.array_split(blocks, min(blocks.size, CHUNKS * threads))
-        each(kernel, [(chunk, state) for chunk in chunks])
+        each(kernel, [*zip(chunks, repeat(state))])
 
 
 @kernel

@@ -137,7 +137,7 @@ def principal_axes(matrix: Float64s) -> Float64s:
 def inverses(matrices: Float64s) -> Float64s:
     """Inverses of symmetric positive definite matrices, (k, d, d), by Cholesky's factors."""
     d = matrices.shape[1]
-    lower, back, out = (np.zeros_like(matrices) for _ in range(3))
+    lower, back, out = np.zeros((3, *matrices.shape))
     for a in range(d):
         for b in range(a + 1):
             total = matrices[:, a, b].copy()

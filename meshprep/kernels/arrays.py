@@ -1,5 +1,7 @@
 """What kernels need of NumPy, in loops: numba's own versions take a second each to compile."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,8 @@ from .compiled import helper, inlined, kernel
 
 # Beside those of the runtime, which signatures of kernels take.
 UInt32s = NDArray[np.uint32]
+# Where a number begins that helpers take. Typed: numba compiles a helper again for a constant.
+ZERO: Any = np.int64(0)
 
 
 @helper
@@ -123,6 +127,7 @@ DIGIT_BITS = 11
 N_DIGITS = -(-64 // DIGIT_BITS)
 
 
+@kernel
 def stable_argsort(words: UInt64s) -> Int32s:
     """The order that sorts rows of words lexicographically; equal rows keep their order.
 
@@ -130,11 +135,6 @@ def stable_argsort(words: UInt64s) -> Int32s:
     never change left out. O(n x w): at most six passes a word, where a comparing sort takes 20 at a
     million rows.
     """
-    return _argsort(np.ascontiguousarray(words))
-
-
-@kernel
-def _argsort(words: NDArray) -> NDArray:
     n, n_words = words.shape
     order, new_order = numbers(n), np.empty(n, np.int32)
     key, new_key = np.empty(n, np.uint64), np.empty(n, np.uint64)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
+from itertools import pairwise, starmap
+from operator import call
 from typing import Any
 
 import numpy as np
@@ -55,14 +57,24 @@ WORTHWHILE, WORTHWHILE_IN_ROWS = 1 << 16, 1 << 14
 def pieces(n: int, least: int = WORTHWHILE, most: int = 1 << 16) -> list[tuple[int, int]]:
     """``range(n)`` in a piece a core, at most ``most``; in one where n is below ``least``."""
     count = min(thread_count(), most) if n >= least else 1
-    return [(i * n // count, (i + 1) * n // count) for i in range(count)]
+    return [*pairwise((np.arange(count + 1) * n // count).tolist())]
 
 
-def rows_in_pieces(offset: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The offset of rows in as many pieces as there are cores; in one where little is in them."""
+def in_pieces(
+    kernel: Callable[..., Any], n: int, *given: Any, least: int = WORTHWHILE, most: int = 1 << 16
+) -> list[Any]:
+    """The results of ``kernel(*given, begin, end)`` for all :func:`pieces` of ``range(n)``."""
+    return each(kernel, [(*given, *piece) for piece in pieces(n, least, most)])
+
+
+def rows_in_pieces(kernel: Callable[..., Any], offset: NDArray[np.int64], *given: Any) -> list[Any]:
+    """The results of ``kernel(*given, offset)`` for the rows of an offset, in a piece a core.
+
+    Rows with few entries are one piece.
+    """
     rows = offset.size - 1
     cuts = pieces(rows, 1 if offset[-1] >= WORTHWHILE_IN_ROWS else rows + 1)
-    return [offset[begin : end + 1] for begin, end in cuts]
+    return each(kernel, [(*given, offset[begin : end + 1]) for begin, end in cuts])
 
 
 def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -75,7 +87,7 @@ def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[A
     count = thread_count() if len(tasks) > 1 else 1
     threads = min(len(tasks), count)
     if threads < 2:
-        return [kernel(*task) for task in tasks]
+        return [*starmap(kernel, tasks)]
     found, waiting = [None] * len(tasks), deque(range(len(tasks)))
     errors = dict[int, BaseException]()
 
@@ -91,7 +103,7 @@ def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[A
                     errors[k] = error
                     waiting.clear()
 
-    helpers = [_kept_threads(os.getpid()).submit(work) for _ in range(threads - 1)]
+    helpers = [*map(_kept_threads(os.getpid()).submit, [work] * (threads - 1))]
     try:
         work()
     finally:
@@ -130,16 +142,16 @@ def at_once(*works: Callable[[], Any]) -> list[Any]:
     All that began have ended when this returns or raises the first error. What they take beside
     their results they take at the same time.
     """
-    found = each(lambda work: work(), [(work,) for work in works])
+    found = each(call, [*zip(works)])
     give_back()
     return found
 
 
-def on_fewer_cores(work: Callable[[], Any]) -> Any:
-    """The result of a function that takes half of the cores: what runs beside it is urgent."""
+def on_fewer_cores(work: Callable[..., Any], *given: Any) -> Any:
+    """``work(*given)``, found on half of the cores: what runs beside it is urgent."""
     threads = get_num_threads()
     set_num_threads(max(1, thread_count() // 2))
     try:
-        return work()
+        return work(*given)
     finally:
         set_num_threads(threads)

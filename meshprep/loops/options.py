@@ -243,8 +243,11 @@ class Options:
     @property
     def given_to_partitioner(self) -> dict[str, Any]:
         """``partition_options``, and over them what has an option of its own."""
-        own = {name: getattr(self, name) for name, row in table() if row.of_partitioner}
-        return {**self.partition_options, **{k: v for k, v in own.items() if v is not None}}
+        given = dict(self.partition_options)
+        for name, row in table():
+            if row.of_partitioner and getattr(self, name) is not None:
+                given[name] = getattr(self, name)
+        return given
 
     def effective(self) -> dict[str, Any]:
         """Every option with the value that is used.
@@ -256,8 +259,10 @@ class Options:
         """
         values = asdict(self) | {"block_size": self.block_elements}
         values["partition_options"] = self.given_to_partitioner
-        joined = {name for name, row in table() if row.of_partitioner}
-        return {name: value for name, value in values.items() if name not in joined}
+        for name, row in table():
+            if row.of_partitioner:
+                del values[name]
+        return values
 
     def for_names(self, chosen: Mapping[str, Any]) -> "Options":
         """These options with others over them.

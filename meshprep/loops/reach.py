@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -18,7 +19,7 @@ def indirect_dats(loop: Loop, maps: Mapping[str, SetMap]) -> dict[tuple[str, str
         if arg.map is not None:
             key = (arg.name, maps[arg.map].to_set)
             shape = (arg.dim, np.dtype(arg.dtype).itemsize)
-            found[key] = max(found.get(key, shape), shape, key=lambda s: s[0] * s[1])
+            found[key] = max(found.get(key, shape), shape, key=prod)
     return found
 
 
@@ -37,8 +38,7 @@ def written_table(
         columns.setdefault(maps[name].to_set, []).append(written)
     if not columns:
         return np.empty((sizes[loop.over], 0), np.int32), 0
-    tables = [joined_tables(t) for t in columns.values()]
-    return stack(tables, [sizes[s] for s in columns])
+    return stack([*map(joined_tables, columns.values())], [sizes[s] for s in columns])
 
 
 def maps_by_set(loop: Loop, maps: Mapping[str, SetMap]) -> dict[str, list[str]]:
@@ -57,4 +57,5 @@ def maps_by_place(maps: Mapping[str, SetMap], elements: Int32s | None) -> Mappin
 
 
 def joined_tables(tables: Sequence[Int32s]) -> Int32s:
+    """Maps of one set side by side."""
     return np.ascontiguousarray(tables[0] if len(tables) == 1 else np.hstack(tables))

@@ -6,7 +6,7 @@ steps: :func:`read_requests` or :func:`simple_request` say which maps are needed
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,8 +65,9 @@ class LoopRequest:
     @property
     def maps(self) -> tuple[str, ...]:
         """The maps the loop needs, each once."""
-        args = [a for a in self.values["args"] if isinstance(a, dict)]
-        return tuple(dict.fromkeys(str(a[k]) for a in args for k in _MAPS if k in a))
+        args = self.values["args"]
+        named = (str(a[k]) for a in args if isinstance(a, dict) for k in _MAPS if k in a)
+        return tuple(dict.fromkeys(named))
 
 
 # By name, a mapping has what a table [loop.NAME] of loops.toml has.
@@ -91,7 +92,7 @@ def simple_request(text: str) -> LoopRequest:
     ``"faces:cells"`` is the same, which needs no quotes in a shell; ``"edges->cells->nodes"`` goes
     through a map of a map.
     """
-    over, *to = sets = [part.strip() for part in with_arrow(text).split("->")]
+    over, *to = sets = [*map(str.strip, with_arrow(text).split("->"))]
     if not (to and all(sets)):
         raise MeshprepError(
             f"loop '{text}'{cut_by_shell(text)} must read FROM->TO or FROM:TO, "
@@ -119,17 +120,7 @@ def default_request(mesh: Mesh) -> LoopRequest:
 
 
 def as_requests(loops: Loops, mesh: Mesh) -> list[LoopRequest]:
-    """Loops as ``prepare`` takes them: texts stand for an increment, none for the default loop.
-
-    Parameters
-    ----------
-    loops : sequence of LoopRequest or str, or mapping
-    mesh : Mesh
-
-    Returns
-    -------
-    list of LoopRequest
-    """
+    """Loops as ``prepare`` takes them: texts stand for an increment, none for the default loop."""
     if isinstance(loops, str):
         raise MeshprepError(f"loops are a list, but '{loops}' is a text: give ['{loops}']")
     if not isinstance(loops, Iterable):
@@ -192,19 +183,27 @@ def resolve(requests: Iterable[LoopRequest], mesh: Mesh) -> list[LoopSpec]:
     for request in requests:
         if request.name in specs:
             raise MeshprepError(f"{request.where}: there are two loops of this name")
-        spec = _spec(request, lambda name: mesh.map(name).arity)
-        _check(spec.loop, mesh, request.where)
-        specs[request.name] = spec
+        specs[request.name] = spec = _spec(request, mesh)
+        try:
+            mesh.size(spec.loop.over)
+            for arg in spec.loop.args:
+                if arg.map is not None and max(arg.index) >= (arity := mesh.map(arg.map).arity):
+                    raise MeshprepError(
+                        f"argument '{arg.name}': index {max(arg.index)} is past the last column of "
+                        f"map '{arg.map}', which has {arity}: use 0..{arity - 1}"
+                    )
+        except MeshprepError as error:
+            raise MeshprepError(f"{request.where}: {error}") from None
     return [*specs.values()]
 
 
-def _spec(request: LoopRequest, arity: Callable[[str], int]) -> LoopSpec:
-    """The loop, checked as far as the arities of its maps tell."""
+def _spec(request: LoopRequest, mesh: Mesh | None = None) -> LoopSpec:
+    """The loop, checked as far as the arities of its maps tell, which are 1 without a mesh."""
     where = request.where
     values = dict(request.values)
     options = {key: values.pop(key) for key in request.values if key in _OPTIONS}
     fixed = {str(a["mat"]): _fixed(a, where) for a in values["args"] if _is_matrix(a)}
-    values["args"] = [_with_index(a, arity, where) for a in values["args"]]
+    values["args"] = [_with_index(a, mesh, where) for a in values["args"]]
     return LoopSpec(loop_from_dict(request.name, values, where), options, fixed)
 
 
@@ -222,7 +221,7 @@ def _request(name: str, values: Any, where: str) -> LoopRequest:
     ]
     request = LoopRequest(name, values | {"args": args}, where)
     # what needs no mesh is refused before one is read
-    _spec(request, lambda name: 1)
+    _spec(request)
     return request
 
 
@@ -230,7 +229,7 @@ def _is_text(values: dict[str, Any], key: str) -> bool:
     return isinstance(values.get(key), str)
 
 
-def _with_index(arg: Any, arity: Callable[[str], int], where: str) -> Any:
+def _with_index(arg: Any, mesh: Mesh | None, where: str) -> Any:
     """An argument through a map without ``index`` means every column, in order.
 
     A matrix takes every column of its maps; its constraints are not the loop's.
@@ -239,13 +238,15 @@ def _with_index(arg: Any, arity: Callable[[str], int], where: str) -> Any:
     if not matrix and (not isinstance(arg, dict) or "map" not in arg or "index" in arg):
         return arg
     try:
-        if matrix:
-            arities = [arity(arg[k]) for k in ("rows", "columns")]
-            kept = {k: v for k, v in arg.items() if k != FIXED}
-            return kept | {"index": list(range(arities[0])), "dim": arities[1]}
-        return arg | {"index": list(range(arity(str(arg["map"]))))}
+        maps = (arg["rows"], arg["columns"]) if matrix else (str(arg["map"]),)
+        arity, *width = [1 if mesh is None else mesh.map(name).arity for name in maps]
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
+    found = arg | {"index": list(range(arity))}
+    if matrix:
+        found["dim"] = width[0]
+        found.pop(FIXED, None)
+    return found
 
 
 def _is_matrix(arg: Any) -> bool:
@@ -261,22 +262,6 @@ def _fixed(arg: dict[str, Any], where: str) -> tuple[str | int, ...]:
             f'{where}: {FIXED} is {found!r}, must be "boundary", or names or numbers of groups'
         )
     return tuple(groups)
-
-
-def _check(loop: Loop, mesh: Mesh, where: str) -> None:
-    try:
-        mesh.size(loop.over)
-        for arg in loop.args:
-            if arg.map is None:
-                continue
-            arity = mesh.map(arg.map).arity
-            if max(arg.index) >= arity:
-                raise MeshprepError(
-                    f"argument '{arg.name}': index {max(arg.index)} is past the last column of "
-                    f"map '{arg.map}', which has {arity}: use 0..{arity - 1}"
-                )
-    except MeshprepError as error:
-        raise MeshprepError(f"{where}: {error}") from None
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import SetMap, read_only
 
 from ..kernels import Float64s, Int32s, kernel
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import in_pieces
 from .cells import shape_of
 from .model import Mesh
 
@@ -62,9 +62,11 @@ def map_of_means(mesh: Mesh, name: str) -> str | None:
 
 def _map_to_places(mesh: Mesh, name: str) -> SetMap | None:
     """The first map of a set, where that leads to cells or to what has coordinates."""
-    m = next((m for m in mesh.maps.values() if m.from_set == name), None)
-    known = m is not None and m.to_set != name and m.to_set in mesh.sets
-    return m if m is not None and known and m.to_set in (*PLACED, "cells") else None
+    for m in mesh.maps.values():
+        if m.from_set == name:
+            known = m.to_set in (*PLACED, "cells") and m.to_set in mesh.sets
+            return m if known and m.to_set != name else None
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +90,12 @@ def mean_of_rows(xyz: Float64s, table: Int32s, axes: int | None = None) -> Float
     """The mean of the places that each row names, along the first axes where not along all."""
     mean = np.empty((len(table), xyz[:, :axes].shape[1]))
     arrays = read_only(xyz.astype(np.float64, copy=False)), read_only(table)
-    each(_fill_mean, [(*arrays, begin, end, mean) for begin, end in pieces(len(table))])
+    in_pieces(_fill_mean, len(table), *arrays, mean)
     return mean
 
 
 @kernel
-def _fill_mean(xyz: Float64s, table: Int32s, begin: int, end: int, mean: Float64s) -> None:
+def _fill_mean(xyz: Float64s, table: Int32s, mean: Float64s, begin: int, end: int) -> None:
     for i in range(begin, end):
         for k in range(mean.shape[1]):
             total = xyz[table[i, 0], k]

@@ -13,7 +13,7 @@ from meshprep_runtime.types.maps import INDEX_LIMIT, offsets_of, read_only
 
 from ..kernels import Int32s, Int64s, helper, kernel
 from ..kernels.arrays import scan_offsets, sort
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import in_pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def renumber_table(table: Int32s, new_to_old: Int32s | None, old_to_new: Int32s 
     rows = nothing if new_to_old is None else new_to_old
     points = nothing if old_to_new is None else old_to_new
     arrays = read_only(table), read_only(rows), read_only(points)
-    each(_renumber_rows, [(*arrays, begin, end, out) for begin, end in pieces(len(table))])
+    in_pieces(_renumber_rows, len(table), *arrays, out)
     return out
 
 
@@ -84,18 +84,17 @@ def element_graph(table: Int32s, n_to: int) -> Csr:
 
 def _two_steps(first: Csr, second: Csr) -> Csr:
     arrays = [read_only(a) for a in (first.offset, first.index, second.offset, second.index)]
-    shares = pieces(first.n_rows)
     end, nothing = np.zeros(first.n_rows + 1, np.int64), np.empty(0, np.int32)
-    each(_visit_two_steps, [(*arrays, start, stop, end, nothing) for start, stop in shares])
+    in_pieces(_visit_two_steps, first.n_rows, *arrays, end, nothing)
     offset = offsets_of(end[:-1])
     index = np.empty(offset[-1], np.int32)
-    each(_visit_two_steps, [(*arrays, start, stop, offset, index) for start, stop in shares])
+    in_pieces(_visit_two_steps, first.n_rows, *arrays, offset, index)
     return Csr(offset, index)
 
 
 @kernel
 def _renumber_rows(
-    table: Int32s, new_to_old: Int32s, old_to_new: Int32s, begin: int, end: int, out: Int32s
+    table: Int32s, new_to_old: Int32s, old_to_new: Int32s, out: Int32s, begin: int, end: int
 ) -> None:
     """Rows ``begin`` to ``end - 1``; an empty array stands for numbers that stay."""
     for i in range(begin, end):
@@ -160,10 +159,10 @@ def _visit_two_steps(
     index1: Int32s,
     offset2: Int64s,
     index2: Int32s,
-    start: int,
-    stop: int,
     offset: Int64s,
     index: Int32s,
+    start: int,
+    stop: int,
 ) -> None:
     """Fill rows ``start`` to ``stop - 1``; without room, add the length of each to ``offset``."""
     filling = index.size > 0

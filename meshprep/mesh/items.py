@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from meshprep_runtime.types.maps import (
     read_only,
     refuse_masked,
 )
+
+T = TypeVar("T", "ElementSet", SetMap)
 
 
 @dataclass(frozen=True)
@@ -285,36 +287,15 @@ class IndexList:
         object.__setattr__(self, "index", read_only(index))
 
 
-def sets_by_name(
-    given: Iterable[ElementSet] | Mapping[str, int | ElementSet],
-) -> Mapping[str, ElementSet]:
-    """Sets by name; those of a mapping may be given by their size."""
+def by_name(given: Iterable[Any] | Mapping[str, Any], kind: type[T]) -> Mapping[str, T]:
+    """Sets or maps by name.
+
+    Those of a mapping may be given by their size, or by their table if the name has both sets.
+    """
+    is_set = issubclass(kind, ElementSet)
+    what, of, make = ("set", "size", ElementSet) if is_set else ("map", "table", _map_named)
     if isinstance(given, Mapping):
-        made = (s if isinstance(s, ElementSet) else ElementSet(n, s) for n, s in given.items())
-        return _by_name(made, ElementSet, "set", "size")
-    return _by_name(given, ElementSet, "set", "size")
-
-
-def maps_by_name(
-    given: Iterable[SetMap] | Mapping[str, NDArray[np.integer] | SetMap],
-) -> Mapping[str, SetMap]:
-    """Maps by name; those of a mapping may be given by their table, if the name has both sets."""
-    if isinstance(given, Mapping):
-        made = (m if isinstance(m, SetMap) else _map_named(n, m) for n, m in given.items())
-        return _by_name(made, SetMap, "map", "table")
-    return _by_name(given, SetMap, "map", "table")
-
-
-def _map_named(name: str, table: Any) -> SetMap:
-    ends = [end.partition(":")[0].strip() for end in name.split("->")]
-    if len(ends) < 2 or not all(ends):
-        raise MeshprepError(f"map '{name}' must read FROM->TO, for example 'faces->cells'")
-    return SetMap(name, ends[0], ends[-1], table)
-
-
-def _by_name(
-    given: Iterable[Any], kind: type[ElementSet] | type[SetMap], what: str, of: str
-) -> Mapping[str, Any]:
+        given = (v if isinstance(v, kind) else make(name, v) for name, v in given.items())
     out: dict[str, Any] = {}
     for item in given:
         if not isinstance(item, kind):
@@ -323,6 +304,13 @@ def _by_name(
             raise MeshprepError(f"two {what}s are named '{item.name}': names must be unique")
         out[item.name] = item
     return MappingProxyType(Named(what, out))
+
+
+def _map_named(name: str, table: Any) -> SetMap:
+    ends = [end.partition(":")[0].strip() for end in name.split("->")]
+    if len(ends) < 2 or not all(ends):
+        raise MeshprepError(f"map '{name}' must read FROM->TO, for example 'faces->cells'")
+    return SetMap(name, ends[0], ends[-1], table)
 
 
 def check_distinct(values: Iterable[Dat | Tag], what: str) -> None:

@@ -21,7 +21,7 @@ from meshprep_runtime.types.shown import html_table
 
 from ..kernels.parallel import take
 from .incidence import renumber_table
-from .items import Dat, ElementSet, IndexList, Tag, check_distinct, maps_by_name, sets_by_name
+from .items import Dat, ElementSet, IndexList, Tag, by_name, check_distinct
 from .orderings import with_unions
 
 __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
@@ -85,15 +85,12 @@ class Mesh:
         extras: Mapping[str, Any] | None = None,
     ) -> None:
         set_field = object.__setattr__
-        set_field(self, "sets", sets_by_name(sets))
-        set_field(self, "maps", maps_by_name(maps))
+        set_field(self, "sets", by_name(sets, ElementSet))
+        set_field(self, "maps", by_name(maps, SetMap))
         set_field(self, "dats", tuple(dats))
         set_field(self, "tags", tuple(tags))
         set_field(self, "lists", tuple(lists))
         set_field(self, "extras", MappingProxyType(dict(extras or {})))
-        self._validate()
-
-    def _validate(self) -> None:
         for s in self.sets.values():
             if s.parts and s.size != sum(self.size(p) for p in s.parts):
                 raise MeshprepError(f"set '{s.name}' has not the size of its parts together")
@@ -263,8 +260,8 @@ class Mesh:
             As when a mesh is made: a repeated name is an error.
         """
         return Mesh(
-            (*self.sets.values(), *sets_by_name(sets).values()),
-            (*self.maps.values(), *maps_by_name(maps).values()),
+            (*self.sets.values(), *by_name(sets, ElementSet).values()),
+            (*self.maps.values(), *by_name(maps, SetMap).values()),
             (*self.dats, *dats),
             (*self.tags, *tags),
             self.lists,
@@ -322,14 +319,8 @@ def hash_of_rows(
 ) -> str:
     """:meth:`Mesh.content_hash` of a mesh whose tables come piece by piece.
 
-    Parameters
-    ----------
-    shape : Mesh
-        With the sets and maps of the mesh; their elements do not matter.
-    sizes : mapping of set name to int
-        Of the mesh.
-    rows : callable
-        ``rows(map name)`` gives the table in pieces.
+    ``shape`` has its sets and maps, whose elements do not matter, ``sizes`` are those of its sets,
+    and ``rows(map name)`` gives a table in pieces.
     """
     digest = hashlib.blake2b(digest_size=16)
     typed = "cells" in shape.sets and shape.cell_sets
@@ -387,16 +378,12 @@ def moved(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
 
 def renumber_map(m: SetMap, ordering: Mapping[str, Ordering]) -> SetMap:
     """The map in the new numbering of its from-set and to-set, where these have one."""
-    rows, values = _moving(ordering.get(m.from_set)), _moving(ordering.get(m.to_set))
-    if rows is None and values is None:
+    rows, points = ordering.get(m.from_set), ordering.get(m.to_set)
+    new_to_old = None if rows is None or rows.is_identity else rows.new_to_old
+    old_to_new = None if points is None or points.is_identity else points.old_to_new
+    if new_to_old is None and old_to_new is None:
         return m
-    new_to_old = None if rows is None else rows.new_to_old
-    old_to_new = None if values is None else values.old_to_new
     return replace(m, table=renumber_table(m.table, new_to_old, old_to_new))
-
-
-def _moving(order: Ordering | None) -> Ordering | None:
-    return None if order is None or order.is_identity else order
 
 
 def _renumber_dat(d: Dat, order: Ordering | None) -> Dat:

@@ -1,16 +1,16 @@
 """Orderings from long arrays, on all cores."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.types.maps import read_only
+from meshprep_runtime.types.maps import offsets_of, read_only
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s, kernel
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import in_pieces
 from .items import ElementSet
 
 
@@ -28,7 +28,7 @@ def ordering_of(
     n, start = forward.size, None if before is None or before.is_identity else before.new_to_old
     base = np.empty(0, np.int32) if start is None else start
     arrays = read_only(forward), read_only(base), np.empty(n, np.int32), np.full(n, -1, np.int32)
-    inside = each(_invert, [(*share, *arrays) for share in pieces(n)])
+    inside = in_pieces(_invert, n, *arrays)
     if not all(inside) or arrays[3].min(initial=0) < 0:
         # it says what is wrong
         Ordering.from_new_to_old(forward, name)
@@ -54,7 +54,8 @@ def with_unions(
     for union in sets.values():
         if not union.parts or out.keys().isdisjoint({union.name, *union.parts}):
             continue
-        own = out.setdefault(union.name, of_parts := _of_parts(union, sets, out))
+        parts = [out.get(p) or Ordering.identity(sets[p].size) for p in union.parts]
+        own = out.setdefault(union.name, of_parts := side_by_side(parts, union.name))
         if not np.array_equal(own.new_to_old, of_parts.new_to_old):
             raise MeshprepError(
                 f"the ordering of '{union.name}' is not that of {', '.join(union.parts)} one after "
@@ -63,21 +64,16 @@ def with_unions(
     return out
 
 
-def _of_parts(
-    union: ElementSet, sets: Mapping[str, ElementSet], ordering: Mapping[str, Ordering]
-) -> Ordering:
-    pieces, base = [], 0
-    for part in union.parts:
-        n = sets[part].size
-        own = ordering[part].new_to_old if part in ordering else np.arange(n, dtype=np.int32)
-        pieces.append(own + np.int32(base))
-        base += n
-    return ordering_of(np.concatenate(pieces), union.name)
+def side_by_side(parts: Sequence[Ordering], name: str) -> Ordering:
+    """The ordering of a union set, its parts one after the other. O(n)."""
+    bound = offsets_of([part.size for part in parts])
+    pieces = [part.new_to_old + np.int32(b) for part, b in zip(parts, bound, strict=False)]
+    return ordering_of(np.concatenate(pieces), name)
 
 
 @kernel
 def _invert(
-    begin: int, end: int, new_to_old: Int32s, before: Int32s, forward: Int32s, inverse: Int32s
+    new_to_old: Int32s, before: Int32s, forward: Int32s, inverse: Int32s, begin: int, end: int
 ) -> bool:
     """Fill both directions for some new places; False where a number is out of range."""
     n = new_to_old.size

@@ -52,13 +52,10 @@ def store_bytes(
     if matrix.row_of is matrix.column_of and entries == sum(e * n * n for e, n in shapes):
         dofs = sum(e * n for e, n in shapes) * INDEX_BYTES
         half = sum(e * n * (n + 1) // 2 for e, n in shapes)
-        own = sum(call_bytes(p, _without(p, matrix)) for p in loops) or None
+        without = [{n: m for n, m in p.matrices.items() if n != matrix.name} for p in loops]
+        own = sum(map(call_bytes, loops, without)) or None
         for name, values, moved in (("local", entries, own), ("local, half", half, None)):
             size = values * itemsize + dofs
             # y is added to: read and written
             found.append(StoreBytes(name, size, size + vectors + rows * itemsize, moved))
     return found
-
-
-def _without(plan: LoopPlan, matrix: MatrixPlan) -> dict[str, MatrixPlan]:
-    return {name: other for name, other in plan.matrices.items() if name != matrix.name}

@@ -7,7 +7,9 @@ not. A matrix is a dat of its nonzeros, reached through their places, that block
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from itertools import product
+from operator import attrgetter
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from meshprep_runtime.errors import check_choice
 from meshprep_runtime.plan import Staging, Variant
 from meshprep_runtime.plan.matrices import plain_args
-from meshprep_runtime.types.loops import CONFLICTING, Access, Loop
+from meshprep_runtime.types.loops import CONFLICTING, Access, Arg, Loop
 from meshprep_runtime.types.maps import SetMap, read_only
 
 from ..kernels import Int32s, Int64s, kernel
@@ -29,8 +31,7 @@ LOCAL_BYTES = 2
 LAYOUTS = ("aos", "soa")
 
 
-@dataclass(frozen=True)
-class Traffic:
+class Traffic(NamedTuple):
     """Sectors read and written, by what they hold."""
 
     # ``indirect``: values reached through maps, those to increment included; ``direct``;
@@ -46,17 +47,6 @@ class Traffic:
     @property
     def written(self) -> int:
         return sum(self.writes.values())
-
-
-@dataclass
-class _Use:
-    """What a loop does with one dat, over all its arguments."""
-
-    dim: int = 0
-    itemsize: int = 0
-    read: bool = False
-    written: bool = False
-    columns: dict[tuple[str, int], None] = field(default_factory=dict)
 
 
 def traffic(
@@ -80,23 +70,18 @@ def traffic(
     """
     check_choice("layout", layout, LAYOUTS)
     elements, offset = variant.elements, variant.block_offset
-    uses: dict[tuple[str, str | None], _Use] = {}
+    uses: dict[tuple[str, str | None], list[Arg]] = {}
     for arg in plain_args(loop, maps):
-        if arg.is_global:
-            continue
-        use = uses.setdefault((arg.name, maps[arg.map].to_set if arg.map else None), _Use())
-        if arg.nbytes > use.dim * use.itemsize:
-            use.dim, use.itemsize = arg.dim, np.dtype(arg.dtype).itemsize
-        use.read |= arg.access is not Access.WRITE
-        use.written |= arg.access in CONFLICTING
-        for column in arg.index:
-            use.columns[str(arg.map), column] = None
+        if not arg.is_global:
+            key = arg.name, maps[arg.map].to_set if arg.map else None
+            uses.setdefault(key, []).append(arg)
     reads = dict.fromkeys(("indirect", "direct", "maps", "plan"), 0)
     writes = dict.fromkeys(("indirect", "direct"), 0)
     lists, rows = set[str](), set[tuple[str, int]]()
-    for (_, to_set), use in uses.items():
-        arrays, width = (use.dim, use.itemsize) if layout == "soa" else (1, use.dim * use.itemsize)
-        names = {name for name, _ in use.columns}
+    for (_, to_set), args in uses.items():
+        largest, names = max(args, key=attrgetter("nbytes")), {str(arg.map) for arg in args}
+        soa = layout == "soa"
+        arrays, width = (largest.dim, largest.nbytes // largest.dim) if soa else (1, largest.nbytes)
         if to_set is None:
             count = _range_sectors(offset, width)
             if elements is not None:
@@ -104,15 +89,17 @@ def traffic(
         elif names <= set(loop.maps):
             count = int(staged_units(variant.staging[to_set], width, SECTOR_BYTES).sum())
             lists.add(to_set)
-            rows |= use.columns.keys()
+            for arg in args:
+                rows.update(product([str(arg.map)], arg.index))
         else:  # the places of a matrix
             (table,) = (maps[name].table for name in names)
             table = table if elements is None else table[elements]
             count = _gathered(table, offset, sizes[to_set], width)
             reads["maps"] += _range_sectors(offset, table.shape[1] * INDEX_BYTES)
         kind = "direct" if to_set is None else "indirect"
-        reads[kind] += arrays * count * use.read
-        writes[kind] += arrays * count * use.written
+        accesses = {arg.access for arg in args}
+        reads[kind] += arrays * count * (accesses != {Access.WRITE})
+        writes[kind] += arrays * count * (not CONFLICTING.isdisjoint(accesses))
     colour = colour or variant.thread_colour.itemsize
     coloured = bool(loop.conflict_columns)
     # where a block finds its number, its number of thread colours, its elements and its lists; two

@@ -12,7 +12,7 @@ from meshprep_runtime.types.maps import INDEX_LIMIT, read_only
 
 from ..kernels import Int32s, Int64s, kernel
 from ..kernels.arrays import sort_by
-from ..kernels.parallel import each, rows_in_pieces
+from ..kernels.parallel import rows_in_pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,24 +46,20 @@ class BlockProblem:
         if not 0 <= self.seed <= INDEX_LIMIT:
             raise MeshprepError(f"seed is {self.seed}, must be within 0..2^31-1")
         object.__setattr__(self, "table", read_only(table))
-        self._check_weights()
+        if self.point_bytes is not None:
+            weights = np.asarray(self.point_bytes)
+            if weights.shape != (self.n_points,) or weights.dtype.kind not in "iu":
+                raise MeshprepError(
+                    f"point_bytes has shape {weights.shape} and dtype {weights.dtype}, "
+                    f"must be {self.n_points} integers"
+                )
+            if weights.size and (weights.min() < 0 or weights.max() > INDEX_LIMIT):
+                raise MeshprepError("point_bytes has a value outside 0..2^31-1")
+            object.__setattr__(self, "point_bytes", read_only(weights.astype(np.int32, copy=False)))
         if self.coordinates is not None:
             where = np.asarray(self.coordinates, dtype=np.float64)
             check_coordinates(where, self.n)
             object.__setattr__(self, "coordinates", read_only(where))
-
-    def _check_weights(self) -> None:
-        if self.point_bytes is None:
-            return
-        weights = np.asarray(self.point_bytes)
-        if weights.shape != (self.n_points,) or weights.dtype.kind not in "iu":
-            raise MeshprepError(
-                f"point_bytes has shape {weights.shape} and dtype {weights.dtype}, "
-                f"must be {self.n_points} integers"
-            )
-        if weights.size and (weights.min() < 0 or weights.max() > INDEX_LIMIT):
-            raise MeshprepError("point_bytes has a value outside 0..2^31-1")
-        object.__setattr__(self, "point_bytes", read_only(weights.astype(np.int32, copy=False)))
 
     @property
     def n(self) -> int:
@@ -156,16 +152,10 @@ def _loads(table: Int32s, n_points: int, block_offset: Int64s) -> int:
     return count
 
 
-def weighted_loads_of(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int) -> int:
-    """The weight of the distinct points of all blocks, as of :func:`staged_bytes`."""
-    return int(staged_bytes(table, weight, block, n_blocks).sum())
-
-
 def staged_bytes(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int) -> Int64s:
     """The weight of the distinct points of each block; -1 in ``table`` is no point."""
     offset, member = sort_by(block, n_blocks)
-    shares = [(table, weight, member, piece) for piece in rows_in_pieces(offset)]
-    return np.concatenate(each(_staged_bytes, shares))
+    return np.concatenate(rows_in_pieces(_staged_bytes, offset, table, weight, member))
 
 
 @kernel

@@ -13,7 +13,7 @@ from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Float64s, Int32s, Int64s, helper, kernel
 from ..kernels.arrays import first_not_below, scan_offsets
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import in_pieces
 from ..mesh.incidence import Csr, transpose
 
 # Elements of the sample; the mean number of neighbours wanted.
@@ -66,8 +66,8 @@ def _choose(mean: Float64s) -> tuple[int, int]:
 
 def _graph(table: Int32s, entries: Csr, need: Int32s, window: int) -> Csr:
     """Neighbours are pairs that share as many points as one of them needs."""
-    arrays, shares = (table, entries.offset, entries.index), pieces(len(table), LEAST_SHARED)
-    pairs = each(_pairs, [(*arrays, need, window, *share) for share in shares])
+    given = table, entries.offset, entries.index, need, window
+    pairs = in_pieces(_pairs, len(table), *given, least=LEAST_SHARED)
     low, high = map(np.concatenate, zip(*pairs, strict=True))
     return Csr(*_rows_of_pairs(low, high, len(table)))
 

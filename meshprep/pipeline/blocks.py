@@ -1,6 +1,6 @@
 """One loop: its blocks, the grouping of what they reach, and their colours."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,7 +13,13 @@ from meshprep_runtime.types.maps import Int32s, Int64s, rows_of_entries
 from ..colour import ThreadColours, colour_threads, sort_by_colour
 from ..kernels.parallel import take
 from ..loops.options import Options
-from ..loops.reach import indirect_dats, maps_by_place, maps_by_set, written_table
+from ..loops.reach import (
+    indirect_dats,
+    joined_tables,
+    maps_by_place,
+    maps_by_set,
+    written_table,
+)
 from ..loops.requests import LoopSpec
 from ..mesh.geometry import axes_in_use, centroids
 from ..mesh.incidence import stack
@@ -71,8 +77,9 @@ def cut(
         ways = [(source, options.partitioner, leaves), *(ways if both else ())]
     cuts = []
     for source, name, chosen in ways:
-        problems = _problems(source, loop, name, options, progress, chosen)
-        parts = [PARTITIONERS[by].function(problem, wishes) for by, problem, wishes in problems]
+        parts = []
+        for by, problem, wishes in _problems(source, loop, name, options, progress, chosen):
+            parts.append(PARTITIONERS[by].function(problem, wishes))
         cuts.append((source, name, _joined(parts)))
     if len(cuts) > 1 and _loads(loop, cuts[1]) < LEAST_GAIN * _loads(loop, cuts[0]):
         lists, cuts = False, cuts[1:]
@@ -136,7 +143,7 @@ def _problems(
     options: Options,
     progress: Callable[[float], None],
     leaves: Sequence[str],
-) -> list[tuple[str, BlockProblem, Mapping[str, Any]]]:
+) -> Iterator[tuple[str, BlockProblem, Mapping[str, Any]]]:
     """How each part of the from-set is cut on its own, so that no block mixes cell types.
 
     The partitioner cuts ``leaves``; other parts are cut into runs of their order, which keep the
@@ -146,18 +153,15 @@ def _problems(
     kept = {k: v for k, v in given.items() if k in PARTITIONERS["contiguous"].options}
     if not leaves:
         given = kept
-    wishes = {
-        one: effective(PARTITIONERS[one].options, asked, f"partitioner '{one}'")
-        for one, asked in {"contiguous": kept, name: given}.items()
-    }
     table, n_points, weight = _reached(numbering, loop, weighted="staged_bytes" in given)
     # an axis along which nothing differs only costs memory, but says how sizes of tiles are meant
     axes = axes_in_use(mesh) if name == "blocks" else None
     where = centroids(mesh, loop.over, axes)
     where = None if where is None else take(where, numbering.ordering(loop.over).new_to_old)
     base = 0
-    problems: list[tuple[str, BlockProblem, Mapping[str, Any]]] = []
     for leaf in numbering.leaves(loop.over):
+        by, asked = (name, given) if leaf in leaves else ("contiguous", kept)
+        wishes = effective(PARTITIONERS[by].options, asked, f"partitioner '{by}'")
         rows = slice(base, base + mesh.size(leaf))
         problem = BlockProblem(
             table=table[rows],
@@ -168,10 +172,8 @@ def _problems(
             seed=options.seed,
             progress=progress,
         )
-        by = name if leaf in leaves else "contiguous"
-        problems.append((by, problem, wishes[by]))
+        yield by, problem, wishes
         base = rows.stop
-    return problems
 
 
 def _joined(parts: Sequence[Blocks]) -> Blocks:
@@ -198,9 +200,8 @@ def _reached(
         tables.setdefault(m.to_set, []).append(m.table)
     if not tables:
         return np.empty((mesh.size(loop.over), 0), np.int32), 0, None
-    sizes = [mesh.size(points) for points in tables]
-    beside = [t[0] if len(t) == 1 else np.hstack(t) for t in tables.values()]
-    table, n_points = stack(beside, sizes)
+    sizes = [*map(mesh.size, tables)]
+    table, n_points = stack([*map(joined_tables, tables.values())], sizes)
     cost = dict.fromkeys(tables, 0)
     for (_, points), (dim, nbytes) in indirect_dats(loop, mesh.maps).items():
         cost[points] += dim * nbytes
@@ -215,8 +216,8 @@ def settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> Numbe
     for points, names in maps_by_set(loop, mesh.maps).items():
         others = [leaf for leaf in numbering.movable(points) if leaf not in own]
         if others and blocks is not None:
-            into = {m: numbering.map(m) for m in names}
-            tables = [m.table for m in maps_by_place(into, blocks.elements).values()]
+            into = maps_by_place(numbering.maps(names), blocks.elements)
+            tables = [m.table for m in into.values()]
             order = group_points(np.hstack(tables), mesh.size(points), blocks.block_offset)
             numbering = numbering.moved(points, numbering.in_runs(points, order), others)
         numbering = numbering.settled(*others)
@@ -226,7 +227,7 @@ def settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> Numbe
 def _sort_by_colour(numbering: Numbering, loop: Loop, blocks: Cut) -> tuple[Numbering, Cut]:
     """Sort the elements of each block by thread colour, in the set's order or in the list."""
     offset, elements = blocks.block_offset, blocks.elements
-    maps = maps_by_place({name: numbering.map(name) for name in loop.maps}, elements)
+    maps = maps_by_place(numbering.maps(loop.maps), elements)
     colours = colour_threads(*written_table(loop, maps, numbering.mesh.sizes), offset)
     order = sort_by_colour(colours.colour, offset)
     if elements is None:
@@ -241,7 +242,7 @@ def colour(numbering: Numbering, loop: Loop, cut: Cut, options: Options) -> Vari
     """Colour and stage a loop's blocks; every set that it touches has its final order."""
     variant = build_variant(
         loop,
-        maps_by_place({m: numbering.map(m) for m in loop.maps}, cut.elements),
+        maps_by_place(numbering.maps(loop.maps), cut.elements),
         numbering.mesh.sizes,
         cut.block_offset,
         block_size=options.block_elements,

@@ -12,9 +12,9 @@ from meshprep_runtime.plan.model import PlanContent
 from meshprep_runtime.types.loops import Arg
 from meshprep_runtime.types.maps import INDEX_LIMIT, SetMap, offsets_of, read_only
 
-from ..kernels import kernel
+from ..kernels import Int32s, kernel
 from ..kernels.arrays import first_not_below
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import in_pieces
 from ..loops.requests import LoopSpec
 from ..mesh.incidence import transpose
 from ..topology import constrained_points
@@ -132,10 +132,8 @@ def places(
 ) -> NDArray[np.int32]:
     """The nonzero of each entry by row_of, column_of, row_ptr and columns; -1 for none."""
     place = np.empty((rows.size, rows.arity * columns.arity), np.int32)
-    given = [read_only(a) for a in numbers]
-    tables = (read_only(rows.table), read_only(columns.table), place)
-    shares = [slice(begin, end) for begin, end in pieces(rows.size)]
-    each(_fill_places, [(*given, *(table[share] for table in tables)) for share in shares])
+    given = tuple(map(read_only, numbers))
+    in_pieces(_fill_places, rows.size, given, rows.table, columns.table, place)
     return read_only(place)
 
 
@@ -168,15 +166,10 @@ def _visit_entries(
 
 @kernel
 def _fill_places(
-    row_of: NDArray[np.int32],
-    column_of: NDArray[np.int32],
-    row_ptr: NDArray[np.int64],
-    nonzeros: NDArray[np.int32],
-    rows: NDArray[np.int32],
-    columns: NDArray[np.int32],
-    place: NDArray[np.int32],
+    numbers: tuple, rows: Int32s, columns: Int32s, place: Int32s, begin: int, end: int
 ) -> None:
-    for e in range(rows.shape[0]):
+    row_of, column_of, row_ptr, nonzeros = numbers
+    for e in range(begin, end):
         for i in range(rows.shape[1]):
             r = row_of[rows[e, i]]
             for j in range(columns.shape[1]):

@@ -17,7 +17,7 @@ from meshprep_runtime.types.ordering import Ordering
 
 from ..mesh import Mesh
 from ..mesh.model import renumber_map
-from ..mesh.orderings import ordering_of
+from ..mesh.orderings import ordering_of, side_by_side
 from ..reorder import keep_parts
 
 Runs = Mapping[str, Sequence[int] | NDArray[np.integer]]
@@ -48,7 +48,6 @@ class Numbering:
 
     def leaves(self, name: str) -> tuple[str, ...]:
         """The parts of a union set; the set itself where it has none."""
-        self.mesh.size(name)
         return self.mesh.sets[name].parts or (name,)
 
     def movable(self, name: str) -> tuple[str, ...]:
@@ -62,9 +61,8 @@ class Numbering:
     def in_runs(self, name: str, new_to_old: Int32s) -> Int32s:
         """An order of a set with its runs one after the other; stable inside each."""
         sizes = self.runs.get(name)
-        return keep_parts(
-            new_to_old, [self.orders[s].size for s in self.leaves(name)] if sizes is None else sizes
-        )
+        parts = [*map(self.mesh.size, self.leaves(name))] if sizes is None else sizes
+        return keep_parts(new_to_old, parts)
 
     def ordering(self, name: str) -> Ordering:
         """The ordering of a set."""
@@ -74,7 +72,7 @@ class Numbering:
         parts = tuple(self.orders[leaf] for leaf in leaves)
         before, found = self._unions.get(name, ((), None))
         if found is None or parts != before:
-            found = _one_after_the_other(parts, name)
+            found = side_by_side(parts, name)
             self._unions[name] = parts, found
         return found
 
@@ -88,9 +86,13 @@ class Numbering:
             self._maps[name] = orders, found
         return found
 
+    def maps(self, names: Sequence[str]) -> dict[str, SetMap]:
+        """Some maps in this numbering."""
+        return dict(zip(names, map(self.map, names), strict=True))
+
     def all(self) -> dict[str, Ordering]:
         """The orderings of all sets, unions among them."""
-        return {name: self.ordering(name) for name in self.mesh.sets}
+        return dict(zip(self.mesh.sets, map(self.ordering, self.mesh.sets), strict=True))
 
     def moved(
         self, name: str, new_to_old: Int32s, only: Iterable[str] | None = None
@@ -125,9 +127,3 @@ class Numbering:
     def known(self) -> dict[str, Ordering]:
         """The orderings of the sets that are final."""
         return {name: order for name, order in self.orders.items() if name in self.final}
-
-
-def _one_after_the_other(parts: Sequence[Ordering], name: str) -> Ordering:
-    bases = np.cumsum([0, *(part.size for part in parts)]).astype(np.int32)
-    pieces = [p.new_to_old + base for p, base in zip(parts, bases[:-1], strict=True)]
-    return Ordering.from_new_to_old(np.concatenate(pieces), name)

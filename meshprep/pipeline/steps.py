@@ -31,6 +31,7 @@ from meshprep_runtime.plan.metrics import (
     VariantMetrics,
 )
 from meshprep_runtime.plan.ranges import ranges_for
+from meshprep_runtime.types.maps import SetMap
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import clock
@@ -181,7 +182,7 @@ def order(
         sizes = [own.block_elements for _, own in chosen]
         (numbering, leads), before = at_once(
             lambda: order_for_locality(start, chosen),
-            lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)) if planned else {},
+            lambda: on_fewer_cores(input_baselines, full, specs, sizes) if planned else {},
         )
         for spec in specs:
             if (name := spec.loop.over) in fixed:
@@ -317,17 +318,15 @@ def _assemble(
     ordered: Ordered, numbering: Numbering, variants: Sequence[Variant], options: Options
 ) -> Plan:
     full, specs = numbering.mesh, ordered.specs
-    wanted = dict.fromkeys(m for s in specs for m in s.loop.maps)
-    wanted |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
-    maps = {name: numbering.map(name) for name in wanted}
     matrices = build_matrices(numbering, specs)
-    loops = {}
+    maps, loops = dict[str, SetMap](), {}
     for spec, variant in zip(specs, variants, strict=True):
-        loop, blocks = spec.loop, {variant.name: variant}
-        own = {m: maps[m] for m in loop.maps}
+        loop, blocks, own = spec.loop, {variant.name: variant}, numbering.maps(spec.loop.maps)
         added = {a.name: matrices[a.name] for a in loop.matrices}
         made = LoopPlan(loop, full.sizes, own, blocks, variant.name, matrices=added)
         loops[loop.name] = replace(made, ranges=ranges_for(made))
+        maps |= own
+    maps |= numbering.maps([m for m in full.maps if m.startswith("boundary_")])
     where = full.coordinates if options.coordinates else None
     where = None if where is None else numbering.ordering("nodes").apply(where.astype("f8"))
     return Plan(
@@ -355,7 +354,9 @@ def _groups(numbering: Numbering, file: Mesh) -> dict[str, Any]:
     Those of sets that a file does not have, and the numbers that it gave its elements. Names are on
     one line.
     """
-    tags, further, names = (dict[str, dict[str, Any]]() for _ in range(3))
+    tags: dict[str, dict[str, Any]] = {}
+    further: dict[str, dict[str, Any]] = {}
+    names: dict[str, dict[str, Any]] = {}
     for t in numbering.mesh.tags:
         if t.set in file.sets:
             continue
@@ -396,9 +397,11 @@ def renumbered(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
 
     So are all cells where those of one type move: most formats number them through all types.
     """
-    own = {name: ordering[name] for name in mesh.sets}
-    moved = {name == "nodes" for name, order in own.items() if not order.is_identity}
-    kept = tuple(d for d in mesh.dats if not d.is_numbering or (d.set == "nodes") not in moved)
+    own = {name: ordering[name] for name in mesh.sets if not ordering[name].is_identity}
+    nodes, others = own.keys() & {"nodes"}, own.keys() - {"nodes"}
+    kept = tuple(
+        d for d in mesh.dats if not (d.is_numbering and (nodes if d.set == "nodes" else others))
+    )
     mesh = mesh if len(kept) == len(mesh.dats) else replace(mesh, dats=kept)
     return mesh.renumber(own)
 

@@ -5,7 +5,7 @@ best where it gains.
 """
 
 from .choose import METHOD_NAMES, OrderCandidate, locality_order
-from .figures import FOLLOW, Envelope, Figures, LocalityProblem, envelope, figures
+from .figures import FOLLOW, Figures, LocalityProblem, figures
 from .gps import gps
 from .grouping import group_points
 from .lexicographic import from_set_order, order_by_ends
@@ -16,11 +16,9 @@ __all__ = [
     "FOLLOW",
     "METHODS",
     "METHOD_NAMES",
-    "Envelope",
     "Figures",
     "LocalityProblem",
     "OrderCandidate",
-    "envelope",
     "figures",
     "followers",
     "from_set_order",

@@ -10,8 +10,9 @@ from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s, clock
 from ..kernels.parallel import at_once
+from ..mesh.incidence import renumber_table
 from ..mesh.orderings import ordering_of
-from .figures import Figures, LocalityProblem, figures, following
+from .figures import Figures, LocalityProblem, figures
 from .methods import METHODS
 
 AUTO = "auto"
@@ -75,17 +76,30 @@ def locality_order(
         before = figures(problem)
         found, candidates = _best_of(problem, seconds)
     else:
-        before, found = at_once(lambda: figures(problem), lambda: _run_method(problem, method))
+        before, found = at_once(partial(figures, problem), partial(_run_method, problem, method))
         candidates = (found.candidate,)
     by_lines = problem.target == "gpu" and (method == AUTO or METHODS[method].needs_coordinates)
-    return _better_or_input(before, found, candidates, by_lines=by_lines)
+    method, after = candidates[0].method, candidates[0].figures
+    assert after is not None
+    change = ", ".join(
+        f"{name} {getattr(before, name):,} -> {getattr(after, name):,}"
+        for name in ("bandwidth", "profile", "lines")
+    )
+    if _cost(after, by_lines=by_lines) < _cost(before, by_lines=by_lines):
+        reason = f"{method} gains: {change}"
+        return LocalityResult(
+            method, found.ordering, before, after, True, reason, candidates, found.rows
+        )
+    keep = Ordering.identity(problem.n_points)
+    reason = f"the order of the input is kept, {method} would not gain: {change}"
+    return LocalityResult(method, keep, before, after, False, reason, candidates)
 
 
 def _run_method(problem: LocalityProblem, method: str) -> _EvaluatedOrder:
     begun = clock()
     found = ordering_of(METHODS[method].function(problem))
     took = round(clock() - begun, 4)
-    rows = following(problem, found.old_to_new)
+    rows = problem.follow(renumber_table(problem.table, None, found.old_to_new))
     after = figures(problem, found.old_to_new, rows)
     return _EvaluatedOrder(found, rows, OrderCandidate(method, took, after))
 
@@ -130,27 +144,3 @@ def _cost(found: Figures | None, *, by_lines: bool) -> tuple[int, int]:
     """The figure by which orders are compared; smaller is better."""
     assert found is not None
     return (found.lines if by_lines else 0, found.cost)
-
-
-def _better_or_input(
-    before: Figures,
-    found: _EvaluatedOrder,
-    candidates: tuple[OrderCandidate, ...],
-    *,
-    by_lines: bool,
-) -> LocalityResult:
-    """The best candidate's order if it is better than the input's, else the input's."""
-    method, after = candidates[0].method, candidates[0].figures
-    assert after is not None
-    change = ", ".join(
-        f"{name} {getattr(before, name):,} -> {getattr(after, name):,}"
-        for name in ("bandwidth", "profile", "lines")
-    )
-    if _cost(after, by_lines=by_lines) < _cost(before, by_lines=by_lines):
-        reason = f"{method} gains: {change}"
-        return LocalityResult(
-            method, found.ordering, before, after, True, reason, candidates, found.rows
-        )
-    keep = Ordering.identity(found.ordering.size)
-    reason = f"the order of the input is kept, {method} would not gain: {change}"
-    return LocalityResult(method, keep, before, after, False, reason, candidates)

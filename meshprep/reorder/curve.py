@@ -8,7 +8,7 @@ from meshprep_runtime.types.maps import UInt64s
 
 from ..kernels import Float64s, Int32s, helper, kernel
 from ..kernels.arrays import stable_argsort
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import in_pieces
 from .figures import LocalityProblem
 
 # Cells an axis, as a power of two: one key fits in 64 bits, and a double in a cell number.
@@ -52,23 +52,25 @@ def curve_keys(where: Float64s, box: tuple[Float64s, Float64s], digits: int = 64
     if axes.size > 3:
         raise MeshprepError(f"Hilbert's curve takes 2-D and 3-D points, not {axes.size}-D ones")
     points = np.ascontiguousarray(where[:, axes])
-    how = low[axes], longest, min(BITS[axes.size], digits // axes.size)
-    return np.concatenate(each(_keys, [(points[a:b], *how) for a, b in pieces(len(points))]))
+    bits = min(BITS[axes.size], digits // axes.size)
+    return np.concatenate(in_pieces(_keys, len(points), points, low[axes], longest, bits))
 
 
 @kernel
-def _keys(points: NDArray, half_low: NDArray, longest: float, bits: int) -> NDArray:
-    """Distance along the curve of the cell of each point."""
-    n, dim = points.shape
-    keys = np.empty(n, np.uint64)
+def _keys(
+    points: NDArray, half_low: NDArray, longest: float, bits: int, begin: int, end: int
+) -> NDArray:
+    """Distance along the curve of the cell of each point from ``begin`` to ``end - 1``."""
+    dim = points.shape[1]
+    keys = np.empty(end - begin, np.uint64)
     cell = np.empty(dim, np.int64)
     last = np.int64((1 << bits) - 1)
-    for i in range(n):
+    for i in range(begin, end):
         for a in range(dim):
             at = (points[i, a] / 2 - half_low[a]) / longest
             cell[a] = min(np.int64(at * (last + 1)), last)
         turn = _turn(cell, bits) if dim > 1 else 0
-        keys[i] = _interleaved(cell, bits, turn)
+        keys[i - begin] = _interleaved(cell, bits, turn)
     return keys
 
 

@@ -4,13 +4,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from operator import call
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.metrics import OrderFigures as Figures
-from meshprep_runtime.types.maps import read_only, rows_of_entries
+from meshprep_runtime.types.maps import read_only
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s, kernel
@@ -80,42 +81,6 @@ class Method:
 LINE_BYTES = 128
 
 
-@dataclass(frozen=True)
-class Envelope:
-    """Bandwidth and profile of a numbering; the diagonal is not counted."""
-
-    # Largest difference of two neighbours' numbers: 0 without neighbours, 1 for a chain in order,
-    # n - 1 at worst.
-    bandwidth: int
-    # Sum over the points of the distance back to the smallest neighbour's number, 0 where that is
-    # larger: 0 without neighbours, n - 1 for a chain in order, n (n - 1) / 2 at worst.
-    profile: int
-
-    @property
-    def cost(self) -> int:
-        """Bandwidth times profile: the figure by which orders are compared."""
-        return self.bandwidth * self.profile
-
-
-def envelope(neighbours: Csr | Int32s, old_to_new: Int32s | None = None) -> Envelope:
-    """Measure a numbering of the points of a map, or of the vertices of a graph.
-
-    ``neighbours`` is a symmetric graph, or a map's table: the points of one element are neighbours.
-    Without ``old_to_new`` the present numbering is measured. O(n_from x arity) from a table,
-    O(edges) from a graph; both give the same figures.
-    """
-    if isinstance(neighbours, Csr):
-        n = neighbours.n_rows
-        rows = rows_of_entries(neighbours.offset)
-        table = np.stack([rows, neighbours.index], axis=1)
-    else:
-        table, n = neighbours, int(neighbours.max(initial=-1)) + 1
-    if old_to_new is not None and table.size:
-        table, n = renumber_table(table, None, old_to_new), old_to_new.size
-    bandwidth, profile, _ = _envelope(read_only(table), n)
-    return Envelope(bandwidth, profile)
-
-
 def figures(
     problem: LocalityProblem, old_to_new: Int32s | None = None, rows: Int32s | None = None
 ) -> Figures:
@@ -127,18 +92,13 @@ def figures(
     """
     table, n_points = problem.table, problem.n_points
     if old_to_new is not None:
-        rows = following(problem, old_to_new) if rows is None else rows
+        if rows is None:
+            rows = problem.follow(renumber_table(table, None, old_to_new))
         table = renumber_table(table, rows, old_to_new)
-    (bandwidth, profile, rms), lines = each(
-        lambda count, *sizes: count(read_only(table), n_points, *sizes),
-        [(_envelope,), (_lines, problem.point_bytes, problem.block_size)],
-    )
+    known = read_only(table), n_points
+    tasks = [(_envelope, *known), (_lines, *known, problem.point_bytes, problem.block_size)]
+    (bandwidth, profile, rms), lines = each(call, tasks)
     return Figures(int(bandwidth), int(profile), float(rms), int(lines))
-
-
-def following(problem: LocalityProblem, old_to_new: Int32s) -> Int32s:
-    """The order of the elements, new_to_old, that follows a numbering of their points."""
-    return problem.follow(renumber_table(problem.table, None, old_to_new))
 
 
 def _envelope(table: NDArray, n_points: int) -> tuple[int, int, float]:
@@ -147,7 +107,7 @@ def _envelope(table: NDArray, n_points: int) -> tuple[int, int, float]:
     bandwidth = 0
     if table.size:
         # columns at a time: NumPy is slow along short rows
-        low, high = (reduce(which, table.T) for which in (np.minimum, np.maximum))
+        low, high = reduce(np.minimum, table.T), reduce(np.maximum, table.T)
         bandwidth = int((high - low).max())
         for column in table.T:
             np.minimum.at(smallest, column, low)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Int32s, helper, kernel
-from ..kernels.arrays import counting_sort
+from ..kernels.arrays import ZERO, counting_sort
 from ..mesh.incidence import Csr
 from .by_component import by_component
 from .levels import number, pseudo_diameter
@@ -143,7 +143,7 @@ def sweep(graph: tuple, order: NDArray, begin: int, sweeps: int, scratch: NDArra
     (offset, index), place, low = graph, scratch[0], scratch[1]
     for i in range(order.size):
         place[order[i]] = i
-    bandwidth = int(np.int64(0))
+    bandwidth = ZERO
     for p in range(begin, begin + order.size):
         low[p] = place[p]
         for k in range(offset[p], offset[p + 1]):

@@ -9,7 +9,7 @@ from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Int32s, Int64s, helper, kernel
 from ..kernels.arrays import sort, sort_by, stable_argsort
-from ..kernels.parallel import each, rows_in_pieces
+from ..kernels.parallel import rows_in_pieces
 
 # Up to so many rows of one lowest point are sorted among each other, and up to so many points a row
 # have a place in a table.
@@ -51,8 +51,8 @@ def order_by_ends(table: Int32s) -> Int32s:
     if table.shape[1] <= 2:
         return from_set_order(table)
     # columns at a time: NumPy is slow along short rows
-    ends = (reduce(which, table.T) for which in (np.minimum, np.maximum))
-    return from_set_order(np.stack([*ends], axis=1))
+    ends = reduce(np.minimum, table.T), reduce(np.maximum, table.T)
+    return from_set_order(np.stack(ends, axis=1))
 
 
 def _order_of_pairs(table: Int32s, n_points: int) -> Int32s:
@@ -61,13 +61,13 @@ def _order_of_pairs(table: Int32s, n_points: int) -> Int32s:
         # rows by their lowest point, ascending under one
         offset, order = sort_by(np.minimum(table[:, 0], table[:, -1]), n_points)
         if int(np.diff(offset).max()) <= FEW:
-            each(_sort_rows, [(table, own, order) for own in rows_in_pieces(offset)])
+            rows_in_pieces(_sort_rows, offset, table, order)
             return order
     return np.lexsort(np.sort(table, axis=1).T[::-1]).astype(np.int32)
 
 
 @kernel
-def _sort_rows(table: Int32s, offset: Int64s, order: Int32s) -> None:
+def _sort_rows(table: Int32s, order: Int32s, offset: Int64s) -> None:
     """Sort the rows of each point by the other one; those with the same keep their order."""
     last, key = table.shape[1] - 1, np.empty(FEW, np.int64)
     for p in range(offset.size - 1):

@@ -14,7 +14,7 @@ from meshprep_runtime.types.ordering import Ordering
 from ..kernels import Int32s, kernel
 from ..mesh import Mesh
 from ..mesh.incidence import renumber_table
-from ..mesh.orderings import ordering_of
+from ..mesh.orderings import ordering_of, side_by_side
 from .lexicographic import from_set_order
 
 Orderings = dict[str, Ordering]
@@ -44,38 +44,26 @@ def propagate(
     union set that mixes its parts or contradicts theirs. O(sum over the sets of the size of one map
     each, and over maps reached by rule 3).
 
-    Parameters
-    ----------
-    known : mapping of set name to Ordering
-        From the mesh's numbering.
-    follow : callable
-        Orders the rows of a table of new points; lexicographic unless given [S19 section 2.3.1].
-    followed : mapping of map name to (n_from,) int32
-        What ``follow`` gives for maps into sets that are known, where it was computed before.
-    wanted : iterable of str
-        The sets that matter, all unless given; others may keep their order.
-    keep : callable
-        ``keep(name, new_to_old)`` gives the order that a set gets in place of one that was found;
-        unless given, that of :func:`keep_parts`.
-
-    Returns
-    -------
-    dict of set name to Ordering
-        In the order of the mesh's sets.
+    Known orderings are from the mesh's numbering. ``follow`` orders the rows of a table of new
+    points, lexicographically unless given [S19 section 2.3.1]; ``followed`` has what it gives for
+    maps into known sets, where that was computed before. Sets that are not ``wanted`` may keep
+    their order; all are unless given. ``keep(name, new_to_old)`` gives the order that a set gets in
+    place of one that was found, that of :func:`keep_parts` unless given. The result is in the order
+    of the mesh's sets.
     """
     _check_orderings(mesh, known)
     done: Orderings = dict(known)
     keep = partial(_with_parts, mesh) if keep is None else keep
-    by_points = partial(_by_points, follow=follow, followed=followed, keep=keep)
-    by_touch = partial(_by_touch, keep=keep)
+    by_rules = partial(_by_rules, mesh, done, follow, followed, keep)
     needed = set(mesh.sets if wanted is None else wanted)
-    while needed - done.keys() and _apply_first(mesh, done, (_unions, by_points, by_touch)):
-        pass
+    while needed - done.keys() and (found := next(by_rules(), None)):
+        done.update([found])
     for name, s in mesh.sets.items():
         if name not in done and not s.parts:
             done[name] = Ordering.identity(s.size)
-    while _apply_first(mesh, done, (_unions,)):
-        pass
+    # now unions alone are left
+    while found := next(by_rules(), None):
+        done.update([found])
     return {name: done[name] for name in mesh.sets}
 
 
@@ -113,20 +101,11 @@ def keep_parts(
     return forward[np.argsort(part[forward], kind="stable")]
 
 
-Rule = Callable[[Mesh, Orderings], Iterator[tuple[str, Ordering]]]
-
-
-def _apply_first(mesh: Mesh, done: Orderings, rules: tuple[Rule, ...]) -> bool:
-    """Add what the first rule finds; False when none finds anything."""
-    for rule in rules:
-        for name, ordering in rule(mesh, done):
-            done[name] = ordering
-            return True
-    return False
-
-
-def _unions(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
-    for union in (s for s in mesh.sets.values() if s.parts):
+def _by_rules(
+    mesh: Mesh, done: Orderings, follow: Follow, followed: Mapping[str, Int32s], keep: Keep
+) -> Iterator[tuple[str, Ordering]]:
+    """Sets that follow those that are done, each with its ordering, by the rules in their order."""
+    for union in mesh.sets.values():
         missing = [p for p in union.parts if p not in done]
         if union.name in done and missing:
             bound = offsets_of([mesh.size(p) for p in union.parts])
@@ -134,22 +113,14 @@ def _unions(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
                 if part in missing:
                     piece = done[union.name].new_to_old[low:high] - np.int32(low)
                     yield part, Ordering.from_new_to_old(piece, part)
-        elif union.name not in done and not missing:
-            yield union.name, _side_by_side([done[p] for p in union.parts], union.name)
-
-
-def _by_points(
-    mesh: Mesh, done: Orderings, follow: Follow, followed: Mapping[str, Int32s], keep: Keep
-) -> Iterator[tuple[str, Ordering]]:
+        elif union.parts and union.name not in done and not missing:
+            yield union.name, side_by_side([done[p] for p in union.parts], union.name)
     for m in mesh.maps.values():
         if m.to_set in done and m.from_set not in done:
             order = followed.get(m.name)
             if order is None:
                 order = follow(renumber_table(m.table, None, done[m.to_set].old_to_new))
             yield m.from_set, ordering_of(keep(m.from_set, order), m.from_set)
-
-
-def _by_touch(mesh: Mesh, done: Orderings, keep: Keep) -> Iterator[tuple[str, Ordering]]:
     for m in mesh.maps.values():
         if m.from_set in done and m.to_set not in done:
             into = [o for o in mesh.maps.values() if o.to_set == m.to_set and o.from_set in done]
@@ -176,12 +147,6 @@ def _with_parts(mesh: Mesh, name: str, new_to_old: Int32s) -> Int32s:
     return keep_parts(new_to_old, [mesh.size(p) for p in parts]) if parts else new_to_old
 
 
-def _side_by_side(parts: Sequence[Ordering], name: str) -> Ordering:
-    bound = offsets_of([p.size for p in parts])
-    pieces = [p.new_to_old + np.int32(b) for p, b in zip(parts, bound, strict=False)]
-    return Ordering.from_new_to_old(np.concatenate(pieces), name)
-
-
 def _check_orderings(mesh: Mesh, known: Mapping[str, Ordering]) -> None:
     for name, ordering in known.items():
         if ordering.size != mesh.size(name):
@@ -190,7 +155,7 @@ def _check_orderings(mesh: Mesh, known: Mapping[str, Ordering]) -> None:
                 f"but the set has {mesh.size(name)}"
             )
         parts = mesh.sets[name].parts
-        sizes = [mesh.size(p) for p in parts]
+        sizes = [*map(mesh.size, parts)]
         if parts and (keep_parts(ordering.new_to_old, sizes) != ordering.new_to_old).any():
             raise MeshprepError(
                 f"the ordering of set '{name}' mixes its parts {', '.join(parts)}: "

@@ -13,7 +13,7 @@ from .dofs import dofs_degree, facet_dofs
 from .facets import find_facets
 from .layout import Layout, layout_of, lower_sets
 from .slots import Slots, slots_of
-from .tags import locate, lower_corners, without_sense
+from .tags import locate, without_sense
 
 BOUNDARY = "boundary"
 # The tag of Gmsh's geometry.
@@ -97,7 +97,7 @@ def _slots_under(
     parts = layout.entity_parts(layout.dim - 1, arity)
     if group == BOUNDARY:
         found = find_facets(parts, arity, layout.n_nodes)
-        return found.slots, np.flatnonzero(found.count[found.number] == 1)
+        return found.slots, np.flatnonzero(found.n_cells[found.number] == 1)
     slots = slots_of(parts, arity)
     slot = _of_group(mesh, layout, slots, group)
     return None if slot is None else (slots, slot)
@@ -113,7 +113,8 @@ def _of_group(
         for tag in _group_tags(mesh, s.name) if shape.n_corners == arity else []:
             rows = _members(tag, group)
             if rows is not None and shape.dim == layout.dim - 1:
-                slot = locate(slots, lower_corners(mesh, s.name)[rows], layout.n_nodes)
+                corners = mesh.cell_map(s.name).table[:, :arity]
+                slot = locate(slots, corners[rows], layout.n_nodes)
                 found.append(slot[slot >= 0])
     return np.concatenate(found) if found else None
 

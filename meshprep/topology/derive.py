@@ -11,7 +11,6 @@ from ..kernels.parallel import at_once
 from ..mesh import ElementSet, Mesh, SetMap, Tag
 from .dofs import derive_dofs, dofs_degree
 from .facets import (
-    Facets,
     Selection,
     check_manifold,
     facets_to_cells,
@@ -86,27 +85,23 @@ def derive(mesh: Mesh, names: Iterable[str]) -> Mesh:
             mesh = derive_dofs(mesh, name)
         elif name not in mesh.maps:
             wanted.append(name)
-    full = _derive_facets(mesh, wanted) if wanted else mesh
-    return full.with_(maps=[_composed(full, path) for path in paths]) if paths else full
+    if wanted:
+        layout = layout_of(mesh, wanted)
+        check_names(mesh, layout, wanted)
+        sets: list[ElementSet] = []
+        maps: list[SetMap] = []
+        tags: list[Tag] = []
+        for entity in dict.fromkeys(map(entity_of, wanted)):
+            own = [n for n in wanted if entity_of(n) == entity]
+            found = _derive_entity(mesh, layout, entity, own)
+            sets, maps, tags = sets + found[0], maps + found[1], tags + found[2]
+        mesh = mesh.with_(sets=sets, maps=maps, tags=tags)
+    return mesh.with_(maps=[_composed(mesh, path) for path in paths]) if paths else mesh
 
 
 def _composed(mesh: Mesh, path: str) -> SetMap:
     first, *others = map(mesh.map, steps_of(path))
     return replace(reduce(SetMap.compose, others, first), name=path)
-
-
-def _derive_facets(mesh: Mesh, wanted: Sequence[str]) -> Mesh:
-    layout = layout_of(mesh, wanted)
-    check_names(mesh, layout, wanted)
-    sets: list[ElementSet] = []
-    maps: list[SetMap] = []
-    tags: list[Tag] = []
-    for entity in ENTITY_DIM:
-        asked = [n for n in wanted if entity_of(n) == entity]
-        if asked:
-            found = _derive_entity(mesh, layout, entity, asked)
-            sets, maps, tags = sets + found[0], maps + found[1], tags + found[2]
-    return mesh.with_(sets=sets, maps=maps, tags=tags)
 
 
 def _derive_entity(mesh: Mesh, layout: Layout, entity: str, asked: Sequence[str]) -> Found:
@@ -122,7 +117,10 @@ def _derive_entity(mesh: Mesh, layout: Layout, entity: str, asked: Sequence[str]
         if not own:
             return [], [], []
         name = f"{prefix}{entity}"
-        chosen = _choose(types, entity, name, own, other)
+        kind = "interior" if f"{entity}->cells" in own else "boundary" if prefix else "all"
+        for facets in types if kind == "interior" else ():
+            check_manifold(facets, entity, other)
+        chosen = [select(facets, kind) for facets in types]
         # Unless a loop wants one face type by itself, the types stay free to mix in one order.
         names = part_names(layout, entity, prefix)
         parted = names if any(f"{p}->nodes" in own for p in names) else ()
@@ -136,18 +134,6 @@ def _derive_entity(mesh: Mesh, layout: Layout, entity: str, asked: Sequence[str]
 
     inner, boundary = at_once(partial(derived, ""), partial(derived, "boundary_"))
     return inner[0] + boundary[0], inner[1] + boundary[1], inner[2] + boundary[2]
-
-
-def _choose(
-    types: Sequence[Facets], entity: str, name: str, own: Sequence[str], other: str
-) -> list[Selection]:
-    if name != entity:
-        return [select(f, "boundary") for f in types]
-    if f"{entity}->cells" not in own:
-        return [select(f, "all") for f in types]
-    for facets in types:
-        check_manifold(facets, entity, other)
-    return [select(f, "interior") for f in types]
 
 
 def _map(layout: Layout, name: str, union: str, chosen: Sequence[Selection]) -> SetMap:

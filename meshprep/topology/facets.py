@@ -1,7 +1,7 @@
 """Unique facets (or edges) of one type, and the tables from them to cells and nodes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,17 +12,15 @@ from .match import first_slots, number_in_place
 from .slots import Part, Slots, cell_of, corner, corners_of, part_cells, slots_of
 
 
-@dataclass(frozen=True, eq=False)
-class Facets:
+class Facets(NamedTuple):
     """The unique facets of one type, numbered by first appearance (cell, then local facet)."""
 
     slots: Slots
     number: Int32s  # (n_slots,): facet of each slot
-    count: UInt8s  # (n_facets,): cells of each facet, 3 standing for three and more
+    n_cells: UInt8s  # (n_facets,): cells of each facet, 3 standing for three and more
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
+class Selection(NamedTuple):
     """Some of the facets: ``row`` is the new number of each, -1 for those left out."""
 
     facets: Facets
@@ -46,32 +44,17 @@ def select(facets: Facets, which: str) -> Selection:
     """Renumber the facets of one kind (a key of ``CELLS_OF``), keeping their order. O(facets)."""
     cells = CELLS_OF[which]
     if cells is None:
-        size = facets.count.size
+        size = facets.n_cells.size
         return Selection(facets, np.arange(size, dtype=np.int32), size)
-    chosen = facets.count == cells
+    chosen = facets.n_cells == cells
     row = np.where(chosen, np.cumsum(chosen, dtype=np.int32) - np.int32(1), np.int32(-1))
     return Selection(facets, row, int(np.count_nonzero(chosen)))
 
 
-def facets_to_cells(chosen: Selection, arity: int) -> Int32s:
-    """Cells ``(size, arity)`` of each chosen facet, ascending. O(slots)."""
-    return _fill_cells(chosen.facets.slots, chosen.facets.number, chosen.row, chosen.size, arity)
-
-
-def facets_to_nodes(chosen: Selection) -> Int32s:
-    """Corner nodes ``(size, corners)``, seen from the facet's lowest cell. O(slots)."""
-    return _fill_nodes(chosen.facets.slots, chosen.facets.number, chosen.row, chosen.size)
-
-
-def fill_cell_facets(chosen: Selection, base: int, table: Int32s) -> None:
-    """Write the number, plus ``base``, of each facet into the row of each of its cells."""
-    _fill_cell_facets(chosen.facets.slots, chosen.facets.number, chosen.row, base, table)
-
-
 def check_manifold(facets: Facets, entity: str, other: str) -> None:
     """Raise MeshprepError where three cells share a facet; ``other`` loops would do."""
-    worst = int(facets.count.argmax()) if facets.count.size else -1
-    if worst < 0 or facets.count[worst] < 3:
+    worst = int(facets.n_cells.argmax()) if facets.n_cells.size else -1
+    if worst < 0 or facets.n_cells[worst] < 3:
         return
     slot = np.flatnonzero(facets.number == worst).astype(np.int32)
     nodes = ", ".join(map(str, corners_of(facets.slots, slot[:1])[0]))
@@ -85,13 +68,15 @@ def check_manifold(facets: Facets, entity: str, other: str) -> None:
 
 
 @kernel
-def _fill_cells(slots: Slots, number: Int32s, row: Int32s, size: int, arity: int) -> Int32s:
-    table = np.full((size, arity), -1, np.int32)
+def facets_to_cells(chosen: Selection, arity: int) -> Int32s:
+    """Cells ``(size, arity)`` of each chosen facet, ascending. O(slots)."""
+    slots, number = chosen.facets.slots, chosen.facets.number
+    table = np.full((chosen.size, arity), -1, np.int32)
     slot = 0
     for part in range(slots.width.size):
         for cell in range(part_cells(slots, part)):
             for _ in range(slots.n_local[part]):
-                r = row[number[slot]]
+                r = chosen.row[number[slot]]
                 slot += 1
                 if r >= 0:
                     column = 0 if table[r, 0] < 0 else 1
@@ -100,13 +85,15 @@ def _fill_cells(slots: Slots, number: Int32s, row: Int32s, size: int, arity: int
 
 
 @kernel
-def _fill_nodes(slots: Slots, number: Int32s, row: Int32s, size: int) -> Int32s:
-    table = np.full((size, slots.local.shape[2]), -1, np.int32)
+def facets_to_nodes(chosen: Selection) -> Int32s:
+    """Corner nodes ``(size, corners)``, seen from the facet's lowest cell. O(slots)."""
+    slots, number = chosen.facets.slots, chosen.facets.number
+    table = np.full((chosen.size, slots.local.shape[2]), -1, np.int32)
     slot = 0
     for part in range(slots.width.size):
         for cell in range(part_cells(slots, part)):
             for facet in range(slots.n_local[part]):
-                r = row[number[slot]]
+                r = chosen.row[number[slot]]
                 slot += 1
                 if r >= 0 and table[r, 0] < 0:
                     for j in range(table.shape[1]):
@@ -115,11 +102,12 @@ def _fill_nodes(slots: Slots, number: Int32s, row: Int32s, size: int) -> Int32s:
 
 
 @kernel
-def _fill_cell_facets(slots: Slots, number: Int32s, row: Int32s, base: int, table: Int32s) -> None:
-    slot = 0
+def fill_cell_facets(chosen: Selection, base: int, table: Int32s) -> None:
+    """Write the number, plus ``base``, of each facet into the row of each of its cells."""
+    slots, number, slot = chosen.facets.slots, chosen.facets.number, 0
     for part in range(slots.width.size):
         for cell in range(part_cells(slots, part)):
             for facet in range(slots.n_local[part]):
                 column = slots.column[part, facet]
-                table[slots.cell_start[part] + cell, column] = row[number[slot]] + base
+                table[slots.cell_start[part] + cell, column] = chosen.row[number[slot]] + base
                 slot += 1

@@ -49,9 +49,9 @@ class Layout(NamedTuple):
         """The entities of this dimension and number of corners, as parts with slots."""
         out = []
         for p in self.parts:
-            local = list(enumerate(local_corners(p.shape, dim)))
-            kept = [(i, c) for i, c in local if len(c) == arity]
-            out.append(Part(p.table, [c for _, c in kept], [i for i, _ in kept], p.start))
+            local = local_corners(p.shape, dim)
+            kept = [i for i, corners in enumerate(local) if len(corners) == arity]
+            out.append(Part(p.table, [local[i] for i in kept], kept, p.start))
         return out
 
     def fixed_count(self, dim: int) -> int | None:
@@ -88,5 +88,4 @@ def layout_of(mesh: Mesh, asked: Sequence[str] = ()) -> Layout:
 
 def lower_sets(mesh: Mesh, layout: Layout) -> list[ElementSet]:
     """The sets of cells of lower dimension than the layout's; vertices are left out."""
-    dims = [(s, shape_of(str(s.cell_type)).dim) for s in mesh.cell_sets]
-    return [s for s, dim in dims if 1 <= dim < layout.dim]
+    return [s for s in mesh.cell_sets if 1 <= shape_of(str(s.cell_type)).dim < layout.dim]

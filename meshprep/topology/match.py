@@ -4,7 +4,7 @@ import numpy as np
 
 from ..kernels import Int32s, Int64s, UInt8s, helper, inlined, kernel
 from ..kernels.arrays import sort, sort_by
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import each, in_pieces, pieces
 from ..mesh.incidence import SPREAD
 from .slots import Slots, cells_before, corner, part_of, read_corners
 
@@ -22,7 +22,7 @@ def first_slots(slots: Slots, n_nodes: int) -> Int32s:
     """
     first = np.empty(slots.size, np.int32)
     lowest = np.empty(slots.size, np.int32)
-    each(_find_lowest, [(slots, *share, lowest, first) for share in pieces(slots.size)])
+    in_pieces(_find_lowest, slots.size, slots, lowest, first)
     offset, order = sort_by(lowest, n_nodes)
     del lowest
     shares = np.searchsorted(offset, pieces(order.size))
@@ -50,7 +50,7 @@ def number_in_place(first: Int32s) -> UInt8s:
 
 
 @kernel
-def _find_lowest(slots: Slots, begin: int, end: int, lowest: Int32s, key: Int32s) -> None:
+def _find_lowest(slots: Slots, lowest: Int32s, key: Int32s, begin: int, end: int) -> None:
     """The lowest node and the key of the slots of cells that start at ``begin`` to ``end - 1``."""
     for part in range(slots.width.size):
         for cell in range(cells_before(slots, part, begin), cells_before(slots, part, end)):

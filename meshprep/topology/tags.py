@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import offsets_of
 
 from ..kernels import Bools, Int32s, kernel
-from ..kernels.parallel import each, pieces
+from ..kernels.parallel import in_pieces
 from ..mesh import Mesh, Tag
 from ..mesh.cells import shape_of
 from .facets import Facets, Selection
@@ -43,7 +43,8 @@ def attach(mesh: Mesh, layout: Layout, dim: int, types: Sequence[Facets]) -> lis
         if s.name not in tagged or shape.dim != dim or shape.n_corners not in by_arity:
             continue
         which = by_arity[shape.n_corners]
-        slot = locate(types[which].slots, lower_corners(mesh, s.name), layout.n_nodes)
+        corners = mesh.cell_map(s.name).table[:, : shape.n_corners]
+        slot = locate(types[which].slots, corners, layout.n_nodes)
         cell = np.flatnonzero(slot >= 0).astype(np.int32)
         out.append(Attachment(s.name, which, cell, types[which].number[slot[cell]]))
     return out
@@ -126,15 +127,10 @@ def unattached(mesh: Mesh) -> dict[str, Int32s]:
     for s in lower_sets(mesh, layout):
         shape = shape_of(str(s.cell_type))
         slots = slots_of(layout.entity_parts(shape.dim, shape.n_corners), shape.n_corners)
-        found = locate(slots, lower_corners(mesh, s.name), layout.n_nodes)
+        corners = mesh.cell_map(s.name).table[:, : shape.n_corners]
+        found = locate(slots, corners, layout.n_nodes)
         out[s.name] = np.flatnonzero(found < 0).astype(np.int32)
     return out
-
-
-def lower_corners(mesh: Mesh, set_name: str) -> Int32s:
-    """The corner nodes of a set of cells, without those of high order."""
-    corners = shape_of(str(mesh.sets[set_name].cell_type)).n_corners
-    return mesh.cell_map(set_name).table[:, :corners]
 
 
 def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
@@ -145,11 +141,10 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
     """
     flagged = np.zeros(n_nodes, np.bool_)
     flagged[corners] = True
-    shares = pieces(slots.size)
-    near = np.concatenate(each(_near_in_share, [(slots, flagged, *share) for share in shares]))
+    near = np.concatenate(in_pieces(_near_in_share, slots.size, slots, flagged))
     # numbered among themselves, so that the other nodes cost nothing more
     number = np.cumsum(flagged, dtype=np.int32) - np.int32(1)
-    both = [plain_part(number[rows]) for rows in (corners_of(slots, near), corners)]
+    both = plain_part(number[corners_of(slots, near)]), plain_part(number[corners])
     first = first_slots(slots_of(both, slots.arity), int(np.count_nonzero(flagged)))[near.size :]
     found = np.full(len(corners), -1, np.int32)
     hit = first < near.size

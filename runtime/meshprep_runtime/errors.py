@@ -120,10 +120,18 @@ class Named(dict[str, T]):
         raise UnknownNameError(f"there is no {self.what} '{name}': {known}")
 
 
-def name_entries(owner: object, **what: str) -> None:
-    """Make these fields of a frozen dataclass :class:`Named`: ``name_entries(self, maps="map")``.
+def name_entries(**what: str) -> Callable[[type[T]], type[T]]:
+    """A decorator below ``@dataclass``: these fields become :class:`Named`.
 
-    O(entries of each).
+    As in ``@name_entries(maps="map")``. O(entries of each).
     """
-    for field, word in what.items():
-        object.__setattr__(owner, field, Named(word, getattr(owner, field)))
+
+    def name_them(owner: object) -> None:
+        for field, word in what.items():
+            object.__setattr__(owner, field, Named(word, getattr(owner, field)))
+
+    def decorate(kind: Any) -> Any:
+        kind.__post_init__ = name_them
+        return kind
+
+    return decorate

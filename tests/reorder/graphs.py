@@ -1,10 +1,14 @@
 """Small graphs and the obvious way to do things, for the tests of this folder."""
 
+from typing import NamedTuple
+
 import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
 from meshprep.mesh.incidence import Csr
+from meshprep.reorder import LocalityProblem, figures
+from meshprep_runtime.types.maps import rows_of_entries
 
 
 def graph(n, edges):
@@ -38,6 +42,31 @@ def grid(rows, columns):
 def shuffled(n, edges, seed=0):
     number = np.random.default_rng(seed).permutation(n)
     return graph(n, number[np.asarray(edges)])
+
+
+class Envelope(NamedTuple):
+    """Bandwidth and profile of a numbering."""
+
+    bandwidth: int
+    profile: int
+
+    @property
+    def cost(self):
+        return self.bandwidth * self.profile
+
+
+def envelope(neighbours, old_to_new=None):
+    """Those of the points of a map, by its table, or of the vertices of a graph."""
+    if isinstance(neighbours, Csr):
+        n = neighbours.n_rows
+        table = np.stack([rows_of_entries(neighbours.offset), neighbours.index], axis=1)
+    else:
+        table, n = neighbours, int(neighbours.max(initial=-1)) + 1
+    if not table.size:
+        return Envelope(0, 0)
+    n = n if old_to_new is None else old_to_new.size
+    found = figures(LocalityProblem(table, n), old_to_new)
+    return Envelope(found.bandwidth, found.profile)
 
 
 def slow_envelope(graph, place=None):

@@ -4,9 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.mesh.incidence import point_graph
-from meshprep.reorder import Envelope, envelope
 
-from .graphs import graph, slow_envelope, tables
+from .graphs import Envelope, envelope, graph, slow_envelope, tables
 
 
 def test_a_chain_in_order():

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 
 from meshprep.mesh.incidence import Csr, point_graph
-from meshprep.reorder import Envelope, envelope, gps
+from meshprep.reorder import gps
 from meshprep.reorder.gps import _gps
 
-from .graphs import as_networkx, edges_of, graph, grid, shuffled
+from .graphs import Envelope, as_networkx, edges_of, envelope, graph, grid, shuffled
 
 
 def measured(graph):

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from meshprep.reorder import METHODS, LocalityProblem, envelope
+from meshprep.reorder import METHODS, LocalityProblem
 
-from .graphs import as_networkx, grid, shuffled, slow_envelope, tables
+from .graphs import as_networkx, envelope, grid, shuffled, slow_envelope, tables
 
 
 def problem_of(g):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from meshprep import io
-from meshprep.reorder import METHODS, LocalityProblem, envelope, figures, gps
+from meshprep.reorder import METHODS, LocalityProblem, figures, gps
 from meshprep_runtime import Ordering
 
-from .graphs import graph
+from .graphs import envelope, graph
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data" / "dwt"
 FOLDER = Path(os.environ.get("MESHPREP_REFERENCE_GRAPHS", BESIDE))

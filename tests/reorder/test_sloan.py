@@ -3,10 +3,10 @@ import numpy as np
 from hypothesis import given, settings
 
 from meshprep.mesh.incidence import Csr
-from meshprep.reorder import METHODS, LocalityProblem, envelope
+from meshprep.reorder import METHODS, LocalityProblem
 from meshprep.reorder.sloan import _sloan
 
-from .graphs import as_networkx, edges_of, graph, neighbours, shuffled, slow_envelope
+from .graphs import as_networkx, edges_of, envelope, graph, neighbours, shuffled, slow_envelope
 from .test_rcm import place_of, problem_of
 
 

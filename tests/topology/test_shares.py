@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from meshprep.io.generate import generate
+from meshprep.kernels import parallel
 from meshprep.mesh.assemble import Block, assemble
-from meshprep.topology import derive, match, tags, unattached
+from meshprep.topology import derive, match, unattached
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def in_shares(monkeypatch):
         return list(itertools.pairwise(bounds))
 
     def patch():
-        for module in (match, tags):
+        for module in (match, parallel):
             monkeypatch.setattr(module, "pieces", cut)
 
     return patch

@@ -79,7 +79,7 @@ def facet_slice(cells: Sequence[CellSlice], nodes: Homes) -> FacetSlice:
     places = Places.among(points)
     parts = [Part(places.of(one.table), one.local, range(len(one.local))) for one in cells]
     found = find_facets(parts, len(cells[0].local[0]), points.size)
-    slots, count = found.slots, found.count
+    slots, count = found.slots, found.n_cells
     first, second = _two_slots(found.number, count.size)
     pair = np.stack([_cells(one, slots.slot_start, cells) for one in (first, second)], axis=1)
     ends = np.searchsorted(first, slots.slot_start)

@@ -81,13 +81,11 @@ class Homes:
         """Elements of each rank but the last ones."""
         return max(1, -(-self.size // self.ranks.size))
 
-    def run_of(self, rank: int) -> range:
-        return range(min(rank * self.step, self.size), min((rank + 1) * self.step, self.size))
-
     @property
     def own(self) -> range:
         """The elements that are at home here."""
-        return self.run_of(self.ranks.rank)
+        begin = min(self.ranks.rank * self.step, self.size)
+        return range(begin, min(begin + self.step, self.size))
 
     def cut(self, elements: NDArray[np.integer]) -> NDArray[np.int64]:
         """First position of each rank's elements in ascending elements."""

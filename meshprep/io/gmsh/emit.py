@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, kernel
+from ...kernels.arrays import ZERO
 from ..text.tokens import ASCII, BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, Mode, put_float, put_int
 from ..text.writer import PIECE, NumberWriter
 
@@ -75,7 +76,7 @@ def _nodes4(
     points: Float64s,
 ) -> int:
     """Items from the first to the last, from this block on: its numbers come before its points."""
-    pos, (first, stop, block) = int(np.int64(0)), items
+    pos, (first, stop, block) = ZERO, items
     for item in range(first, stop):
         while item >= 2 * start[block + 1]:
             block += 1
@@ -103,7 +104,7 @@ def _elements4(
     nodes: Int32s,
     node_label: Int64s,
 ) -> int:
-    pos, k, (first, stop, block) = int(np.int64(0)), nodes.shape[1], items
+    pos, k, (first, stop, block) = ZERO, nodes.shape[1], items
     for i in range(first, stop):
         while i >= start[block + 1]:
             block += 1

@@ -7,6 +7,7 @@ import numpy as np
 from meshprep_runtime.types.maps import chunks
 
 from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, kernel
+from ...kernels.arrays import ZERO
 from ...mesh.cells import node_count_problem
 from ..text.tokens import (
     ASCII,
@@ -90,7 +91,7 @@ def _nodes(
 ) -> tuple[int, int, int]:
     """Fill everything; returns a code, a position and a number for the message."""
     # Typed, so that the kernels below are compiled once.
-    done = int(np.int64(0))
+    done = ZERO
     for b in range(len(runs)):
         start = pos
         pos = _block(data, pos, mode, runs[b])
@@ -189,7 +190,7 @@ def _elements(
     (dimension, entity, type, elements). In MSH 2 every line of text is a block and holds its head
     (label, type, tags); in binary the head is (type, elements, tags).
     """
-    i, end, b, n = 0, int(np.int64(0)), 0, columns.shape[1]
+    i, end, b, n = 0, ZERO, 0, columns.shape[1]
     while b < n_blocks and not (old and i == n):
         start, count, entity, n_tags, words = pos, 1, 0, 0, 0
         if not old:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
+from ...kernels.arrays import ZERO
 from .decimal import is_blank, parse_double, put_digits, put_double
 
 # None for binary, little-endian: numba then leaves out what it does not reach, decimal numbers.
@@ -169,7 +170,7 @@ def put_float(out: UInt8s, pos: int, mode: Mode, value: float, end: int) -> int:
 def put_rows(out: UInt8s, ints: Int64s, values: Float64s) -> int:
     """Write rows of whole numbers followed by doubles as text; returns the number of bytes."""
     # Typed, so that the kernels below are compiled once.
-    pos, a, c = int(np.int64(0)), ints.shape[1], values.shape[1]
+    pos, a, c = ZERO, ints.shape[1], values.shape[1]
     for i in range(len(ints)):
         for j in range(a):
             pos = put_int(out, pos, ASCII, 4, ints[i, j], BLANK if j + 1 < a + c else BREAK)

@@ -38,9 +38,6 @@ class Grouping(NamedTuple):
     def of(cls, block: Int32s, group_of_block: Int32s) -> Grouping:
         """Group the clusters by the group of their block. Linear."""
         count = int(group_of_block.max(initial=-1)) + 1
-        if count == 1:
-            of_blocks, of_clusters = _all(group_of_block.size), _all(block.size)
-            return cls(1, *of_clusters, *of_blocks, of_blocks[1], of_clusters[1])
         of_blocks = sort_by(group_of_block, count)
         of_clusters = sort_by(group_of_block[block], count)
         return cls(count, *of_clusters, *of_blocks, _ranks(*of_blocks), _ranks(*of_clusters))
@@ -55,11 +52,6 @@ class Grouping(NamedTuple):
         """Group numbers of each worker, dealt in turn; each worker has an array over all points."""
         workers = min(MAX_WORKERS, thread_count(), self.groups) if self.clusters.size else 0
         return [np.arange(worker, self.groups, workers) for worker in range(workers)]
-
-
-def _all(n: int) -> tuple[Int64s, Int32s]:
-    """Offsets and members of the only group."""
-    return np.array([0, n]), np.arange(n, dtype=np.int32)
 
 
 def _ranks(offset: Int64s, members: Int32s) -> Int32s:

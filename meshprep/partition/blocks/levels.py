@@ -13,7 +13,7 @@ from meshprep_runtime.types.maps import distinct, offsets_of, read_only, rows_of
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, inlined, kernel
 from ...kernels.arrays import sort_by
-from ...kernels.parallel import each, pieces, take
+from ...kernels.parallel import each, in_pieces, take
 from ...mesh.incidence import Csr
 from .bisect.pivots import pivot_coordinates, smoothed
 from .tuning import SearchTuning
@@ -167,9 +167,8 @@ def contract(level: Level, n_points: int, label: Int32s) -> Level:
     """The next level, from the cluster of every member. Linear."""
     count = int(label.max(initial=-1)) + 1
     offset, members = sort_by(label, count)
-    shared, shares = _shared_points(level, label, n_points), pieces(count, SHARED, MAX_WORKERS)
-    parts = each(_contract, [(level, label, offset, members, shared, *share) for share in shares])
-    joined = _joined(parts)
+    given = level, label, offset, members, _shared_points(level, label, n_points)
+    joined = _joined(in_pieces(_contract, count, *given, least=SHARED, most=MAX_WORKERS))
     # as those of elements, so that kernels are compiled once
     return joined._replace(points=read_only(joined.points), place=read_only(joined.place))
 

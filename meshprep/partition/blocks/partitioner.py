@@ -95,7 +95,21 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     found = list(_candidates(search, start, lines))
     # of equal ones the first is kept
     best = min(found, key=lambda one: one[0].loads(one[1])) if found[1:] else found[0]
-    return back(_finished(*best, start, limit, counted=len(found) > 1), order)
+    search, block = best
+    geometry, n_blocks = search.geometry, search.n_blocks
+    if limit:
+        block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
+    if limit or found[1:]:
+        search.fragmented = int((_pieces(search, block, n_blocks) > 1).sum())
+    notes = {
+        "loads_at_start": search.loads_at_start,
+        "loads": geometry.loads(block, n_blocks),
+        "rotation": start.rotation,
+        "grid": start.grid,
+        "sweeps": search.sweeps,
+        "scattered": search.fragmented,
+    }
+    return back(blocks_of(block, n_blocks, notes, keep_numbers=True), order)
 
 
 def _candidates(
@@ -130,24 +144,6 @@ def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int
     )
     ahead = g.loads(cut, n_blocks) / g.loads(bricks, n_blocks)
     return [bricks] * (ahead > 1 - far) + [cut] * (ahead < 1 + far)
-
-
-def _finished(search: Search, block: Int32s, start: Start, limit: int, *, counted: bool) -> Blocks:
-    """The blocks with their notes, after those that stage more than ``limit`` bytes are split."""
-    geometry, n_blocks = search.geometry, search.n_blocks
-    if limit:
-        block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
-    if limit or counted:
-        search.fragmented = int((_pieces(search, block, n_blocks) > 1).sum())
-    notes = {
-        "loads_at_start": search.loads_at_start,
-        "loads": geometry.loads(block, n_blocks),
-        "rotation": start.rotation,
-        "grid": start.grid,
-        "sweeps": search.sweeps,
-        "scattered": search.fragmented,
-    }
-    return blocks_of(block, n_blocks, notes, keep_numbers=True)
 
 
 def _mended(search: Search, block: Int32s) -> Int32s:
@@ -286,7 +282,7 @@ def along_curve(problem: BlockProblem) -> tuple[BlockProblem, Int32s | None]:
     if where is None or not 0 < where.shape[1] <= 3 or not problem.n:
         return problem, None
     # axis by axis: NumPy takes ten times as long for rows of two or three
-    box = np.array([axis.min() for axis in where.T]), np.array([axis.max() for axis in where.T])
+    box = np.array([*map(np.min, where.T)]), np.array([*map(np.max, where.T)])
     sample = curve_keys(where[:: -(-problem.n // SAMPLE)], box, DIGITS)
     if np.count_nonzero(sample[1:] < sample[:-1]) < BEHIND * sample.size:
         return problem, None

@@ -1,17 +1,19 @@
 """The multilevel search: annealing on every level, from the largest clusters to elements."""
 
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
 from meshprep_runtime.types.maps import distinct
 
 from ...kernels import Float64s, Int32s
+from ...kernels.arithmetic import random_frame
 from ...kernels.parallel import each, give_back, take
 from .anneal.annealing import Annealing, phases
 from .anneal.groups import AnnealingSchedule, anneal_groups
 from .bisect.bisection import bisect, bisect_places
-from .bisect.geometry import Geometry, Sample, frames
+from .bisect.geometry import Geometry, Sample, rotated
 from .grouping import Grouping
 from .levels import (
     Level,
@@ -28,6 +30,9 @@ from .levels import (
 )
 from .mend.apart import apart_first, components_of, moved_together, of_several, reunited, torn_share
 from .tuning import Phase, SearchTuning
+
+# Seeds of the frames that are drawn are above this.
+FRAMES = 100
 
 
 @dataclass(eq=False)
@@ -68,7 +73,8 @@ class Search(Annealing):
                     level = contract(self._elements, n_points, labels[0])
                     todo[k + 1] = level, todo[k + 1][1]
                     del level
-                self._tidy()
+                if self.lean:
+                    give_back()
             if k + 1 == few and len(blocks) > 1:
                 level, _ = todo[min(few, len(labels))]
                 prices = self.geometry.weight, self.tuning.elements.facet * self._unit
@@ -106,21 +112,31 @@ class Search(Annealing):
             todo = [(level, phase.longer(self.tuning.after_distances)) for level, phase in todo]
         todo[-1:] = self._of_elements(*todo[-1])
         del levels
-        self._tidy()
+        if self.lean:
+            give_back()
         return todo, labels, blocks
 
     def _starts(self, levels: list[Level], labels: list[Int32s], rotation: float) -> list[Int32s]:
         """Bisections of the largest clusters, each in another frame."""
-        few = sum(level.weight.size <= self.tuning.start_clusters for level in levels)
-        d, count = self.geometry.coordinates.shape[1], self.starts if few else 1
-        self._component = components_of(levels[-1])
-        blocks = [self._bisect(levels[-1], frame) for frame in frames(d, rotation, count)]
+        top, d = levels[-1], self.geometry.coordinates.shape[1]
+        self._component = components_of(top)
+        count = self.starts if top.weight.size <= self.tuning.start_clusters else 1
+        seeds = range(FRAMES + 1, FRAMES + count)
+        g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
+        blocks = list[Int32s]()
+        for frame in (rotated(d, rotation), *map(random_frame, seeds, repeat(d))):
+            table, where, position, axes = g.table[rows], g.coordinates[rows], g.position, frame
+            if self._component is not None:
+                # components are cut apart first
+                where, position, axes = apart_first(self._component, table, where, position, frame)
+            sizes = self.n_blocks, g.thinnest, top.weight, self._sizes.share
+            blocks.append(bisect(table, position, where, axes, *sizes))
         self._start_from(refined(blocks[0], labels))
         return blocks
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Levels of ever larger clusters, and for each but the last its clusters' labels."""
-        levels, labels = [self._first_level()], list[Int32s]()
+        levels, labels = [self._first], list[Int32s]()
         arity, one = self.geometry.table.shape[1], self._sizes.mean_weight
         if self.lean:
             self._let_go()
@@ -134,7 +150,8 @@ class Search(Annealing):
             levels.append(level)
             labels.append(label)
             examples.append(self._examples(level))
-            self._tidy()
+            if self.lean:
+                give_back()
         if self.lean:
             self.geometry = replace(self.geometry, table=rows_of(self._elements, arity))
             # of the last one, all are bisected
@@ -146,22 +163,6 @@ class Search(Annealing):
         """Free the table, whose points the level of elements has, too."""
         nothing = np.empty((0, self.geometry.table.shape[1]), np.int32)
         self.geometry = replace(self.geometry, table=nothing)
-
-    def _tidy(self) -> None:
-        """In a lean search, return free memory to the system."""
-        if self.lean:
-            give_back()
-
-    def _bisect(self, top: Level, frame: Float64s) -> Int32s:
-        """The blocks of the largest clusters, bisected; components are cut apart first."""
-        g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
-        table, where, position = g.table[rows], g.coordinates[rows], g.position
-        if self._component is not None:
-            axes = apart_first(self._component, table, where, position, frame)
-            where, position, frame = axes
-        return bisect(
-            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
-        )
 
     def _by_distances(
         self, levels: list[Level], labels: list[Int32s], cut: Int32s
@@ -192,7 +193,7 @@ class Search(Annealing):
         if plane or self.sizes or self.lean or few:
             return False
         (level, phase), finer = todo[0], take(block, labels[-1])
-        sweeps = min(t.trial_sweeps, self._sweeps_of(phase))
+        sweeps = min(t.trial_sweeps, max(1, round(phase.sweeps * self.effort)))
         groups = self._groups(level, finer, 0, self.n_blocks // t.trial_blocks)
         schedule = self._schedule(phase, sweeps, len(todo) == 1)._replace(seed=self.seed)
         weight, metric = self.geometry.weight, self._metric(level, phase, finer)

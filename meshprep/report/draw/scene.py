@@ -189,7 +189,7 @@ def _given(layout: Layout, dim: int, over: str, mesh: Mesh, maps: Collection[str
     facets = find_facets([*layout.entity_parts(dim, arity), own], arity, layout.n_nodes)
     side = np.full((n_cells + len(rows), _most(layout, dim)), -1, np.int32)
     fill_cell_facets(select(facets, "all"), 0, side)
-    element = np.full(facets.count.size, -1, np.int32)
+    element = np.full(facets.n_cells.size, -1, np.int32)
     element[side[n_cells:, 0]] = np.arange(len(rows), dtype=np.int32)
     found = np.where(side[:n_cells] >= 0, element[side[:n_cells]], np.int32(-1))
     return _by_part(found, layout, dim)

@@ -241,7 +241,7 @@ def _build(request: Request, arrays: tuple[Any, ...]) -> Any:
     known = stable(request.reached())
     kept = None
     if known is not None and not request.boundscheck:
-        name = cache.name_of((known, request.options(), cache.describe_types(arrays)))
+        name = cache.name_of((known, request.options(), ", ".join(map(str, arrays))))
         kept = cache.module(name, _text(request, arrays))
     return _once_more_without(kept, lambda kept: _compile(request, kept, arrays))
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def reach(kernel: Callable[..., None]) -> Hashable:
 
     O(code + bytes of global arrays). Objects of unknown kinds count by identity.
     """
-    return _describe(kernel, _Met(), ())
+    return _describe(kernel, _Met({}, set()), ())
 
 
 def stable(key: Hashable) -> object | None:
@@ -70,12 +70,11 @@ def takes_single(dtypes: Iterable[np.dtype]) -> bool:
     return "<f4" in found and "<f8" not in found
 
 
-class _Met:
+class _Met(NamedTuple):
     """Functions that were met, by their number in that order, and what is being described."""
 
-    def __init__(self) -> None:
-        self.number: dict[int, int] = {}
-        self.under_way: set[int] = set()
+    number: dict[int, int]
+    under_way: set[int]
 
 
 def _describe(value: Any, seen: _Met, names: tuple[str, ...]) -> Hashable:
@@ -104,13 +103,14 @@ def _describe_module(module: ModuleType, seen: _Met, names: tuple[str, ...]) -> 
     """What a module holds under some names; modules in it are followed, NumPy's are not."""
     if id(module) in seen.under_way:
         return ("module", module.__name__)
-    found = [(n, vars(module)[n]) for n in sorted(set(names)) if n in vars(module)]
-    if module.__name__.partition(".")[0] in KNOWN_PACKAGES:
-        found = [(n, v) for n, v in found if not isinstance(v, ModuleType)]
+    known, inside = module.__name__.partition(".")[0] in KNOWN_PACKAGES, []
     seen.under_way.add(id(module))
-    inside = tuple((n, _describe(v, seen, names)) for n, v in found)
+    for name in sorted(vars(module).keys() & names):
+        value = vars(module)[name]
+        if not (known and isinstance(value, ModuleType)):
+            inside.append((name, _describe(value, seen, names)))
     seen.under_way.discard(id(module))
-    return ("module", module.__name__, inside)
+    return ("module", module.__name__, tuple(inside))
 
 
 def _describe_function(function: FunctionType, options: dict[str, Any], seen: _Met) -> Hashable:
@@ -158,7 +158,7 @@ def _words(key: Hashable) -> object:
     if isinstance(key, _Same | _Recursion):
         raise _Unstable
     if isinstance(key, tuple):
-        return tuple(_words(k) for k in key)
+        return tuple(map(_words, key))
     if isinstance(key, frozenset):
         return sorted(repr(_words(k)) for k in key)
     if isinstance(key, CodeType):

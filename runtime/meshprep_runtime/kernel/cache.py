@@ -278,8 +278,3 @@ def _own_code() -> tuple[str, ...]:
         for n in ("../cpu/build", "analysis", "../cpu/source/vectors")
     ]
     return tuple(hashlib.sha256(content).hexdigest() for content in own)
-
-
-def describe_types(types: Sequence[Any]) -> str:
-    """The types of a call, as part of a name."""
-    return ", ".join(str(t) for t in types)

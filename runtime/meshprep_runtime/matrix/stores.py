@@ -283,7 +283,9 @@ class LocalMatrices(MatrixStore):
                 np.hstack([columns, rows[:, below]]),
             )
         kept = (rows >= 0) & (columns >= 0)
-        return _summed(values[kept], rows[kept], columns[kept], self.shape)
+        entries = values[kept], (rows[kept], columns[kept])
+        made: csr_array = _sparse().coo_array(entries, shape=self.shape).tocsr()
+        return made
 
 
 Store = CsrMatrix | LocalMatrices
@@ -307,13 +309,6 @@ def check_matrix(matrix: Store) -> None:
     if matrix.values.dtype not in map(np.dtype, DTYPES):
         raise MeshprepError(f"values are {matrix.values.dtype}: use {', '.join(DTYPES)}")
     matrix.check()
-
-
-def _summed(
-    values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]
-) -> csr_array:
-    made: csr_array = _sparse().coo_array((values, (rows, columns)), shape=shape).tocsr()
-    return made
 
 
 def _sparse() -> Any:

@@ -99,7 +99,7 @@ class Histogram(Record):
     bins: tuple[int, ...]  # ascending; empty bins are left out
     blocks: tuple[int, ...]
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if not self.width:
             raise ValueError("width is 0")
         if len(self.bins) != len(self.blocks) or tuple(sorted({*self.bins})) != self.bins:
@@ -169,7 +169,7 @@ class VariantMetrics(Record):
     # None for the input order.
     partition: PartitionMetrics | None = field(default=None, metadata=LEFT_OUT)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         divisors: dict[str, float | None] = {"block_size": self.block_size}
         if self.reuse is not None:
             divisors |= {"reuse": self.reuse, "loads": self.loads}
@@ -188,28 +188,29 @@ class BeforeAfter(Record):
     before: VariantMetrics | None  # None where the runs are too scattered to be staged
     after: VariantMetrics
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.before and (self.before.reuse is None) != (self.after.reuse is None):
             raise ValueError("before, after: a reuse factor on one side only")
 
 
 @dataclass(frozen=True)
+@name_entries(variants="variant")
 class LoopMetrics(Record):
     """The figures of a loop."""
 
     # By variant name.
     variants: Mapping[str, BeforeAfter] = field(default_factory=dict, metadata=IN_PLACE)
 
-    def __post_init__(self) -> None:
-        name_entries(self, variants="variant")
-
 
 @dataclass(frozen=True)
 class OrderFigures(Record):
     """The figures of one numbering of the points, elements following."""
 
-    # As in :class:`meshprep.reorder.Envelope`.
+    # Largest difference of two neighbours' numbers: 0 without neighbours, 1 for a chain in order,
+    # n - 1 at worst.
     bandwidth: int
+    # Sum over the points of the distance back to the smallest neighbour's number, 0 where that is
+    # larger: 0 without neighbours, n - 1 for a chain in order, n (n - 1) / 2 at worst.
     profile: int
     # Root of the mean square, over the points i, of the number of points that have number i or more
     # and a neighbour (or themselves) of number i or less: 1 without neighbours, 2 at most for a
@@ -261,6 +262,7 @@ class OrderMetrics(Record):
 
 
 @dataclass(frozen=True)
+@name_entries(loops="loop", seconds="stage")
 class Metrics(Record):
     """All figures of a plan."""
 
@@ -269,9 +271,6 @@ class Metrics(Record):
     loops: Mapping[str, LoopMetrics] = field(default_factory=dict)  # by loop name
     # By stage: what preparing took, files apart: ``"topology"``, ``"proof"`` and so on.
     seconds: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        name_entries(self, loops="loop", seconds="stage")
 
     @property
     def orders(self) -> tuple[OrderMetrics, ...]:

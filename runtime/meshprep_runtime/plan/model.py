@@ -42,6 +42,7 @@ class Staging:
 
 
 @dataclass(frozen=True, eq=False)
+@name_entries(staging="staged set", local="map")
 class Variant:
     """One way to cut a loop's from-set into blocks.
 
@@ -92,9 +93,6 @@ class Variant:
     staging: Mapping[str, Staging]
     local: Mapping[str, NDArray[np.uint16]]
     elements: NDArray[np.int32] | None = None
-
-    def __post_init__(self) -> None:
-        name_entries(self, staging="staged set", local="map")
 
     @property
     def n_blocks(self) -> int:
@@ -199,6 +197,7 @@ class Ranges:
 
 
 @dataclass(frozen=True, eq=False)
+@name_entries(sizes="set", maps="map", variants="variant", matrices="matrix")
 class LoopPlan:
     """A loop as a solver runs it: what ``ParLoop`` takes.
 
@@ -233,9 +232,6 @@ class LoopPlan:
     rows: Mapping[str, int] = field(default_factory=dict)
     matrices: Mapping[str, "MatrixPlan"] = field(default_factory=dict)
     ranges: Ranges | None = None
-
-    def __post_init__(self) -> None:
-        name_entries(self, sizes="set", maps="map", variants="variant", matrices="matrix")
 
     def __repr__(self) -> str:
         args = ", ".join(a.name for a in self.loop.args)
@@ -297,6 +293,18 @@ class LoopPlan:
 
 
 @dataclass(frozen=True, eq=False)
+@name_entries(
+    sizes="set",
+    ordering="set",
+    maps="map",
+    loops="loop",
+    tags="tag of set",
+    matrices="matrix",
+    group_names="set with named groups",
+    further_groups="set with further groups",
+    coordinates="set with coordinates",
+    extensions="extension",
+)
 class PlanContent:
     """Everything prepared for one mesh, without its file; :class:`~.plan.Plan` says what it is."""
 
@@ -315,13 +323,6 @@ class PlanContent:
     further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
     coordinates: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     extensions: Mapping[str, "Tree"] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        name_entries(self, sizes="set", ordering="set", maps="map", loops="loop")
-        name_entries(self, tags="tag of set", matrices="matrix")
-        name_entries(self, group_names="set with named groups")
-        name_entries(self, further_groups="set with further groups")
-        name_entries(self, coordinates="set with coordinates", extensions="extension")
 
     def __repr__(self) -> str:
         sets = ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())

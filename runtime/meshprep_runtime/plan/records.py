@@ -26,6 +26,9 @@ class Record:
     # JSON values that this version has no field for.
     other: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
 
+    def check(self) -> None:
+        """Raise ValueError where fields contradict each other; asked of what is read."""
+
 
 def to_json(value: Any) -> Any:
     """Records, and mappings and lists of them, as JSON values."""
@@ -89,10 +92,12 @@ def _record(kind: Any, values: Mapping[str, Any], where: str) -> Any:
             known[one.name] = _read(_types(kind)[one.name], other.pop(one.name), place)
         elif one.default is one.default_factory is MISSING:
             raise wrong_figures(f"{where}/{one.name} is missing")
+    made = kind(**known, other=other)
     try:
-        return kind(**known, other=other)
+        made.check()
     except ValueError as error:
         raise wrong_figures(f"{where}/{error}") from None
+    return made
 
 
 def _require(matches: bool, where: str, what: str) -> None:

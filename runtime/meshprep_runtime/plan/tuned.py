@@ -95,7 +95,7 @@ class Tuned(Record):
     trials: tuple[Trial, ...]  # at least one
     created: str = field(default="", compare=False)  # the time in UTC
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if not self.trials:
             raise ValueError("trials is empty")
 

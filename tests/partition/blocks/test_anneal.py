@@ -37,7 +37,7 @@ from meshprep.partition.blocks.counts import (
 )
 from meshprep.partition.blocks.grouping import Grouping
 from meshprep.partition.blocks.levels import coarsen, element_level
-from meshprep.partition.blocks_of import weighted_loads_of
+from meshprep.partition.blocks_of import staged_bytes
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.types.maps import read_only
@@ -307,7 +307,7 @@ def test_weighted_loads_are_the_objective(data, tables):
     block = case.block[case.cluster].astype(np.int32)
     expected = objective(case.table, case.weight, block)
     rows = distinct_rows(case.table)
-    assert weighted_loads_of(rows, case.weight, block, case.n_blocks) == expected
+    assert staged_bytes(rows, case.weight, block, case.n_blocks).sum() == expected
 
 
 def test_allowances_are_the_exponential_distribution():

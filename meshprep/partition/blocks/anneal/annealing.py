@@ -113,7 +113,10 @@ class Annealing:
 
     def _prepare(self) -> None:
         g = self.geometry
-        self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
+        known = self.graph, g.coordinates, self._sizes.weight
+        self._elements = element_level(g.table, *known)
+        # elements with their corners, or with all points
+        self._first = element_level(self.corners.table, *known) if self.corners else self._elements
         self._looked_at = Sample(replace(g, table=self.corners.table) if self.corners else g)
 
     @property
@@ -130,11 +133,6 @@ class Annealing:
         if self.corners:
             self._loaded_corners = self.corners.loaded(self.geometry.weight, *known)
 
-    def _first_level(self) -> Level:
-        """The finest level: elements with their corners, or with all points."""
-        known = self.graph, self.geometry.coordinates, self._sizes.weight
-        return element_level(self.corners.table, *known) if self.corners else self._elements
-
     def _of_elements(self, first: Level, phase: Phase) -> list[tuple[Level, Phase]]:
         """The levels of a phase of elements: a long phase begins with the corners alone."""
         elements = self._elements._replace(place=first.place)
@@ -146,7 +144,7 @@ class Annealing:
         """Blocks within the cap, annealed element by element."""
         self._start_from(block)
         found, pressure, gained = block.copy(), np.zeros((1, self.n_blocks)), 0.0
-        todo = self._of_elements(self._first_level(), phase)
+        todo = self._of_elements(self._first, phase)
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], [found], pressure):
                 gained += sum(each(anneal_groups, tasks))
@@ -172,7 +170,7 @@ class Annealing:
         it takes the next, which groups the resulting blocks in another way.
         """
         (level, phase), last = todo[0], len(todo) == 1
-        total, begin = self._sweeps_of(phase), 0
+        total, begin = max(1, round(phase.sweeps * self.effort)), 0
         left = self.effort * sum(phase.sweeps * _work(level) for level, phase in todo)
         t = self.tuning
         often = t.more_groupings if self._elements.weight.size <= t.lone_group else 1
@@ -189,29 +187,14 @@ class Annealing:
                 count = self._group_count(phase.group)
                 grouping = Grouping.of(block, self._groups(level, block, number, count))
                 own = schedule._replace(seed=(self.seed + start + 1_000_003 * number) % 2**31)
-                tasks += [
-                    (
-                        level,
-                        self.geometry.weight,
-                        metrics[start],
-                        block,
-                        grouping,
-                        share,
-                        own,
-                        pressure[start],
-                    )
-                    for share in grouping.shares()
-                ]
+                given = level, self.geometry.weight, metrics[start], block, grouping
+                tasks += [(*given, share, own, pressure[start]) for share in grouping.shares()]
             yield tasks
             done = (end - begin) * _work(level)
             self._done, left = self._done + done, max(0.0, left - done)
             self.progress(self._done / max(1.0, self._done + left))
             begin = end
         self.sweeps += total if level.weight.size == self._elements.weight.size else 0
-
-    def _sweeps_of(self, phase: Phase) -> int:
-        """The number of sweeps of a phase."""
-        return max(1, round(phase.sweeps * self.effort))
 
     def _schedule(self, phase: Phase, total: int, last: bool) -> AnnealingSchedule:
         """The schedule of all sweeps of a level."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from ....kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined, kernel
 from ....kernels.arithmetic import inverses
-from ....kernels.parallel import each, pieces
+from ....kernels.parallel import in_pieces
 from ..levels import in_space
 
 LEAST_WIDTH = 1e-100
@@ -63,7 +63,7 @@ def block_metrics(
     moments = np.zeros((n_blocks, 6))
     arrays = table, position, coordinates, example, block, moments
     # every piece scans all examples, and measures those of its blocks
-    each(_measure, [(*arrays, *piece) for piece in pieces(n_blocks, LEAST_BLOCKS)])
+    in_pieces(_measure, n_blocks, *arrays, least=LEAST_BLOCKS)
     moment = moments[:, SYMMETRIC[:d, :d]]
     trace = np.trace(moment, axis1=1, axis2=2)
     # Blocks of elements that are points in space, or too wide to be squared, have no centroid term.

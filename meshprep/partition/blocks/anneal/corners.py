@@ -13,7 +13,7 @@ from meshprep_runtime.types.maps import ranges, read_only
 
 from ....kernels import Bools, Int32s
 from ....mesh.incidence import Csr
-from ...blocks_of import weighted_loads_of
+from ...blocks_of import staged_bytes
 from .groups import unit_of
 
 # Elements of fewer points are read whole. Corners are at most this share of the columns.
@@ -34,7 +34,8 @@ class Corners(NamedTuple):
 
     def loaded(self, weight: Int32s, block: Int32s, n_blocks: int) -> float:
         """How many corners blocks load for each element; ``weight`` has that of all points."""
-        return weighted_loads_of(self.table, weight, block, n_blocks) / self.unit / block.size
+        loads = int(staged_bytes(self.table, weight, block, n_blocks).sum())
+        return loads / self.unit / block.size
 
 
 def corners_of(table: Int32s, weight: Int32s | None, graph: Csr) -> Corners | None:

@@ -5,6 +5,7 @@ width is, is measured on a sample of the part, so that thin layers are cut acros
 """
 
 import math
+from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from meshprep_runtime.types.maps import read_only
 
 from ....kernels import Float64s, Int32s, Int64s, helper, kernel
 from ....kernels.arithmetic import half_angle
-from ....kernels.arrays import sort
+from ....kernels.arrays import ZERO, sort
 from ....kernels.parallel import each
 
 # Elements of a part that are sampled for its widest direction.
@@ -70,7 +71,7 @@ def bisect(
 
         def cut(tree: Subtree, once: bool) -> list[Subtree]:
             left = _cut(items, directions, order, key, tree, once, part)
-            return [Subtree(*row) for row in left.tolist()]
+            return [*starmap(Subtree, left.tolist())]
 
         whole = Subtree(0, part.size, 0, n_blocks)
         if part.size < WORTH_THREADS:
@@ -153,7 +154,7 @@ def _cut(
     ``order`` and ``key`` are worked on from ``tree.low`` to ``tree.high`` alone.
     """
     waiting = np.empty((MOST_WAITING, 4), np.int64)
-    n = _push(waiting, int(np.int64(0)), tree.low, tree.high, tree.first, tree.parts)
+    n = _push(waiting, ZERO, tree.low, tree.high, tree.first, tree.parts)
     while n > 0:
         n -= 1
         low, high, first, parts = waiting[n, 0], waiting[n, 1], waiting[n, 2], waiting[n, 3]

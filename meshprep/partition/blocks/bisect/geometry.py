@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.types.maps import Bools, Float64s, Int32s, Int64s, chunks, read_only
 
-from ....kernels.arithmetic import cosine_and_sine, random_frame
-from ...blocks_of import weighted_loads_of
+from ....kernels.arithmetic import cosine_and_sine
+from ...blocks_of import staged_bytes
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 
 FIRST = 1000
-# Seeds of the frames that are drawn are above this.
-FRAMES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +36,15 @@ class Geometry:
     def of(
         cls, table: Int32s, weight: Int32s, coordinates: Float64s, *, known: bool = True
     ) -> Geometry:
-        """The geometry without axes along which all coordinates are equal."""
-        return cls(table, weight, _in_use(coordinates), known)
+        """The geometry without axes along which all are equal, such as z of a plane mesh."""
+        wide = np.zeros(coordinates.shape[1], np.bool_)
+        for k, axis in enumerate(coordinates.T):
+            # mostly decided by the first values
+            wide[k] = (axis[:FIRST] != axis[:1]).any() or (axis[FIRST:] != axis[:1]).any()
+        wide[:1] |= not wide.any()
+        if coordinates.size and not wide.all():
+            coordinates = np.ascontiguousarray(coordinates[:, wide])
+        return cls(table, weight, coordinates, known)
 
     def __post_init__(self) -> None:
         # Kernels are compiled once for arrays that may be written to and once for others.
@@ -99,7 +104,7 @@ class Geometry:
 
     def loads(self, block: Int32s, n_blocks: int) -> int:
         """The weighted loads of blocks, counted afresh. O(n * arity)."""
-        return int(weighted_loads_of(self.table, self.weight, block, n_blocks))
+        return int(staged_bytes(self.table, self.weight, block, n_blocks).sum())
 
 
 class Sample(NamedTuple):
@@ -125,11 +130,6 @@ def rotated(d: int, rotation: float) -> Float64s:
     return directions
 
 
-def frames(d: int, rotation: float, count: int) -> list[Float64s]:
-    """``count`` frames: a rotated one, then random ones."""
-    return [rotated(d, rotation), *(random_frame(FRAMES + k, d) for k in range(1, count))]
-
-
 def block_count(n: int, block_size: int) -> int:
     """Blocks for ``n`` elements: 1 % of room to move, or half a percent of small meshes."""
     if n <= block_size:
@@ -138,18 +138,6 @@ def block_count(n: int, block_size: int) -> int:
     if needed < 100:
         return min(n, -(-201 * n // (200 * block_size)))
     return min(n, -(-101 * n // (100 * block_size)), needed + needed // 100)
-
-
-def _in_use(coordinates: Float64s) -> Float64s:
-    """Coordinates without axes along which all are equal, such as z of a plane mesh."""
-    if not coordinates.size:
-        return coordinates
-    wide = np.zeros(coordinates.shape[1], np.bool_)
-    for k, axis in enumerate(coordinates.T):
-        # mostly decided by the first values
-        wide[k] = (axis[:FIRST] != axis[0]).any() or (axis[FIRST:] != axis[0]).any()
-    wide[0] |= not wide.any()
-    return coordinates if wide.all() else np.ascontiguousarray(coordinates[:, wide])
 
 
 # Least size of a block that must not dissolve, over its cap.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ....kernels import Float64s, Int32s, Int64s, kernel
 from ....kernels.arithmetic import principal_axes
 from ....kernels.arrays import breadth_first
-from ....kernels.parallel import each, pieces
+from ....kernels.parallel import in_pieces
 from ....mesh.incidence import Csr
 
 PIVOTS = 10
@@ -43,8 +43,7 @@ def smoothed(graph: Csr, place: Float64s, times: int) -> Float64s:
     """Places after several steps of smoothing, each halfway to the mean of the neighbours."""
     for _ in range(times):
         out = np.empty_like(place)
-        shares = pieces(len(place))
-        each(_smooth, [(graph.offset, graph.index, place, out, *share) for share in shares])
+        in_pieces(_smooth, len(place), graph.offset, graph.index, place, out)
         place = out
     return place
 

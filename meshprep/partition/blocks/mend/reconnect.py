@@ -202,8 +202,7 @@ def _starts_of_components(
 def count_components(table: Int32s, n_points: int, block: Int32s, n_blocks: int) -> Int64s:
     """Number of components of every block, 0 for an empty one, for elements in any order."""
     offset, member = sort_by(block, n_blocks)
-    shares = [(table, n_points, member, piece) for piece in rows_in_pieces(offset)]
-    return np.concatenate(each(_count_components, shares))
+    return np.concatenate(rows_in_pieces(_count_components, offset, table, n_points, member))
 
 
 @kernel

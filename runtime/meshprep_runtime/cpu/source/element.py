@@ -85,7 +85,10 @@ class ElementCode:
     def _chunked(self) -> list[str]:
         size = chunk_size(self.rows)
         buffered = [(n, r) for n, r in enumerate(self.rows) if not r.constant]
-        given = [_in_chunk(n, r, size) for n, r in enumerate(self.rows)]
+        given = [
+            r.array if r.constant else f"spread(b{n}, j, {r.dim}, U({size}), {r.only_read})"
+            for n, r in enumerate(self.rows)
+        ]
         return [
             *[f"    b{n} = stack({r.array}, {size * r.dim})" for n, r in buffered],
             *[f"    c{n} = stack({r.array}, {LANES * r.dim})" for n, r in buffered if r.in_rows],
@@ -272,10 +275,6 @@ def _cleared(n: int, r: Row) -> list[str]:
 def can_chunk(rows: Sequence[Row]) -> bool:
     """False where an element must see what the one before it wrote through a map."""
     return not any(r.table is not None and r.stored and not r.adds for r in rows)
-
-
-def _in_chunk(n: int, r: Row, size: int) -> str:
-    return r.array if r.constant else f"spread(b{n}, j, {r.dim}, U({size}), {r.only_read})"
 
 
 def _indent(depth: int, lines: Sequence[str]) -> list[str]:

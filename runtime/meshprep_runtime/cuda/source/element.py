@@ -49,8 +49,9 @@ class PythonKernel:
     @property
     def text(self) -> str:
         """Its declaration: one text for all kernels of a loop."""
-        types = [f"{'const ' if r.only_read else ''}{self._c_type(r)}*" for r in self.rows]
-        return f"MP_EXTERN({NAME}, {', '.join(types)});"
+        types = [C_TYPES[self._dtype(r).str[1:]] for r in self.rows]
+        given = [f"{'const ' * r.only_read}{t}*" for r, t in zip(self.rows, types, strict=True)]
+        return f"MP_EXTERN({NAME}, {', '.join(given)});"
 
     def ltoir(self, arch: str = "sm_90") -> bytes:
         """LTO-IR for an architecture, by numba-cuda; no device and no driver are needed.
@@ -73,9 +74,6 @@ class PythonKernel:
         """The address of its machine code for this CPU; valid as long as the process."""
         address: int = self._once(("host",), self._on_host).address
         return address
-
-    def _c_type(self, row: Row) -> str:
-        return C_TYPES[self._dtype(row).str[1:]]
 
     def _dtype(self, row: Row) -> np.dtype:
         return self.slots[int(row.array[1:])].dtype

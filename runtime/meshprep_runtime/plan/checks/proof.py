@@ -62,10 +62,12 @@ def prove(loop_plan: LoopPlan, variant: Variant) -> list[str]:
     for to_set in dict.fromkeys(loop_plan.maps[m].to_set for m in loop_plan.loop.maps):
         columns = _columns(case, to_set, lengths)
         block = rows_of_entries(variant.staging[to_set].point_offset)
-        findings += [*_staging(case, to_set, columns, block)] or [
-            *_thread_races(case, to_set, columns),
-            *_block_races(case, to_set, columns, block),
-        ]
+        wrong = [*_staging(case, to_set, columns, block)]
+        slots = [column.slot for column in columns if column.written]
+        if slots and not wrong:
+            wrong += _thread_races(case, to_set, slots)
+            wrong += _block_races(case, to_set, slots, block, every=len(slots) == len(columns))
+        findings += wrong
     return findings
 
 
@@ -220,11 +222,8 @@ def _unlike_maps(case: Case, columns: list[StagedColumn], wrong: list[Bools]) ->
             )
 
 
-def _thread_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[str]:
+def _thread_races(case: Case, to_set: str, slots: list[Int64s]) -> Iterator[str]:
     """No two elements of one thread colour in a block write one point."""
-    slots = [c.slot for c in columns if c.written]
-    if not slots:
-        return
     staging = case.variant.staging[to_set]
     place = np.arange(case.block.size, dtype=np.int32)
     races = _races(slots, place, case.variant.thread_colour, staging.points.size)
@@ -239,12 +238,12 @@ def _thread_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Itera
 
 
 def _block_races(
-    case: Case, to_set: str, columns: list[StagedColumn], block: Int32s
+    case: Case, to_set: str, slots: list[Int64s], block: Int32s, *, every: bool
 ) -> Iterator[str]:
-    """No two blocks of one colour write one point."""
-    points, slots = case.variant.staging[to_set].points, [c.slot for c in columns if c.written]
+    """No two blocks of one colour write one point; ``every`` column of the maps is written."""
+    points = case.variant.staging[to_set].points
     # some column leads to every staged point, as was proved
-    if len(slots) < len(columns):
+    if not every:
         written = np.zeros(points.size, dtype=np.bool_)
         for slot in slots:
             written[slot] = True
@@ -350,7 +349,12 @@ def prove_matrix(matrix: "MatrixPlan", loops: Mapping[str, LoopPlan]) -> list[st
     """
     row = rows_of_entries(matrix.row_ptr)
     used = np.zeros(matrix.columns.size, np.bool_)
-    findings = [*_matrix_columns(matrix, row)]
+    findings, falls = [], (np.diff(matrix.columns) <= 0) & (row[1:] == row[:-1])
+    if falls.any():
+        at = row[int(np.argmax(falls))]
+        findings.append(
+            f"matrix '{matrix.name}': the columns of row {at} do not ascend{more(falls)}"
+        )
     for loop_plan in loops.values():
         for arg in loop_plan.loop.matrices:
             if arg.name == matrix.name:
@@ -362,13 +366,6 @@ def prove_matrix(matrix: "MatrixPlan", loops: Mapping[str, LoopPlan]) -> list[st
             f"{matrix.columns[at]}{more(~used)}"
         )
     return findings
-
-
-def _matrix_columns(matrix: "MatrixPlan", row: Int32s) -> Iterator[str]:
-    falls = (np.diff(matrix.columns) <= 0) & (row[1:] == row[:-1])
-    if falls.any():
-        at = row[int(np.argmax(falls))]
-        yield f"matrix '{matrix.name}': the columns of row {at} do not ascend{more(falls)}"
 
 
 def _matrix_places(

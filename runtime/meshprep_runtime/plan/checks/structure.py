@@ -122,7 +122,13 @@ def check_variant(loop_plan: LoopPlan, variant: Variant) -> None:
     """Raise PlanError unless a variant's arrays fit each other and the loop. O(map entries)."""
     where = f"loop '{loop_plan.loop.name}', variant '{variant.name}'"
     n = loop_plan.sizes[loop_plan.loop.over]
-    check_blocks(where, variant, n)
+    check_offset(f"{where}, block_offset", variant.block_offset, n)
+    check_offset(f"{where}, block_colour_offset", variant.block_colour_offset, variant.n_blocks)
+    check_array(f"{where}, block_order", variant.block_order, "i4", (variant.n_blocks,))
+    check_below(f"{where}, block_order", variant.block_order, variant.n_blocks)
+    if variant.elements is not None:
+        check_array(f"{where}, elements", variant.elements, "i4", (n,))
+        check_below(f"{where}, elements", variant.elements, n)
     if variant.thread_colour.dtype.str not in ("|u1", "<u2"):
         raise PlanError(
             f"{where}: thread_colour is {variant.thread_colour.dtype}, must be u1 or u2"
@@ -136,20 +142,15 @@ def check_variant(loop_plan: LoopPlan, variant: Variant) -> None:
         staging, local = variant.staging.get(m.to_set), variant.local.get(name)
         if staging is None or local is None:
             raise PlanError(f"{where} stages nothing for map '{name}'")
-        _check_staging(f"{where}, set '{m.to_set}'", variant, staging, loop_plan.rows_of(m.to_set))
+        lists = f"{where}, set '{m.to_set}'"
+        if staging.point_offset.shape != variant.block_offset.shape:
+            raise PlanError(f"{lists}: point_offset has not one entry a block and one more")
+        check_offset(f"{lists}, point_offset", staging.point_offset, staging.points.size)
+        check_array(f"{lists}, points", staging.points, "i4", (staging.points.size,))
+        check_below(f"{lists}, points", staging.points, loop_plan.rows_of(m.to_set))
+        check_array(f"{lists}, exclusive", staging.exclusive, "?", (staging.points.size,))
         check_array(f"{where}, local map '{name}'", local, "u2", (m.arity, n))
         _check_local(f"{where}, local map '{name}'", variant, staging, local)
-
-
-def check_blocks(where: str, variant: Variant, n: int) -> None:
-    """Raise PlanError unless blocks, block colours and lists are safe to run over. O(n)."""
-    check_offset(f"{where}, block_offset", variant.block_offset, n)
-    check_offset(f"{where}, block_colour_offset", variant.block_colour_offset, variant.n_blocks)
-    check_array(f"{where}, block_order", variant.block_order, "i4", (variant.n_blocks,))
-    check_below(f"{where}, block_order", variant.block_order, variant.n_blocks)
-    if variant.elements is not None:
-        check_array(f"{where}, elements", variant.elements, "i4", (n,))
-        check_below(f"{where}, elements", variant.elements, n)
 
 
 def _check_same_maps(plan: PlanContent, name: str, loop_plan: LoopPlan) -> None:
@@ -221,15 +222,6 @@ def _check_matrix(plan: PlanContent, name: str, matrix: "MatrixPlan") -> None:
     check_array(f"{where}, row_ptr", matrix.row_ptr, "i8", (rows + 1,))
     check_array(f"{where}, columns", matrix.columns, "i4", (matrix.columns.size,))
     check_below(f"{where}, columns", matrix.columns, matrix.shape[1])
-
-
-def _check_staging(where: str, variant: Variant, staging: Staging, n_to: int) -> None:
-    if staging.point_offset.shape != variant.block_offset.shape:
-        raise PlanError(f"{where}: point_offset has not one entry a block and one more")
-    check_offset(f"{where}, point_offset", staging.point_offset, staging.points.size)
-    check_array(f"{where}, points", staging.points, "i4", (staging.points.size,))
-    check_below(f"{where}, points", staging.points, n_to)
-    check_array(f"{where}, exclusive", staging.exclusive, "?", (staging.points.size,))
 
 
 def _check_local(where: str, variant: Variant, staging: Staging, local: NDArray[Any]) -> None:

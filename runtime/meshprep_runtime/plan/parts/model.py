@@ -91,6 +91,16 @@ class LoopPart:
 
 
 @dataclass(frozen=True, eq=False)
+@name_entries(
+    sizes="set",
+    sets="set",
+    maps="map",
+    loops="loop",
+    partial="map",
+    coordinates="set with coordinates",
+    tags="set with groups",
+    fields="set with fields",
+)
 class PartPlan:
     """Everything one rank needs."""
 
@@ -112,8 +122,3 @@ class PartPlan:
     further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
     # By set and tag name: every group of the whole mesh, with its name, None for none.
     group_names: Mapping[str, Mapping[str, Mapping[int, str | None]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        name_entries(self, sizes="set", sets="set", maps="map", loops="loop", partial="map")
-        name_entries(self, coordinates="set with coordinates", tags="set with groups")
-        name_entries(self, fields="set with fields")
