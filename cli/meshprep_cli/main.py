@@ -79,7 +79,7 @@ def _gone(flag: str) -> str:
     from meshprep.loops.options import REMOVED
 
     instead = REMOVED.get(flag.removeprefix("--").replace("-", "_"))
-    return f"{flag} was removed in 0.2: {instead}" if instead else ""
+    return f"{flag} was removed in 0.3: {instead}" if instead else ""
 
 
 def _fail(text: str, code: int) -> int:

@@ -19,7 +19,6 @@ PARTITIONERS = ("blocks", "contiguous", "metis")
 
 # Options and keys of loops.toml that are gone, and what to do instead; named for one release.
 REMOVED = {
-    "colour_weight": "leave it out, no loop ran faster for fewer colours",
     "morton": "use hilbert, which touches fewer lines",
     "rcb": "use hilbert, which touches fewer lines",
     "time_limit": "use effort, whose plan does not depend on the machine",
@@ -27,17 +26,11 @@ REMOVED = {
     **dict.fromkeys(
         ("objective", "recursive", "iterations", "cuts"), "leave it out, METIS has its defaults"
     ),
-    "kahypar": "use blocks, or metis for a second opinion",
     "registers": "NVIDIA's compiler and profiler tell the occupancy of a kernel",
-    "bandwidth": "give times that you measured: --measured LOOP=BEFORE:AFTER",
-    "launch": "give times that you measured: --measured LOOP=BEFORE:AFTER",
     "tile": "the program cuts its chains: Program.chain(LENGTH, tile_size=TILE)",
-    "chain": "run the program with Program.chain(tile_size='auto'), which times the same ways",
     "csv": "--json has the same, under figures",
     "figures": "--html has them, and a browser prints it as PDF",
     "spmv": "time Product(matrix) @ x, which finds its threads itself",
-    "weights auto": "give numbers, the elements that each rank ran in a second",
-    "tile_sizes": "run the program with Program.chain(tile_size='auto'), which tries three sizes",
 }
 
 ORDERING = ("reorder", "split")
@@ -220,7 +213,7 @@ class Options:
             if value is None and NoneType in kinds:
                 continue
             if row.choices and value in REMOVED:
-                raise MeshprepError(f"{name} '{value}' was removed in 0.2: {REMOVED[value]}")
+                raise MeshprepError(f"{name} '{value}' was removed in 0.3: {REMOVED[value]}")
             if row.choices:
                 check_choice("partitioner" if name == "partition" else name, value, row.choices)
             if bool in kinds and not isinstance(value, bool):

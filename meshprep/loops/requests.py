@@ -57,7 +57,7 @@ class LoopRequest:
             raise MeshprepError(f'{self.where}: needs over = "SET" and args = [ {{ ... }}, ... ]')
         unknown = sorted(set(values) - {"over", "args", *_OPTIONS})
         for name in REMOVED.keys() & set(unknown):
-            raise MeshprepError(f"{self.where}: `{name}` was removed in 0.2: {REMOVED[name]}")
+            raise MeshprepError(f"{self.where}: `{name}` was removed in 0.3: {REMOVED[name]}")
         if unknown:
             known = ", ".join(("over", "args", *_OPTIONS))
             raise MeshprepError(f"{self.where}: unknown key '{unknown[0]}': use {known}")
@@ -163,7 +163,7 @@ def read_requests(path: str | Path) -> list[LoopRequest]:
     loops = content.get("loop")
     unknown = sorted(set(content) - {"loop", "sets"})
     if unknown == ["chain"]:
-        raise MeshprepError(f"{path}: tables [chain.NAME] were removed in 0.2: {REMOVED['tile']}")
+        raise MeshprepError(f"{path}: tables [chain.NAME] were removed in 0.3: {REMOVED['tile']}")
     if unknown:
         raise MeshprepError(f"{path}: unknown table '{unknown[0]}': use [loop.NAME] and [sets]")
     if not isinstance(loops, dict) or not loops:

@@ -70,7 +70,7 @@ def effective(
     given = given or {}
     for name in given:
         if name in REMOVED:
-            raise MeshprepError(f"`{name}` was removed in 0.2: {REMOVED[name]}")
+            raise MeshprepError(f"`{name}` was removed in 0.3: {REMOVED[name]}")
         if name not in known:
             choices = f"choose {', '.join(known)}" if known else "it takes none"
             raise MeshprepError(f"{owner} has no option '{name}': {choices}")

@@ -123,10 +123,7 @@ def _place(device: str | Backend) -> Backend:
         return device
     if device in HERE:
         return HERE[device]()
-    raise MeshprepError(
-        f"device '{device}' is unknown: use {' or '.join(HERE)} of this machine; ranking for a GPU "
-        "that is not here was removed in 0.2"
-    )
+    raise MeshprepError(f"device '{device}' is unknown: use {' or '.join(HERE)} of this machine")
 
 
 def loop_of(plan: Plan, kernel: Kernel | None, name: str | None) -> str:

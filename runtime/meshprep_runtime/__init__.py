@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .types.maps import SetMap
     from .types.ordering import Ordering
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOME = {
     **dict.fromkeys(

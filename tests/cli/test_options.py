@@ -132,17 +132,17 @@ def test_what_an_option_cannot_be():
 
 
 def test_an_option_that_was_removed_says_what_to_do(cli, mesh_file, tmp_path):
-    said = "`colour_weight` was removed in 0.2: leave it out, no loop ran faster for fewer colours"
+    said = "`time_limit` was removed in 0.3: use effort, whose plan does not depend on the machine"
     for name, *given in (
-        ("--colour-weight", "--colour-weight", "4"),
-        ("`colour_weight`", "--partition-option", "colour_weight=4"),
+        ("--time-limit", "--time-limit", "4"),
+        ("`time_limit`", "--partition-option", "time_limit=4"),
     ):
         code, out, err = cli("reorder", mesh_file, *given, "--dry-run")
         assert (code, out) == (2, "")
-        assert err.startswith(f"meshprep: error: {said.replace('`colour_weight`', name)}")
+        assert err.startswith(f"meshprep: error: {said.replace('`time_limit`', name)}")
     path = tmp_path / "loops.toml"
     arg = 'args = [{ dat = "q", map = "edges->cells", access = "inc" }]'
-    path.write_text(f'[loop.a]\nover = "edges"\ncolour_weight = 4\n{arg}\n')
+    path.write_text(f'[loop.a]\nover = "edges"\ntime_limit = 4\n{arg}\n')
     with pytest.raises(MeshprepError, match=f"loop 'a'.*: {said}$"):
         read_requests(path)
 

@@ -175,8 +175,3 @@ def test_processes_that_do_not_know_of_each_other_are_refused(fails, mesh_file, 
     err = fails("split", mesh_file, "--parts", "2", "-q")
     assert "mpiexec -n R python -m mpi4py -m meshprep_cli.main" in err
     assert not mesh_file.with_name("wing.parts.h5").exists()
-
-
-def test_weights_from_timings_are_gone(fails, mesh_file):
-    err = fails("split", mesh_file, "--parts", 2, "--weights", "auto:timings.json")
-    assert "--weights auto: was removed in 0.2: give numbers, the elements that each rank" in err

@@ -53,8 +53,8 @@ def test_ways_are_every_combination():
         ((["gps"], ["blocks:effort"], [64]), "NAME:OPTION=VALUE"),
         ((["gps"], ["blocks:speed=9"], [64]), "no option 'speed'"),
         (
-            (["gps"], ["blocks:colour_weight=9"], [64]),
-            "^`colour_weight` was removed in 0.2: leave it out",
+            (["gps"], ["metis:cuts=9"], [64]),
+            "^`cuts` was removed in 0.3: leave it out",
         ),
         ((["gps"], [], [64]), "a sweep of 0 plans"),
         ((["gps"], ["metis"], range(1, 402)), "a sweep of 401 plans"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meshprep.loops.options import REMOVED, Options
+from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError, listed
 
 from .. import console, mpi, options
@@ -81,11 +81,7 @@ class Splitting:
     @property
     def shares(self) -> tuple[float, ...]:
         """The weights; empty for equal parts."""
-        if self.weights is None:
-            return ()
-        if self.weights.startswith("auto:"):
-            raise MeshprepError(f"--weights auto: was removed in 0.2: {REMOVED['weights auto']}")
-        return tuple(_read(float, "--weights", self.weights))
+        return () if self.weights is None else tuple(_read(float, "--weights", self.weights))
 
 
 def run(
