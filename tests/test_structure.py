@@ -247,11 +247,11 @@ def test_what_is_not_loaded_before_it_is_needed(code, absent):
 BUDGETS = {
     "meshprep_runtime": 671,
     "meshprep_runtime/cpu": 2201,
-    "meshprep_runtime/cuda": 3501,
+    "meshprep_runtime/cuda": 3494,
     "meshprep_runtime/kernel": 1576,
     "meshprep_runtime/matrix": 2079,
     "meshprep_runtime/plan": 4965,
-    "meshprep_runtime/program": 5403,
+    "meshprep_runtime/program": 5397,
     "meshprep_runtime/tuning": 909,
     "meshprep_runtime/types": 843,
     "meshprep": 105,
@@ -259,32 +259,32 @@ BUDGETS = {
     "meshprep/distribute": 4714,
     "meshprep/io": 14634,
     "meshprep/kernels": 829,
-    "meshprep/loops": 797,
+    "meshprep/loops": 790,
     "meshprep/mesh": 1606,
     "meshprep/metrics": 482,
-    "meshprep/partition": 5309,
-    "meshprep/pipeline": 2880,
+    "meshprep/partition": 5305,
+    "meshprep/pipeline": 2877,
     "meshprep/reorder": 1604,
     "meshprep/report": 3647,
     "meshprep/topology": 1292,
     "meshprep_cli": 1058,
-    "meshprep_cli/commands": 1207,
+    "meshprep_cli/commands": 1203,
     "meshprep_cuda_check": 872,
-    "C and C++": 3803,
+    "include": 3861,
 }
 HEADERS = ROOT / "include"
 MOST_MODULES = 16
 
 
 def lines_of_rooms() -> dict[str, int]:
-    """By folder of each package, and of the headers for C and C++."""
+    """By folder of each package, and of what C, C++ and Fortran include."""
     found: dict[str, int] = defaultdict(int)
     for top, folder in FOLDERS.items():
         for path in sorted([*(folder / top).rglob("*.py"), *(folder / top).rglob("*.hpp")]):
             inside = path.relative_to(folder).parts[:-1]
             found["/".join(inside[:2])] += len(path.read_text(encoding="utf-8").splitlines())
-    for path in sorted(HEADERS.rglob("*.h*")):
-        found["C and C++"] += len(path.read_text(encoding="utf-8").splitlines())
+    for path in sorted([*HEADERS.rglob("*.h*"), *HEADERS.rglob("*.f90")]):
+        found["include"] += len(path.read_text(encoding="utf-8").splitlines())
     return dict(found)
 
 

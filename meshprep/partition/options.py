@@ -95,13 +95,9 @@ def _to_bool(value: object) -> bool | None:
     return True if text in YES else False if text in NO else None
 
 
-def _to_str(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 _PARSERS: dict[type, Callable[[object], Any]] = {
     int: partial(_to_number, int),
     float: partial(_to_number, float),
     bool: _to_bool,
-    str: _to_str,
+    str: lambda value: value if isinstance(value, str) else None,
 }

@@ -71,9 +71,10 @@ def refusal(loop: Loop, strategy: str, commit: str = "colours") -> str | None:
                 f"argument '{arg.name}' is {arg.access} through a map, which takes commit "
                 f"'colours' and one of {', '.join(names)}"
             )
+    atomic = chosen.adds == "atomics" or (chosen.blocks and commit == "atomics")
     for arg in loop.args:
         small = np.dtype(arg.dtype) not in [np.dtype(t) for t in ATOMIC_TYPES]
-        if arg.conflicts and small and _adds_atomically(strategy, commit):
+        if arg.conflicts and small and atomic:
             return f"argument '{arg.name}' has dtype {arg.dtype}, which CUDA has no atomics for"
     return None
 
@@ -98,8 +99,3 @@ def hopeless(loop: Loop, strategy: str) -> bool:
     chosen = STRATEGIES.get(strategy)
     wide = any(arg.conflicts and arg.dtype == "f8" for arg in loop.args)
     return wide and chosen is not None and chosen.blocks and chosen.adds == "atomics"
-
-
-def _adds_atomically(strategy: str, commit: str) -> bool:
-    chosen = STRATEGIES[strategy]
-    return chosen.adds == "atomics" or (chosen.blocks and commit == "atomics")

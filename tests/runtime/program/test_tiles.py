@@ -47,6 +47,13 @@ def held(tiles, set_name, t):
     return s.elements[s.offset[t] : s.offset[t + 1]]
 
 
+def of_tile(found, tile):
+    """The local numbers of one tile."""
+    if found.items is None:
+        return np.arange(found.count[tile], dtype=np.int32)
+    return found.items[found.offset[tile] : found.offset[tile + 1]]
+
+
 def run_tiles(tiles, chain, values):
     """Every tile on scratch rows of its own, with poison where it has copied nothing."""
     out, reduced = {n: v.copy() for n, v in values.items()}, fresh_globals(tiles.loops)
@@ -56,12 +63,12 @@ def run_tiles(tiles, chain, values):
             rows = held(tiles, s, t)
             scratch[d] = np.full((rows.size, values[d].shape[1]), POISON)
             if d in tiles.copies:
-                at = tiles.copies[d].of_tile(t)
+                at = of_tile(tiles.copies[d], t)
                 scratch[d][at] = values[d][rows[at]]
         tables = {m: x.table[x.offset[t] : x.offset[t + 1]] for m, x in tiles.maps.items()}
         mine, ignored = fresh_globals(tiles.loops), fresh_globals(tiles.loops)
         for loop, run in zip(tiles.loops, tiles.runs, strict=True):
-            at, own = run.of_tile(t), tiles.sets[loop.over].own[t]
+            at, own = of_tile(run, t), tiles.sets[loop.over].own[t]
             run_loop(loop, at[at < own], tables, scratch, mine)
             run_loop(loop, at[at >= own], tables, scratch, ignored)
         for loop in tiles.loops:
@@ -92,9 +99,9 @@ def test_tiles_give_what_loops_give(names, seed, n_tiles, grid):
         own = {s: np.flatnonzero(part[s] == t).tolist() if s in part else [] for s in chain.sizes}
         runs, copies = slow_tile(loops, maps, chain.dats, own, chain.written)
         for loop, run, expected in zip(loops, tiles.runs, runs, strict=True):
-            assert sorted(held(tiles, loop.over, t)[run.of_tile(t)]) == expected
+            assert sorted(held(tiles, loop.over, t)[of_tile(run, t)]) == expected
         found = {
-            d: sorted(held(tiles, chain.dats[d], t)[s.of_tile(t)]) for d, s in tiles.copies.items()
+            d: sorted(held(tiles, chain.dats[d], t)[of_tile(s, t)]) for d, s in tiles.copies.items()
         }
         assert {d: e for d, e in found.items() if e} == copies
     values = start_values(rng, sizes)

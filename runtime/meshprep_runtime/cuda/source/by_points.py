@@ -48,10 +48,6 @@ def commit(shape: LoopShape) -> Lines:
     return lines
 
 
-def _has_role(shape: LoopShape, s: int) -> bool:
-    return any(_guarded(shape, i) for i in shape.shared_rows[s].offset)
-
-
 def _guarded(shape: LoopShape, i: int) -> bool:
     """True for what other blocks may be writing while this one stages it."""
     return shape.roles and i in shape.committed and i not in shape.summed
@@ -63,7 +59,8 @@ def _numbers(shape: LoopShape, s: int) -> Lines:
         return []
     i = f"min(i, many{s} - 1)" if len(shape.shared_rows) > 1 else "i"
     lines = [f"const Index q{s} = points{s}[from{s} + {i}];"]
-    return lines + ([f"const int is{s} = role{s}[from{s} + {i}];"] if _has_role(shape, s) else [])
+    has_role = any(_guarded(shape, k) for k in shape.shared_rows[s].offset)
+    return lines + [f"const int is{s} = role{s}[from{s} + {i}];"] * has_role
 
 
 def _load(shape: LoopShape, s: int) -> Lines:

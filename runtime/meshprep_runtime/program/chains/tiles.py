@@ -56,12 +56,6 @@ class LocalSelection:
         """Where the items of each tile begin."""
         return offsets_of(self.count)
 
-    def of_tile(self, tile: int) -> Int32s:
-        """The local numbers of one tile."""
-        if self.items is None:
-            return np.arange(self.count[tile], dtype=np.int32)
-        return self.items[self.offset[tile] : self.offset[tile + 1]]
-
     @property
     def end(self) -> Int64s:
         """One past the last local number of each tile."""
