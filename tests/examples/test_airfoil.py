@@ -180,7 +180,7 @@ def test_the_free_stream_stays_where_it_meets_no_wall(small):
     np.testing.assert_allclose(flow.dats["res"], 0, atol=1e-13)
 
 
-@pytest.mark.parametrize("lists", [False, True])
+@pytest.mark.parametrize("lists", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_whole_on_a_device(device, lists, listed):
     """Loop by loop, from a state that is not uniform, then some iterations together."""
     prepared = listed if lists else prepared_airfoil(600, 128, "gpu")

@@ -45,6 +45,7 @@ def test_every_iterate_is_the_closed_form(problem, strategy):
         before = error
 
 
+@pytest.mark.slow
 def test_on_a_device(problem, device):
     made = Jacobi(*problem, block_size=64, device=device)
     for i, (root, largest) in enumerate(made.steps(3), start=1):

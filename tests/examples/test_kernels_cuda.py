@@ -25,7 +25,13 @@ LATER = ("hierarchical-collapsed", "hierarchical-unstaged")
 WAYS = [*((name, "colours") for name in STRATEGIES), ("hierarchical-inc", "atomics")]
 
 
-@pytest.fixture(scope="module", params=KERNELS)
+# The others differ from it in what they compute; all strategies are checked on other loops, too.
+FIRST, *MORE = KERNELS
+
+
+@pytest.fixture(
+    scope="module", params=[FIRST, *(pytest.param(n, marks=pytest.mark.slow) for n in MORE)]
+)
 def case(request, prepared):
     """A kernel and its plan in blocks of 40, as two warps take them."""
     kernel, kind, options = KERNELS[request.param]
@@ -129,9 +135,7 @@ def test_the_other_loops_of_airfoil(kernel, all_of_airfoil, compiled):
     assert compiled(made).spilled == 0
 
 
-@pytest.mark.parametrize(
-    "name", ["airfoil", *(pytest.param(n, marks=pytest.mark.slow) for n in list(KERNELS)[1:])]
-)
+@pytest.mark.parametrize("name", [FIRST, *(pytest.param(n, marks=pytest.mark.slow) for n in MORE)])
 def test_no_register_is_spilled(name, large, compiled):
     """Every strategy; `make bench-registers` has older devices, all commits and SoA."""
     kernel, plan = large(name)

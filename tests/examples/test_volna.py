@@ -152,6 +152,7 @@ def test_the_kernels_do_what_they_say(moved):
         loop.par_loop.check_access(**arrays)
 
 
+@pytest.mark.slow
 def test_whole_on_a_device(flow_of, device):
     """Two steps over a hill that rises, beside those of the CPU."""
     ours, theirs = flow_of(6, dam(), block_size=64, device=device), flow_of(6, dam())

@@ -148,7 +148,7 @@ def test_a_call_sends_what_the_figures_of_a_split_say(increments, partial, monke
         assert total - 8 * messages == said[name]["bytes"], name
 
 
-@pytest.mark.parametrize("increments", ["exec", "reverse"])
+@pytest.mark.parametrize("increments", ["exec", pytest.param("reverse", marks=pytest.mark.slow)])
 def test_dats_on_a_gpu(slow, device, needs_gxx, increments):
     """Ranks 0 and 2 have theirs on a GPU, rank 1 on the host; partial lists, too."""
     names = ["flux", "update", "flux", "mark", "spread", "flux"]
