@@ -9,6 +9,7 @@ from meshprep_runtime.types.maps import UInt64s
 from ..kernels import Float64s, Int32s, helper, kernel
 from ..kernels.arrays import stable_argsort
 from ..kernels.parallel import in_pieces
+from ..mesh.geometry import bounding_box
 from .figures import LocalityProblem
 
 # Cells an axis, as a power of two: one key fits in 64 bits, and a double in a cell number.
@@ -32,8 +33,7 @@ def along_curve(problem: LocalityProblem) -> Int32s:
         raise MeshprepError("method 'hilbert' needs finite coordinates: use gps or rcm on this set")
     if where.shape[0] == 0:
         return np.empty(0, dtype=np.int32)
-    box = where.min(axis=0), where.max(axis=0)
-    return stable_argsort(curve_keys(where, box)[:, None])
+    return stable_argsort(curve_keys(where, bounding_box(where))[:, None])
 
 
 def curve_keys(where: Float64s, box: tuple[Float64s, Float64s], digits: int = 64) -> UInt64s:

@@ -16,6 +16,7 @@ from meshprep_runtime.plan.records import from_json, to_json, wrong_figures
 
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh, Tag
+from ..mesh.geometry import bounding_box
 from .matrices import matrix_record, store_records
 from .parts import describe_parts, splits_table
 from .table import Table, figure
@@ -181,9 +182,7 @@ def _dat(dat: Dat) -> dict[str, Any]:
 
 
 def _box(xyz: NDArray[np.float64] | None) -> list[list[float]] | None:
-    if xyz is None or not xyz.size:
-        return None
-    return [xyz.min(axis=0).tolist(), xyz.max(axis=0).tolist()]
+    return [end.tolist() for end in bounding_box(xyz)] if xyz is not None and xyz.size else None
 
 
 def _text(value: Any) -> str:

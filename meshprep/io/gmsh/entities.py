@@ -14,6 +14,7 @@ import numpy as np
 from ...kernels import Float64s, Int64s
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
+from ...mesh.geometry import bounding_box
 from .layout import CellBlock, FileLayout, source
 from .numbering import distinct_pairs
 from .raw import Entity
@@ -165,7 +166,7 @@ def _list_entities(
     The box of a new entity is that of the whole mesh; a point is where a node of it is.
     """
     points, table = three_coordinates(mesh), assignment.entities
-    box = tuple(np.concatenate([points.min(axis=0), points.max(axis=0)]).tolist())
+    box = tuple(np.concatenate(bounding_box(points)).tolist())
     # MSH's number of no group: meshio reads no file in which only some cells have one
     none = (0,) if any(k.groups for k in number) else ()
     for k, new in number.items():

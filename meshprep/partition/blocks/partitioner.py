@@ -27,6 +27,7 @@ from meshprep_runtime.types.maps import read_only
 from ...kernels import Float64s, Int32s, Int64s
 from ...kernels.arrays import stable_argsort
 from ...kernels.parallel import at_once, take
+from ...mesh.geometry import bounding_box
 from ...mesh.incidence import Csr
 from ...reorder.curve import curve_keys
 from ..blocks_of import BlockProblem, Blocks, blocks_of
@@ -94,8 +95,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     del grid
     found = list(_candidates(search, start, lines))
     # of equal ones the first is kept
-    best = min(found, key=lambda one: one[0].loads(one[1])) if found[1:] else found[0]
-    search, block = best
+    search, block = min(found, key=lambda one: one[0].loads(one[1])) if found[1:] else found[0]
     geometry, n_blocks = search.geometry, search.n_blocks
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
@@ -281,8 +281,7 @@ def along_curve(problem: BlockProblem) -> tuple[BlockProblem, Int32s | None]:
     where = problem.coordinates
     if where is None or not 0 < where.shape[1] <= 3 or not problem.n:
         return problem, None
-    # axis by axis: NumPy takes ten times as long for rows of two or three
-    box = np.array([*map(np.min, where.T)]), np.array([*map(np.max, where.T)])
+    box = bounding_box(where)
     sample = curve_keys(where[:: -(-problem.n // SAMPLE)], box, DIGITS)
     if np.count_nonzero(sample[1:] < sample[:-1]) < BEHIND * sample.size:
         return problem, None
