@@ -1,9 +1,8 @@
 """Points to be numbered, and figures of a numbering: bandwidth, profile, lines of blocks."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from operator import call
 
 import numpy as np
@@ -15,6 +14,7 @@ from meshprep_runtime.types.maps import read_only
 from meshprep_runtime.types.ordering import Ordering
 
 from ..kernels import Int32s, kernel
+from ..kernels.arrays import numbers
 from ..kernels.parallel import each
 from ..mesh.incidence import Csr, point_graph, renumber_table
 from .lexicographic import from_set_order, order_by_ends
@@ -101,23 +101,27 @@ def figures(
     return Figures(int(bandwidth), int(profile), float(rms), int(lines))
 
 
+@kernel
 def _envelope(table: NDArray, n_points: int) -> tuple[int, int, float]:
     """Bandwidth, profile and root mean square wavefront."""
-    smallest = np.arange(n_points, dtype=np.int32)
-    bandwidth = 0
-    if table.size:
-        # columns at a time: NumPy is slow along short rows
-        low, high = reduce(np.minimum, table.T), reduce(np.maximum, table.T)
-        bandwidth = int((high - low).max())
-        for column in table.T:
-            np.minimum.at(smallest, column, low)
-    points = np.arange(n_points)
-    profile = int((points - smallest).sum())
+    smallest, begins = numbers(n_points), np.zeros(n_points, np.int32)
+    bandwidth, profile, front, squares = 0, 0, 0, 0.0
+    for i in range(table.shape[0]):
+        low = high = table[i, 0] if table.shape[1] else 0
+        for j in range(1, table.shape[1]):
+            low, high = min(low, table[i, j]), max(high, table[i, j])
+        bandwidth = max(bandwidth, high - low)
+        for j in range(table.shape[1]):
+            smallest[table[i, j]] = min(smallest[table[i, j]], low)
     # point p is in the wavefronts smallest[p] .. p: count where they begin
-    front = np.cumsum(np.bincount(smallest, minlength=n_points)) - points
-    # added up one by one, so that the last digit is the same everywhere
-    squares = np.cumsum(front.astype(np.float64) ** 2)[-1:].sum()
-    return bandwidth, profile, math.sqrt(squares / max(1, n_points))
+    for p in range(n_points):
+        profile += p - smallest[p]
+        begins[smallest[p]] += 1
+    for p in range(n_points):
+        front += begins[p]
+        squares += float(front) * front
+        front -= 1
+    return bandwidth, profile, np.sqrt(squares / max(1, n_points))
 
 
 @kernel

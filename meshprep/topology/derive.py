@@ -96,12 +96,8 @@ def derive(mesh: Mesh, names: Iterable[str]) -> Mesh:
             found = _derive_entity(mesh, layout, entity, own)
             sets, maps, tags = sets + found[0], maps + found[1], tags + found[2]
         mesh = mesh.with_(sets=sets, maps=maps, tags=tags)
-    return mesh.with_(maps=[_composed(mesh, path) for path in paths]) if paths else mesh
-
-
-def _composed(mesh: Mesh, path: str) -> SetMap:
-    first, *others = map(mesh.map, steps_of(path))
-    return replace(reduce(SetMap.compose, others, first), name=path)
+    made = [replace(reduce(SetMap.compose, map(mesh.map, steps_of(p))), name=p) for p in paths]
+    return mesh.with_(maps=made) if paths else mesh
 
 
 def _derive_entity(mesh: Mesh, layout: Layout, entity: str, asked: Sequence[str]) -> Found:
