@@ -103,7 +103,7 @@ def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[A
                     errors[k] = error
                     waiting.clear()
 
-    helpers = [*map(_kept_threads(os.getpid()).submit, [work] * (threads - 1))]
+    helpers = [_kept_threads(os.getpid()).submit(work) for _ in range(threads - 1)]
     try:
         work()
     finally:
@@ -142,7 +142,7 @@ def at_once(*works: Callable[[], Any]) -> list[Any]:
     All that began have ended when this returns or raises the first error. What they take beside
     their results they take at the same time.
     """
-    found = each(call, [*zip(works)])
+    found = each(call, [(work,) for work in works])
     give_back()
     return found
 

@@ -91,7 +91,7 @@ def derive(mesh: Mesh, names: Iterable[str]) -> Mesh:
         sets: list[ElementSet] = []
         maps: list[SetMap] = []
         tags: list[Tag] = []
-        for entity in dict.fromkeys(map(entity_of, wanted)):
+        for entity in [e for e in ENTITY_DIM if e in map(entity_of, wanted)]:
             own = [n for n in wanted if entity_of(n) == entity]
             found = _derive_entity(mesh, layout, entity, own)
             sets, maps, tags = sets + found[0], maps + found[1], tags + found[2]
