@@ -126,8 +126,11 @@ def _candidates(
                 short = replace(search, effort=1.0)
                 yield short, _mended(short, short.improve(lines, phase))
     else:
-        yield search, _mended(search, search.multilevel(start.rotation))
-        if search.small and search.n_blocks <= search.tuning.few_blocks:
+        block = _mended(search, search.multilevel(start.rotation))
+        yield search, block
+        few = search.n_blocks <= search.tuning.few_blocks
+        # where many elements are equal, a search can end with more than it began with
+        if search.small and (few or search.loads(block) > search.loads_at_start):
             cut = search.geometry.cut(start.rotation, search.n_blocks)
             yield search, _mended(search, cut)
             search.loads_at_start = search.loads(cut)

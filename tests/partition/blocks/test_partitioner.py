@@ -125,6 +125,13 @@ def test_hexes_without_coordinates_are_ahead_of_metis(hex_nodes, check_blocks):
     assert reuse(table, n_points, ours) > reuse(table, n_points, theirs)
 
 
+def test_equal_elements_end_with_no_more_than_they_began_with():
+    table = np.zeros((77, 2), np.int32)
+    table[[15, 17, 27, 30, 31, 67, 68, 71, 76], 1] = 1
+    blocks = cut((table, 2, None), 2, "fast", point_bytes=np.array([0, 1], np.int32))
+    assert blocks.notes["loads"] <= blocks.notes["loads_at_start"]
+
+
 @settings(deadline=None, max_examples=50)
 @given(data=st.data(), effort=st.sampled_from(["fast", "default", "strong"]))
 def test_random_maps_are_cut_within_cap_and_count(data, effort, tables, check_blocks, slow_loads):
