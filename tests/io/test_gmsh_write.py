@@ -370,9 +370,9 @@ def test_partitions(tmp_path, binary):
 def test_pieces_of_any_size_make_the_same_file(tmp_path, monkeypatch, version, binary, size):
     mesh = decorated(1)
     write(mesh, tmp_path / "one.msh", version=version, binary=binary)
-    monkeypatch.setattr(writer, "SMALL_PIECE", size)
     for module in (emit, writer):
-        monkeypatch.setattr(module, "PIECE", 40 * size)
+        monkeypatch.setattr(module, "SMALL_PIECE", size)
+    monkeypatch.setattr(writer, "PIECE", 40 * size)
     write(mesh, tmp_path / "many.msh", version=version, binary=binary)
     assert (tmp_path / "one.msh").read_bytes() == (tmp_path / "many.msh").read_bytes()
 

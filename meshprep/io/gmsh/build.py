@@ -98,16 +98,13 @@ def tags_of_entities(
     unique, place, _ = distinct(entity)
     origin = notes.entity.get(dim, {})
     found = [known.get(int(i)) for i in unique]
+    groups = [tuple(dict.fromkeys(e.physical)) if e else () for e in found]
     old = distinct(np.array([origin.get(int(i), int(i)) for i in unique]))
     return {
         "entity": one_each(old.values, old.place[place]),
-        notes.physical: GroupTable.of([_groups(e.physical) if e else () for e in found], place),
+        notes.physical: GroupTable.of(groups, place),
         "partition": GroupTable.of([e.partitions if e else () for e in found], place),
     }
-
-
-def _groups(physical: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(i for i in physical if i))
 
 
 def _node_dats(nodes: RawNodes, notes: GmshNotes) -> list[Dat]:

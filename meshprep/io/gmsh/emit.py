@@ -1,6 +1,6 @@
 """Sections, nodes and elements of Gmsh files, in text or binary, a piece at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, kernel
 from ...kernels.arrays import ZERO
 from ..text.tokens import ASCII, BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, Mode, put_float, put_int
-from ..text.writer import PIECE, NumberWriter
+from ..text.writer import SMALL_PIECE, NumberWriter
 
 
 class GmshWriter(NumberWriter):
@@ -42,20 +42,26 @@ class GmshWriter(NumberWriter):
             self.file.write(out[: put(out, self.mode, items, *arrays)].data)
 
     def elements2(
-        self, number: int, label: Int64s, tags: Int64s, nodes: Int32s, node_label: Int64s
+        self, number: int, columns: Sequence[Int64s], nodes: Int32s, node_label: Int64s
     ) -> None:
-        """Write elements of MSH 2.2 that have as many tags (n, t)."""
-        if self.mode != ASCII:
-            self.ints((number, len(label), tags.shape[1]))
-        step = max(1, PIECE // (8 * (3 + tags.shape[1] + nodes.shape[1])))
-        for i in range(0, len(label), step):
-            some = slice(i, i + step)
-            rows = [label[some], tags[some], node_label.take(nodes[some])]
+        """Write elements of MSH 2.2: their labels and as many tags each, then their nodes."""
+        n, wide = len(nodes), len(columns) + nodes.shape[1]
+        if self.mode == ASCII:
+            head = (np.broadcast_to(np.int64(x), n) for x in (number, len(columns) - 1))
+            columns, wide = [columns[0], *head, *columns[1:]], wide + 2
+        else:
+            self.ints((number, n, len(columns) - 1))
+        step = max(1, SMALL_PIECE // (8 * wide))
+        out = np.empty((min(step, n), wide), np.int64 if self.mode == ASCII else "<i4")
+        for i in range(0, n, step):
+            some = out[: n - i]
+            for j, column in enumerate(columns):
+                some[:, j] = column[i : i + step]
+            some[:, len(columns) :] = node_label.take(nodes[i : i + step])
             if self.mode == ASCII:
-                rows.insert(1, np.broadcast_to([number, tags.shape[1]], (len(rows[0]), 2)))
-                self.rows(np.column_stack(rows))
+                self.rows(some)
             else:
-                self.file.write(np.column_stack(rows).astype("<i4").data)
+                self.file.write(some.data)
 
 
 @helper

@@ -65,7 +65,8 @@ def keep_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
             made[dim, groups] = next(fresh[dim])
             assignment.notes.append((dim, made[dim, groups], 0))
     number = {k: k.old or made[k.dim, k.groups] for k in kinds}
-    _fill_numbers(assignment, kinds, place, number)
+    table = np.array([number[k] for k in kinds], dtype=np.int64)
+    assignment.number = {name: table[p] for name, p in place.items()}
     return assignment
 
 
@@ -85,7 +86,8 @@ def split_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
         if k not in number:
             number[k] = next(fresh[k.dim])
             assignment.notes.append((k.dim, number[k], k.old))
-    _fill_numbers(assignment, kinds, place, number)
+    table = np.array([number[k] for k in kinds], dtype=np.int64)
+    assignment.number = {name: table[p] for name, p in place.items()}
     _list_entities(mesh, layout, assignment, number)
     return assignment
 
@@ -128,16 +130,6 @@ def row_lists(tag: Tag | None, n: int) -> tuple[list[tuple[int, ...]], Int64s]:
     return list(found) or [()], number[tag.values]
 
 
-def _fill_numbers(
-    assignment: EntityAssignment,
-    kinds: Sequence[CellKind],
-    place: Mapping[str, Int64s],
-    number: Mapping[CellKind, int],
-) -> None:
-    table = np.array([number[k] for k in kinds], dtype=np.int64)
-    assignment.number = {name: table[p] for name, p in place.items()}
-
-
 def _keep_some(
     kinds: Sequence[CellKind], assignment: EntityAssignment, zero: Collection[int]
 ) -> dict[CellKind, int]:
@@ -165,22 +157,24 @@ def _list_entities(
 
     The box of a new entity is that of the whole mesh; a point is where a node of it is.
     """
-    points, table = three_coordinates(mesh), assignment.entities
-    box = tuple(np.concatenate(bounding_box(points)).tolist())
+    points, table = mesh.coordinates, assignment.entities
+    assert points is not None
+    zeros = (0.0,) * (3 - points.shape[1])
+    low, high = (tuple(corner.tolist()) + zeros for corner in bounding_box(points))
     # MSH's number of no group: meshio reads no file in which only some cells have one
     none = (0,) if any(k.groups for k in number) else ()
     for k, new in number.items():
-        place = box
+        place = low + high
         if not k.dim:
             s = next(s for s in layout.cells if s.cell_type == "vertex")
             row = int(np.argmax(assignment.number[s.name] == new))
-            place = tuple(points[mesh.cell_map(s.name).table[row, 0]].tolist())
+            place = tuple(points[mesh.cell_map(s.name).table[row, 0]].tolist()) + zeros
         known = table.get((k.dim, new), Entity(k.dim, new, place))
         table[k.dim, new] = replace(known, physical=k.groups or none)
     if layout.node_entity is not None:
         rows, _, first = distinct_pairs(*layout.node_entity)
         for (dim, tag), node in zip(rows.tolist(), first, strict=True):
-            place = box if dim else tuple(points[node].tolist())
+            place = low + high if dim else tuple(points[node].tolist()) + zeros
             table.setdefault((dim, tag), Entity(dim, tag, place))
 
 

@@ -126,7 +126,10 @@ def find_layout(mesh: Mesh, version: str) -> FileLayout:
     unused = [n for table in source(mesh).get("names", {}).values() for n in table.values()]
     lost += [f"names of groups without cells that {UNFIT}"] if not all(map(is_text, unused)) else []
     lost += [f"index list '{i.name}'" for i in mesh.lists if not is_periodic(i)]
-    lost += _section_losses(mesh, version)
+    sections = (name for name, _ in source(mesh).get("sections", ()))
+    lost += [f"section ${name}" for name in sections if name not in KEPT_SECTIONS]
+    if version == "2.2" and source(mesh).get("entities"):
+        lost.append("boxes, boundaries and own groups of entities (MSH 2.2)")
     return FileLayout(
         *(cells, physical, entity, partition, name, kept_tags, kept_dats),
         *(node_label, cell_label, node_entity, tuple(dict.fromkeys(lost))),
@@ -265,15 +268,6 @@ def is_periodic(i: IndexList) -> bool:
     known = {"dim", "slave", "master"} <= set(i.attrs)
     pairs = i.set == "nodes" and i.index.ndim == 2 and i.index.shape[1] == 2
     return i.name == PERIODIC and known and pairs
-
-
-def _section_losses(mesh: Mesh, version: str) -> list[str]:
-    info = source(mesh)
-    names = (name for name, _ in info.get("sections", ()))
-    lost = [f"section ${name}" for name in names if name not in KEPT_SECTIONS]
-    if version == "2.2" and info.get("entities"):
-        lost.append("boxes, boundaries and own groups of entities (MSH 2.2)")
-    return lost
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,7 +57,11 @@ def make_lookup(numbers: Int64s) -> tuple[Lookup, int]:
     """
     n, plain = numbers.size, is_range(numbers, 1)
     none32, none64 = np.full(1, -1, np.int32), np.empty(0, np.int64)
-    low, high = (int(numbers.min()), int(numbers.max())) if n else (1, 0)
+    if plain:
+        table = np.arange(-1, n + 1, dtype=np.int32)
+        table[-1] = -1
+        return Lookup(0, table, none64, none32, n, plain), -1
+    low, high = int(numbers.min()), int(numbers.max())
     if high - low < 4 * n + 1024:
         low -= 1
         table = np.full(high - low + 2, -1, dtype=np.int32)

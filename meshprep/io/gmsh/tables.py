@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from meshprep_runtime.types.maps import chunks
 
@@ -131,22 +132,23 @@ def read_elements(cursor: GmshCursor) -> RawElements:
     _check(cursor, code, pos, extra, "elements")
     place, kind, entity, n_tags, at = columns
     in_line = old and cursor.mode == ASCII
-    rest = [flat[at - (3 if in_line else 1)], entity]
+    rest = [_take(flat, at - (3 if in_line else 1), 1)[:, 0], entity]
     if old:
+        physical, rest[1], third = (
+            np.where(n_tags > i, column, 0) for i, column in enumerate(_take(flat, at, 3).T)
+        )
         # The third tag counts those that follow; as the last tag, it is the only partition.
-        third = np.where(n_tags > 2, flat[at + 2], 0)
         for bad in np.flatnonzero((n_tags > 3) & (third != n_tags - 3))[:1]:
             raise cursor.error(
                 f"an element has {n_tags[bad]} tags, of which the third does not count the rest: "
                 "repair the file",
                 int(place[bad]),
             )
-        rest[1] = np.where(n_tags > 1, flat[at + 1], 0)
-        rest.append(np.where(n_tags > 0, flat[at], 0))
+        rest.append(physical)
         rest.append(at + np.where(n_tags == 3, 2, 3))
         rest.append(np.where(n_tags > 3, third, (n_tags == 3) & (third != 0)))
     cells = [
-        RawCells(t, nodes, *(column[rows] for column in rest))
+        RawCells(t, nodes, *(np.ascontiguousarray(column[rows]) for column in rest))
         for t, rows, nodes in _by_type(cursor, kind, flat, at + n_tags, place)
     ]
     cursor.pos = int(pos)
@@ -155,7 +157,7 @@ def read_elements(cursor: GmshCursor) -> RawElements:
 
 def _by_type(
     cursor: GmshCursor, kind: Int64s, flat: Int64s, at: Int64s, place: Int64s
-) -> Iterator[tuple[int, Int64s, Int32s]]:
+) -> Iterator[tuple[int, Int64s | slice, Int32s]]:
     """For each type, by first appearance: its elements and the positions of their nodes.
 
     ``at`` is where in ``flat`` the nodes of an element begin, ``place`` where in the file it does.
@@ -164,19 +166,27 @@ def _by_type(
         raise cursor.error("the section stands before $Nodes: move it behind")
     types = np.flatnonzero(np.bincount(kind)).tolist()
     for t in sorted(types, key=lambda t: int(np.argmax(kind == t))):
-        rows = np.flatnonzero(kind == t)
-        nodes = np.empty((rows.size, NODES[t]), np.int32)
-        for some in chunks(rows.size):
-            numbers = flat.take(at[rows[some]][:, None] + np.arange(NODES[t]))
-            nodes[some] = cursor.nodes.find(numbers)
+        rows = np.flatnonzero(kind == t) if len(types) > 1 else slice(None)
+        begin = at[rows]
+        nodes = np.empty((begin.size, NODES[t]), np.int32)
+        for some in chunks(begin.size):
+            nodes[some] = cursor.nodes.find(_take(flat, begin[some], NODES[t]))
         if nodes.min() < 0:
             row, column = np.argwhere(nodes < 0)[0]
             raise cursor.error(
-                f"an element names node {flat[at[rows[row]] + column]}, which is not in $Nodes: "
+                f"an element names node {flat[begin[row] + column]}, which is not in $Nodes: "
                 "add or remove it",
-                int(place[rows[row]]),
+                int(place[rows][row]),
             )
         yield t, rows, nodes
+
+
+def _take(flat: Int64s, at: Int64s, k: int) -> Int64s:
+    """The ``k`` numbers from each of these places on: a view where these are equally far apart."""
+    step = int(at[1] - at[0]) if at.size > 1 else k
+    if at.size and (at[1:] == at[:-1] + step).all():
+        return as_strided(flat[at[0] :], (at.size, k), (8 * step, 8), writeable=False)
+    return flat.take(at[:, None] + np.arange(k))
 
 
 @kernel

@@ -149,7 +149,7 @@ def _write_elements(sink: GmshWriter, content: FileContent) -> None:
         n = c.label.size
         group = np.zeros(n, np.int64) if tag is None else tag.first_ids()
         part = layout.partition.get(c.set.name)
-        _write_runs(sink, c, part, np.arange(n), c.label, group, node_label)
+        _write_runs(sink, c, part, slice(None), c.label, group, node_label)
     for c, (rows, group) in zip(cells, copies, strict=True):
         label, fresh = fresh[: rows.size], fresh[rows.size :]
         _write_runs(sink, c, layout.partition.get(c.set.name), rows, label, group, node_label)
@@ -173,23 +173,23 @@ def _write_runs(
     sink: GmshWriter,
     c: CellBlock,
     part: Tag | None,
-    rows: Int64s,
+    rows: Int64s | slice,
     label: Int64s,
     group: Int64s,
     node_label: Int64s,
 ) -> None:
     """Write these cells, a run of equal numbers of tags at a time."""
-    count = begin = np.zeros(rows.size, np.int64)
+    nodes, entity = c.nodes[rows], c.entity[rows]
+    count = begin = np.zeros(label.size, np.int64)
     if part is not None:
-        begin = part.group_offset[part.values[rows]]
-        count = np.diff(part.group_offset)[part.values[rows]]
+        values = part.values[rows]
+        begin, count = part.group_offset[values], np.diff(part.group_offset)[values]
     start = _runs(count)
     for some in (slice(*ends) for ends in pairwise(start.tolist())):
-        tags = [group[some], c.entity[rows[some]]]
+        columns = [label[some], group[some], entity[some]]
         if part is not None and (k := int(count[some.start])):
-            tags += [count[some], *(part.group_id[begin[some] + i] for i in range(k))]
-        nodes = c.nodes.take(rows[some], axis=0)
-        sink.elements2(c.number, label[some], np.stack(tags, axis=1), nodes, node_label)
+            columns += [count[some], *(part.group_id[begin[some] + i] for i in range(k))]
+        sink.elements2(c.number, columns, nodes[some], node_label)
 
 
 def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: Int64s, version: str) -> None:

@@ -55,14 +55,11 @@ def read_ugrid(path: Path) -> FileMesh:
             groups = [take(count[name]) for name in _FLAT]
     groups += [np.zeros(count[name], np.int64) for name in _SOLID]
     kept = [k for k, block in enumerate(made.cells) if len(block.data)]
-    made.cells, made.cell_data = (
-        [made.cells[k] for k in kept],
-        {"ugrid:ref": [groups[k] for k in kept]},
-    )
+    made.cells = [made.cells[k] for k in kept]
+    made.cell_data = {"ugrid:ref": [groups[k] for k in kept]}
     rest = text.size - at if kind is None else len(data) - at
-    made.left_out = [f"{rest} {'numbers' if kind is None else 'bytes'} after the cells"] * (
-        rest > 0
-    )
+    if rest:
+        made.left_out = [f"{rest} {'numbers' if kind is None else 'bytes'} after the cells"]
     return made
 
 
