@@ -272,7 +272,7 @@ def test_an_environment_that_numba_cannot_work_in_is_one_line(name, value, said,
 def test_the_program_warns_in_one_line(tmp_path):
     (tmp_path / "kernels").mkdir(mode=0o777)
     (tmp_path / "kernels").chmod(0o777)
-    command = [sys.executable, "-m", "meshprep_cli", "generate", "delaunay2d", "--cells", "9", "-q"]
+    command = [sys.executable, "-m", "meshprep_cli", "generate", "airfoil", "--cells", "99", "-q"]
     place = {"MESHPREP_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         command, env=os.environ | place, capture_output=True, text=True, cwd=tmp_path

@@ -127,6 +127,7 @@ def add(a, b):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs a list of open files")
 def test_every_command_runs_without_what_linux_alone_has(tmp_path):
     mesh = generate("delaunay2d", cells=300)

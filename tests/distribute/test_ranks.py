@@ -39,7 +39,7 @@ def made(mesh_file):
     return mesh_file.with_name("one.parts.h5").read_bytes()
 
 
-@pytest.mark.parametrize("size", [2, 3, 7])
+@pytest.mark.parametrize("size", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 7))])
 def test_the_bytes_do_not_depend_on_the_number_of_ranks(mesh_file, made, tmp_path, size):
     output = tmp_path / "wing.parts.h5"
     found = on_ranks(size, lambda rank: run(job(mesh_file, output), ranks=rank))
@@ -142,6 +142,7 @@ def mpiexec(request, mpi_launcher, tmp_path_factory):
     return partial(launch, program=("-m", "mpi4py", "-m", "meshprep_cli.main"))
 
 
+@pytest.mark.slow
 def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(
     mpiexec, mesh_file, made, tmp_path
 ):

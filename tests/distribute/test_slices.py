@@ -224,7 +224,9 @@ def test_files_by_slices_are_the_meshes_that_one_process_reads(files, name, loop
             assert np.array_equal(where, expected.centroids[set_name])
 
 
-@pytest.mark.parametrize(("name", "loops"), [CASES[1], CASES[-1]])
+@pytest.mark.parametrize(
+    ("name", "loops"), [CASES[1], pytest.param(*CASES[-1], marks=pytest.mark.slow)]
+)
 def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, monkeypatch, name, loops):
     requests = tuple(simple_request(loop) for loop in loops)
     alone = tmp_path / "alone.parts.h5"

@@ -122,7 +122,12 @@ def test_a_tag_comes_from_first_and_further_groups(lists):
     assert np.array_equal(again.further_ids(), tag.further_ids())
 
 
-@pytest.mark.parametrize("kind", LOOPS)
+LAST = "mixed3d"
+
+
+@pytest.mark.parametrize(
+    "kind", [LAST, *(pytest.param(k, marks=pytest.mark.slow) for k in LOOPS if k != LAST)]
+)
 def test_a_file_has_the_same_bytes_by_slices(tmp_path, kind):
     """Alone and on ranks, from the mesh and from its parts, with several groups."""
     rng, path = np.random.default_rng(5), tmp_path / "a.msh"

@@ -436,6 +436,7 @@ def test_what_is_not_read_is_named(tmp_path):
     assert len(io.write(mesh, tmp_path / "b.cgns", drop=True)) == 4
 
 
+@pytest.mark.slow
 def test_damaged_numbers_give_an_error_or_a_mesh(tmp_path):
     chance = random.Random(3)
     for make in (tree, polyhedra, two_zones):

@@ -252,7 +252,9 @@ def damaged(data, r):
     return bytes(out)
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize(
+    "number", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 8))]
+)
 def test_damaged_at_random(tmp_path, number):
     data, r = samples(tmp_path)[number], random.Random(number)
     path = tmp_path / "bad.msh"

@@ -75,7 +75,10 @@ def test_random_bits_come_back(tmp_path_factory, data):
         assert found["other"][()].tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("dtype", "fits"), [("u1", 255), ("i1", 127), ("u2", 299)])
+@pytest.mark.parametrize(
+    ("dtype", "fits"),
+    [("i1", 127), *(pytest.param(*w, marks=pytest.mark.slow) for w in (("u1", 255), ("u2", 299)))],
+)
 def test_indices_of_few_bits_are_refused_before_they_wrap(tmp_path, dtype, fits):
     plan, order = make_plan(tmp_path, {"edges": 1, "cells": 300})
     path, declared = tmp_path / "a.npy", {ANY: "edges->cells"}

@@ -36,7 +36,12 @@ def try_case(case, target):
     return "read"
 
 
-@pytest.mark.parametrize("style", STYLES)
+FIRST, *REST = STYLES
+
+
+@pytest.mark.parametrize(
+    "style", [FIRST, *(pytest.param(one, marks=pytest.mark.slow) for one in REST)]
+)
 def test_bytes_that_are_changed(style, tmp_path):
     chance = random.Random(len(style))
     case = tmp_path / "case"

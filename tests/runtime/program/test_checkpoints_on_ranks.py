@@ -79,6 +79,7 @@ def test_stopped_ranks_end_as_if_they_had_not_stopped(parts, path, ranks):
     assert sorted(path.parent.glob("run.h5*")) == sorted([*own, *map(older, own)])
 
 
+@pytest.mark.slow
 def test_killed_wherever_a_file_gets_its_name(parts, path, monkeypatch):
     """Once anywhere, and again soon after it has gone on."""
     expected, moment = on_ranks(parts(3), None, FEW), 1

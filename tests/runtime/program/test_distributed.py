@@ -123,6 +123,7 @@ def test_receives_first_then_core_in_pieces_then_the_wait(airfoil_parts, monkeyp
         assert events == ["Irecv", "Isend", *pieces, "finish", "boundary", *last]
 
 
+@pytest.mark.slow
 def test_messages_hide_behind_core(airfoil_parts, monkeypatch):
     """A message that takes less than core has come when core is done; it takes its time else."""
 
