@@ -94,7 +94,6 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     lines = _along_lines(search, start, grid.steps) if start.grid else []
     del grid
     found = list(_candidates(search, start, lines))
-    # of equal ones the first is kept
     search, block = min(found, key=lambda one: one[0].loads(one[1])) if found[1:] else found[0]
     geometry, n_blocks = search.geometry, search.n_blocks
     if limit:
