@@ -4,8 +4,8 @@ VENV   ?= .venv
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN    := $(VENV)/$(SCRIPTS)
 STAMP  := $(VENV)/.meshprep-installed
-# All distributions, from the working tree.
-INSTALL := -m pip install --quiet --disable-pip-version-check
+# All distributions, from the working tree; what is imported is compiled then, not all that comes.
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 PIP    := $(BIN)/python $(INSTALL)
 # Tests of a file share what it prepares, so that one worker runs them all.
 RUN_TESTS := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
