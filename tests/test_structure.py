@@ -250,7 +250,7 @@ BUDGETS = {
     "meshprep_runtime/cuda": 3494,
     "meshprep_runtime/kernel": 1576,
     "meshprep_runtime/matrix": 2079,
-    "meshprep_runtime/plan": 4965,
+    "meshprep_runtime/plan": 4962,
     "meshprep_runtime/program": 5397,
     "meshprep_runtime/tuning": 909,
     "meshprep_runtime/types": 843,

@@ -15,18 +15,19 @@ LEAST, MOST = 1024, 8192
 SEVERAL = 16
 # Ranges that write the points of more others than this have no locality to lose: larger ones.
 NEIGHBOURS = 32
-# A range comes so many places after those that it waits for, so that these are done by then.
-LAG = 2
+# A range is begun so many turns after those that it waits for, where another can be: on as many
+# threads less one they are done by then.
+AHEAD = 9
 
 
 def ranges_for(plan: LoopPlan, cuts: Sequence[int] = ()) -> Ranges:
     """Ranges of a loop, of whole blocks of its default variant; none crosses one of the ``cuts``.
 
-    Ranges that write a common point run one after the other, in the order of their colours, and
-    nearly in that of the set, so that it is read once and not once a colour. The order is the same
-    for one thread and for several, and so are the bits of all sums. Ranges before a cut, as the end
-    of a part's core, run before those behind it. Where a range meets many others, as in an order
-    without locality, ranges grow, in the end to one: threads would only wait. O(n).
+    Ranges that write a common point run one after the other, nearly in the order of the set, so
+    that what they share is still in the cache. The order is the same for one thread and for
+    several, and so are the bits of all sums. Ranges before a cut, as the end of a part's core, run
+    before those behind it. Where a range meets many others, as in an order without locality, ranges
+    grow, in the end to one: threads would only wait. O(n + ranges^2).
     """
     variant = plan.variants.get(plan.default)
     n = plan.sizes[plan.loop.over]
@@ -91,20 +92,16 @@ def _in_order(offset: Int64s, pairs: Int64s, part: NDArray[np.intp]) -> Ranges:
     count = offset.size - 1
     met: list[list[int]] = [[] for _ in range(count)]
     for low, high in pairs.tolist():
-        if part[low] == part[high]:
-            met[high].append(low)
-            met[low].append(high)
-    colour = np.zeros(count, np.int64)
-    for r in range(count):
-        lower = [x for x in met[r] if x < r]
-        colour[r] = np.setdiff1d(np.arange(len(lower) + 1), colour[lower])[0]
-    key = np.arange(count)
-    for r in np.argsort(colour, kind="stable"):
-        before = [x for x in met[r] if colour[x] < colour[r]]
-        key[r] = max([key[r], *(key[before] + LAG)])
-    order = np.lexsort((colour, key, part))
+        met[high].append(low)
+        met[low].append(high)
+    last, rest = np.full(count, -AHEAD), part.copy()
+    order = np.empty(count, np.int32)
+    for turn in range(count):
+        # the first whose neighbours were begun long ago, of the part that is not done
+        r = np.argmax(np.minimum(turn - last, AHEAD) - (AHEAD + 1) * rest)
+        order[turn], rest[r], last[met[r]] = r, count + 1, turn
     place = np.argsort(order)
     ends = np.sort(place[pairs], axis=1)
     ends = ends[np.lexsort((ends[:, 0], ends[:, 1]))]
     wait_offset = np.searchsorted(ends[:, 1], np.arange(count + 1)).astype(np.int64)
-    return Ranges(offset, order.astype(np.int32), wait_offset, ends[:, 0].astype(np.int32))
+    return Ranges(offset, order, wait_offset, ends[:, 0].astype(np.int32))
