@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -35,9 +34,9 @@ struct WrittenSet {
 };
 
 // Elements of a range, at least and at most; ranges of a small set; ranges that one may meet on
-// average; and how many places a range comes after those that it waits for.
+// average; and how many turns a range is begun after those that it waits for, where one can be.
 constexpr std::int64_t least_range = 1024, most_range = 8192, several_ranges = 16;
-constexpr std::int64_t most_neighbours = 32, lag = 2;
+constexpr std::int64_t most_neighbours = 32, ahead = 9;
 
 template <class T>
 void make_distinct(std::vector<T>& values) {
@@ -105,30 +104,18 @@ inline Ranges order_ranges(std::vector<std::int64_t> offset,
     met[high].push_back(low);
     met[low].push_back(high);
   }
-  std::vector<std::int64_t> colour(count, 0), key(count), place(count);
-  for (std::size_t r = 0; r < count; ++r) {
-    std::vector<std::int64_t> taken;
-    for (const std::int32_t x : met[r])
-      if (std::size_t(x) < r) taken.push_back(colour[x]);
-    make_distinct(taken);
-    while (std::size_t(colour[r]) < taken.size() && taken[colour[r]] == colour[r]) ++colour[r];
-  }
   Ranges found;
-  found.order.resize(count);
-  std::iota(found.order.begin(), found.order.end(), 0);
-  std::iota(key.begin(), key.end(), 0);
-  const auto sort_by = [&](const auto& less) {
-    std::stable_sort(found.order.begin(), found.order.end(), less);
-  };
-  sort_by([&](std::int32_t a, std::int32_t b) { return colour[a] < colour[b]; });
-  for (const std::int32_t r : found.order)
-    for (const std::int32_t x : met[r])
-      if (colour[x] < colour[r]) key[r] = std::max(key[r], key[x] + lag);
-  std::sort(found.order.begin(), found.order.end());
-  sort_by([&](std::int32_t a, std::int32_t b) {
-    return std::make_pair(key[a], colour[a]) < std::make_pair(key[b], colour[b]);
-  });
-  for (std::size_t i = 0; i < count; ++i) place[found.order[i]] = std::int64_t(i);
+  std::vector<std::int64_t> last(count, -ahead), place(count, -1);
+  for (std::int64_t turn = 0; turn < std::int64_t(count); ++turn) {
+    // the first whose neighbours were begun long ago
+    const auto since = [&](std::size_t r) { return std::min(turn - last[r], ahead); };
+    std::size_t best = count;
+    for (std::size_t r = 0; r < count && (best == count || since(best) < ahead); ++r)
+      if (place[r] < 0 && (best == count || since(r) > since(best))) best = r;
+    found.order.push_back(std::int32_t(best));
+    place[best] = turn;
+    for (const std::int32_t x : met[best]) last[x] = turn;
+  }
   found.wait_offset.push_back(0);
   for (std::size_t i = 0; i < count; ++i) {
     for (const std::int32_t x : met[found.order[i]])
