@@ -256,8 +256,9 @@ def _write_dats(sink: GmshWriter, group: Sequence[Dat], labels: Mapping[str, Int
     _write_header(sink, section, strings, reals, (integers[0], width, entries, *integers[1:]))
     for d in group:
         label = labels[d.set] if d.index is None else labels[d.set][d.index]
-        values = np.pad(d.values.reshape(len(d.values), n), ((0, 0), (0, width - n)))
-        sink.rows(label.reshape(-1, 1), values)
+        flat = d.values.reshape(len(d.values), n)
+        more = ((0, 0), (0, width - n))
+        sink.rows(label.reshape(-1, 1), flat if n == width else np.pad(flat, more))
     sink.end(section)
 
 

@@ -144,8 +144,7 @@ def read_elements(cursor: GmshCursor) -> RawElements:
                 "repair the file",
                 int(place[bad]),
             )
-        rest.append(physical)
-        rest.append(at + np.where(n_tags == 3, 2, 3))
+        rest += [physical, at + np.where(n_tags == 3, 2, 3)]
         rest.append(np.where(n_tags > 3, third, (n_tags == 3) & (third != 0)))
     cells = [
         RawCells(t, nodes, *(np.ascontiguousarray(column[rows]) for column in rest))

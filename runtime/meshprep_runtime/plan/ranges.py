@@ -15,8 +15,8 @@ LEAST, MOST = 1024, 8192
 SEVERAL = 16
 # Ranges that write the points of more others than this have no locality to lose: larger ones.
 NEIGHBOURS = 32
-# A range is begun so many turns after those that it waits for, where another can be: on as many
-# threads less one they are done by then.
+# A range is begun at least so many turns after those that it waits for, unless none can be: on up
+# to eight threads these are done by then, as a rule.
 AHEAD = 9
 
 
