@@ -78,8 +78,10 @@ NO_TURNS = np.zeros((0, 5), np.int64)
 # pieces of a form are not counted.
 TRIAL_CALLS, TRIAL_PIECES, UNCOUNTED = 4, 8, 2
 # Dats that take fewer bytes together stay in a cache, where asking for their rows ahead costs more
-# than it saves: on one of 32 MB loops gain from 20 MB on, and lose up to a half at 6 MB.
+# than it saves: on one of 32 MB loops gain from 20 MB on, and lose up to a half at 6 MB. Of larger
+# ones faces of cells gain a tenth to a half, and edges of cells lose as much: that is tried.
 FETCHED_BYTES = 12_000_000
+AHEAD = [np.array([0]), np.array([1])]
 
 _kept: dict[Hashable, Any] = {}
 _keeping = threading.Lock()
@@ -153,7 +155,7 @@ class Executor:
         order = NO_ORDER if schedule.order is None else schedule.order
         if schedule.maps_permuted:
             tables = [table[order] for table in tables]
-        fixed = [order, *(np.ascontiguousarray(t).view(np.uint32) for t in tables)]
+        fixed = [np.ascontiguousarray(t).view(np.uint32) for t in tables]
         sums: list[PointSums] = []
         names = [f"m{i}" for i in range(len(tables))]
         if way[0] == "two-step":
@@ -161,13 +163,18 @@ class Executor:
             names += [name for s in sums for name in s.names]
             fixed += [part for s in sums for part in s.parts]
         names += [f"s{i}" for i in range(len(self.slots))]
-        fetches = schedule.fetches and sum(a.nbytes for a in arrays) >= FETCHED_BYTES
+        aheads = [False]
+        if sum(a.nbytes for a in arrays) >= FETCHED_BYTES:
+            tried = way[0] == ORDERED and any(r.table for r in rows)
+            aheads = [False, True] if tried else [schedule.fetches]
+        asks = any(aheads)
+        names = ["ahead", *names] if asks else names
         # fused operations may be rounded otherwise in each form
         wanted = forms(self.kernel, rows, way[0] != ORDERED or self.options.fastmath)
         globals_ = reduced(self.slots) if schedule.parallel else []
         parts = [np.empty((schedule.n_turns, slot.dim), slot.dtype) for _, slot in globals_]
         body = shared(names, self.slots) if schedule.parallel else alone(names)
-        calls: dict[str, Code] = {}
+        tries: list[Try] = []
         for one in [form] if form in wanted else wanted:
             code = ElementCode(
                 rows,
@@ -175,19 +182,21 @@ class Executor:
                 schedule.order is not None,
                 schedule.maps_permuted,
                 form=one,
-                fetches=fetches,
+                fetches=asks,
             )
             every = [*names, *(f"part_s{i}" for i, _ in globals_)]
             last = once(names, self.slots if schedule.parallel else ())
             text = Text(code.text(), every, body, last)
-            calls[one] = self._compiled(text, [*fixed, *arrays, *parts])
+            ways = [[order, *([AHEAD[a]] if asks else []), *fixed] for a in aheads]
+            made = self._compiled(text, [*ways[0], *arrays, *parts])
+            tries += [Try(one, made, own) for own in ways]
         then = []
         for s in sums:
             text = Text(s.text, SUMMED, shared(SUMMED), once(SUMMED, ()))
             then.append((self._compiled(text, [*s.arrays, arrays[s.slot]]), s))
         team = Team(1 if self.options.boundscheck or not schedule.parallel else None)
         whole = bool(globals_ or any(a.conflicts for a in self.loop.args))
-        return CompiledLoop(schedule, calls, fixed, parts, then, team, whole)
+        return CompiledLoop(schedule, tries, parts, then, team, whole)
 
     def _compiled(self, text: "Text", arrays: Sequence[NDArray[Any]]) -> Code:
         """The code of a text for arrays of these types: the order, and those it names."""
@@ -227,35 +236,48 @@ class Text:
     once: str  # ``run`` of one turn, for Python
 
 
-class CompiledLoop:
-    """Compiled code of one loop and strategy, in the forms that may be the fastest.
+@dataclass(frozen=True, eq=False)
+class Try:
+    """One way to run a loop: a form, and the arrays before those of a call."""
 
-    The first calls try the forms on one turn after another; then the fastest stays, on as many
-    threads as pay. Whatever is chosen, the bits of the results are the same.
+    form: str
+    code: Code
+    fixed: Sequence[NDArray[Any]]
+
+
+class CompiledLoop:
+    """Compiled code of one loop and strategy, in the ways that may be the fastest.
+
+    The first calls try them on one turn after another; then the fastest stays, on as many threads
+    as pay. Whatever is chosen, the bits of the results are the same.
     """
 
     def __init__(
         self,
         schedule: Schedule,
-        calls: Mapping[str, Code],
-        fixed: Sequence[NDArray[Any]],
+        tries: Sequence[Try],
         parts: Sequence[NDArray[Any]],
         then: Sequence[tuple[Code, PointSums]],
         team: Team,
         in_turns: bool,
     ) -> None:
-        self._schedule, self._fixed, self._parts = schedule, fixed, parts
+        self._schedule, self._parts = schedule, parts
         self._then, self._team = then, team
-        self._calls = dict(calls)
-        # Seconds an element of the pieces that each form ran.
-        self._took: dict[str, list[float]] = {form: [] for form in calls}
+        self._tries = tries
+        # Seconds an element of the pieces that each ran.
+        self._took: list[list[float]] = [[] for _ in tries]
         self._tried = 0
-        self.form = next(iter(calls)) if len(calls) == 1 else ""
+        self._chosen = tries[0] if len(tries) == 1 else None
         n = int(schedule.turns[:, 1].max(initial=0))
         one_turn = schedule.waits.size == 0 and not in_turns
         self._alone = elements(0, n) if one_turn else schedule.whole
         # By table of turns, where what stays the same lies: to ask takes a microsecond an array.
         self._known: dict[int, list[int]] = {}
+
+    @property
+    def form(self) -> str:
+        """The form that was found to be the fastest, or is the only one; empty before."""
+        return "" if self._chosen is None else self._chosen.form
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies, whose arrays lie elsewhere."""
@@ -264,64 +286,65 @@ class CompiledLoop:
     def run(self, given: Sequence[NDArray[Any]], turns: Turns | None = None) -> None:
         """Run all turns, or some."""
         some = self._schedule.whole if turns is None else turns
-        if not self.form:
+        if self._chosen is None:
             with turn():
                 self._try(given, some)
             return
         alone = self._alone if turns is None else turns
-        self._launch(some, alone, given)()
+        self._launch(self._chosen, some, alone, given)()
 
     def bound(self, given: Sequence[NDArray[Any]]) -> Callable[[], None]:
         """A call with these arrays."""
-        if not self.form:
+        if self._chosen is None:
             return partial(self.run, given)
-        return self._launch(self._schedule.whole, self._alone, given)
+        return self._launch(self._chosen, self._schedule.whole, self._alone, given)
 
     def _launch(
-        self, turns: Turns, alone: Turns, given: Sequence[NDArray[Any]]
+        self, way: Try, turns: Turns, alone: Turns, given: Sequence[NDArray[Any]]
     ) -> Callable[[], None]:
-        steps, n = self._steps(turns, given), int(turns[0][1] - turns[0][0])
-        on_one = steps if alone is turns else self._steps(alone, given)
+        steps, n = self._steps(way, turns, given), int(turns[0][1] - turns[0][0])
+        on_one = steps if alone is turns else self._steps(way, alone, given)
         return partial(self._team.run, n, steps, [step.on_one_thread() for step in on_one])
 
-    def _steps(self, turns: Turns, given: Sequence[NDArray[Any]]) -> list[BoundCode]:
-        code, run_once = self._calls[self.form]
-        arrays = (*self._fixed, *given, *self._parts)
-        steps = [BoundCode(code, turns, arrays, run_once, self._words(turns))]
+    def _steps(self, way: Try, turns: Turns, given: Sequence[NDArray[Any]]) -> list[BoundCode]:
+        code, run_once = way.code
+        arrays = (*way.fixed, *given, *self._parts)
+        steps = [BoundCode(code, turns, arrays, run_once, self._words(way, turns))]
         for (add, add_once), s in self._then:
             steps.append(BoundCode(add, s.turns, (*s.arrays, given[s.slot]), add_once))
         return steps
 
-    def _words(self, turns: Turns) -> Sequence[int]:
+    def _words(self, way: Try, turns: Turns) -> Sequence[int]:
         from .build import words_of
 
         _, table, waits = turns
         if table is not self._schedule.turns and table is not self._alone[1]:
             return ()
         if id(table) not in self._known:
-            self._known[id(table)] = words_of([table, waits, *self._fixed])
+            self._known[id(table)] = words_of([table, waits, *way.fixed])
         return self._known[id(table)]
 
     def _try(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
-        """Run some turns, the forms in turn."""
+        """Run some turns, each in one of the ways."""
         (first, last), table, waits = turns
         parts = [np.empty_like(part) for part in self._parts]
-        every = list(self._took)
-        arrays = (*self._fixed, *given, *parts)
         for i in range(first, last):
-            form = self.form or every[(i + self._tried) % len(every)]
-            code, run_once = self._calls[form]
+            at = (i + self._tried) % len(self._tries)
+            way = self._chosen or self._tries[at]
+            code, run_once = way.code
             span = np.array([i, i + 1], np.int64)
+            arrays = (*way.fixed, *given, *parts)
             step = BoundCode(code, (span, table, waits), arrays, run_once).on_one_thread()
             start = time.perf_counter()
             step.run_or_raise()
             took = time.perf_counter() - start
-            self._took[form].append(took / max(int(table[i, 1] - table[i, 0]), 1))
+            self._took[at].append(took / max(int(table[i, 1] - table[i, 0]), 1))
         self._tried += 1
-        pieces = min(len(times) for times in self._took.values())
-        if not self.form and self._tried >= TRIAL_CALLS and pieces >= TRIAL_PIECES:
-            self.form = min(every, key=lambda f: float(np.median(self._took[f][UNCOUNTED:])))
-            self._calls = {self.form: self._calls[self.form]}
+        pieces = min(map(len, self._took))
+        if self._chosen is None and self._tried >= TRIAL_CALLS and pieces >= TRIAL_PIECES:
+            medians = [float(np.median(took[UNCOUNTED:])) for took in self._took]
+            self._chosen = self._tries[int(np.argmin(medians))]
+            self._tries = [self._chosen]
 
 
 @dataclass(frozen=True, eq=False)

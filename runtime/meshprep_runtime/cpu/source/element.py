@@ -31,7 +31,7 @@ class ElementCode:
     permuted: bool = False  # element ``i`` of a range is ``order[i]``
     maps_permuted: bool = False  # the maps have been brought into that order already
     form: str = CHUNK
-    fetches: bool = False  # ask for the rows of a chunk while the one before is under way
+    fetches: bool = False  # a parameter ``ahead`` says whether rows are asked for ahead
     suffix: str = ""  # of the names ``elements`` and ``kernel``, where several loops share one text
 
     def text(self) -> str:
@@ -40,6 +40,7 @@ class ElementCode:
         arrays = dict.fromkeys(r.array for r in self.rows if r.soa and r.dim > 1)
         dims = {r.array: r.dim for r in self.rows}
         lines += [f"    n_{a} = U({a}.size) // U({dims[a]})" for a in arrays]
+        lines += ["    far = ahead[0]"] if self.fetches else []
         return "\n".join(lines + (self._chunked() if self.form == CHUNK else self._plain())) + "\n"
 
     def _plain(self) -> list[str]:
@@ -106,23 +107,22 @@ class ElementCode:
 
     def _fetch(self, size: int) -> list[str]:
         """Ask for the rows of the next chunk."""
+        lines = [f"for j in range(first + U({size}), first + U({2 * size})):"]
         body = self._ahead("j")
-        return (
-            [f"for j in range(first + U({size}), first + U({2 * size})):", *_indent(1, body)]
-            if body
-            else []
-        )
+        return [*lines, *_indent(1, body)] if body else []
 
     def _ahead(self, place: str) -> list[str]:
         """Ask for the rows of one element; components of SoA dats would be a line each."""
         wanted: dict[str, None] = {}
         for r in self.rows:
-            if self.fetches and not (r.is_global or r.placed or (r.soa and r.dim > 1)):
+            read_on = r.table is None and not self.permuted
+            if self.fetches and not (read_on or r.is_global or r.placed or (r.soa and r.dim > 1)):
                 at = r.offset(self._mapped("a", "g"), "g")
                 wanted[f"fetch({r.array}, {at}, {r.dim}, {int(r.stored)})"] = None
         if not wanted:
             return []
-        return [f"a = min({place}, U(stop) - U(1))", *self._element("a", "g"), *wanted]
+        body = [f"a = min({place}, U(stop) - U(1))", *self._element("a", "g"), *wanted]
+        return ["if far:", *_indent(1, body)]
 
     def _gather(self, size: int) -> list[str]:
         loaded = [(n, r) for n, r in enumerate(self.rows) if r.loaded]
