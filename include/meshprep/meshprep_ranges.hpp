@@ -5,6 +5,7 @@
 #define MESHPREP_RANGES_HPP
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -105,13 +106,22 @@ inline Ranges order_ranges(std::vector<std::int64_t> offset,
     met[low].push_back(high);
   }
   Ranges found;
+  // As many threads would take them, each in a stretch of the set of its own.
+  std::vector<std::array<std::int64_t, 3>> wanted;
+  for (std::int64_t r = 0, first = 0, n = std::int64_t(count); r < n; ++r) {
+    const std::int64_t stretch = r * several_ranges / n;
+    if (r > 0 && stretch != (r - 1) * several_ranges / n) first = r;
+    wanted.push_back({r - first, stretch, r});
+  }
+  std::sort(wanted.begin(), wanted.end());
   std::vector<std::int64_t> last(count, -ahead), place(count, -1);
   for (std::int64_t turn = 0; turn < std::int64_t(count); ++turn) {
     // the first whose neighbours were begun long ago
-    const auto since = [&](std::size_t r) { return std::min(turn - last[r], ahead); };
-    std::size_t best = count;
-    for (std::size_t r = 0; r < count && (best == count || since(best) < ahead); ++r)
-      if (place[r] < 0 && (best == count || since(r) > since(best))) best = r;
+    std::int64_t best = -1, longest = 0;
+    for (auto w = wanted.begin(); w != wanted.end() && longest < ahead; ++w) {
+      const std::int64_t r = (*w)[2], since = std::min(turn - last[r], ahead);
+      if (place[r] < 0 && since > longest) best = r, longest = since;
+    }
     found.order.push_back(std::int32_t(best));
     place[best] = turn;
     for (const std::int32_t x : met[best]) last[x] = turn;
@@ -127,8 +137,8 @@ inline Ranges order_ranges(std::vector<std::int64_t> offset,
   return found;
 }
 
-// Runs of ranges that lie one behind the other, as a jump costs what the cache holds: the last that
-// can be run, each range after those that it waits for, so that the bits are those of threads.
+// Runs of ranges that lie one behind the other, as a jump costs what the cache holds: always the
+// first that can be run, after those that it waits for, so that the bits are those of threads.
 inline void find_runs(Ranges& of) {
   std::vector<std::vector<std::int32_t>> behind(of.order.size());  // what waits for each
   std::vector<std::int64_t> missing(of.order.size());
@@ -139,12 +149,12 @@ inline void find_runs(Ranges& of) {
       if (missing[of.order[i]]++ == 0) ready.erase(of.order[i]);
     }
   while (!ready.empty()) {
-    std::int32_t r = *ready.rbegin();
-    while (ready.count(r - 1)) --r;
-    of.runs.emplace_back(r, r);
-    for (; ready.erase(r); of.runs.back().second = ++r)
-      for (const std::int32_t x : behind[r])
-        if (--missing[x] == 0) ready.insert(x);
+    const std::int32_t r = *ready.begin();
+    ready.erase(r);
+    if (of.runs.empty() || of.runs.back().second != r) of.runs.emplace_back(r, r);
+    of.runs.back().second = r + 1;
+    for (const std::int32_t x : behind[r])
+      if (--missing[x] == 0) ready.insert(x);
   }
 }
 

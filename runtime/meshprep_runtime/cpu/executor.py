@@ -19,7 +19,7 @@ from .pool import BoundCode, Team, turn
 from .source.element import ElementCode
 from .source.forms import forms
 from .source.text import POINTS, SUMMED, alone, once, point_sums, reduced, shared
-from .strategies import NO_WAITS, ORDERED, SCHEDULES, Schedule, Turns, elements, in_pieces
+from .strategies import NO_WAITS, ORDERED, SCHEDULES, Schedule, Turns, in_pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +195,7 @@ class Executor:
             text = Text(s.text, SUMMED, shared(SUMMED), once(SUMMED, ()))
             then.append((self._compiled(text, [*s.arrays, arrays[s.slot]]), s))
         team = Team(1 if self.options.boundscheck or not schedule.parallel else None)
-        whole = bool(globals_ or any(a.conflicts for a in self.loop.args))
-        return CompiledLoop(schedule, tries, parts, then, team, whole)
+        return CompiledLoop(schedule, tries, parts, then, team)
 
     def _compiled(self, text: "Text", arrays: Sequence[NDArray[Any]]) -> Code:
         """The code of a text for arrays of these types: the order, and those it names."""
@@ -259,7 +258,6 @@ class CompiledLoop:
         parts: Sequence[NDArray[Any]],
         then: Sequence[tuple[Code, PointSums]],
         team: Team,
-        in_turns: bool,
     ) -> None:
         self._schedule, self._parts = schedule, parts
         self._then, self._team = then, team
@@ -268,9 +266,9 @@ class CompiledLoop:
         self._took: list[list[float]] = [[] for _ in tries]
         self._tried = 0
         self._chosen = tries[0] if len(tries) == 1 else None
-        n = int(schedule.turns[:, 1].max(initial=0))
-        one_turn = schedule.waits.size == 0 and not in_turns
-        self._alone = elements(0, n) if one_turn else schedule.whole
+        self._alone = schedule.whole
+        if schedule.alone is not None and not parts:
+            self._alone = schedule.alone
         # By table of turns, where what stays the same lies: to ask takes a microsecond an array.
         self._known: dict[int, list[int]] = {}
 

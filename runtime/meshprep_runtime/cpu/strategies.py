@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from ..plan import LoopPlan, Variant
-from ..plan.ranges import ranges_for
+from ..plan.ranges import ranges_for, runs_of
 from ..types.loops import Access, Loop
 from ..types.maps import Int32s, Int64s, run_offset
 
@@ -38,6 +38,8 @@ class Schedule:
     # What elements touch lies where no processor would guess: it is asked for ahead.
     fetches: bool = False
     parallel: bool = True
+    # What one thread runs instead, with the same bits in sums of points; not of all elements.
+    alone: Turns | None = None
 
     @property
     def n_turns(self) -> int:
@@ -60,7 +62,14 @@ def sequential(plan: LoopPlan, variant: Variant | None) -> Schedule:
 
 def elements(start: int, stop: int) -> Turns:
     """One turn of these places."""
-    return np.array([0, 1], np.int64), np.array([[start, stop, 0, 0, 0]], np.int64), NO_WAITS
+    return pieces(np.array([[start, stop]]))
+
+
+def pieces(places: Int64s) -> Turns:
+    """Turns of places from one to another, ``(n, 2)``; none waits."""
+    table = np.zeros((len(places), 5), np.int64)
+    table[:, :2] = places
+    return np.array([0, len(places)], np.int64), table, NO_WAITS
 
 
 def ordered(plan: LoopPlan, variant: Variant | None) -> Schedule:
@@ -74,7 +83,8 @@ def ordered(plan: LoopPlan, variant: Variant | None) -> Schedule:
     turns[:, 3], turns[:, 4] = r.wait_offset[:-1], r.wait_offset[1:]
     order = None if variant is None else variant.elements
     lists = order is not None
-    return Schedule(turns, r.waits, order, maps_permuted=lists, fetches=lists)
+    alone = pieces(runs_of(r))
+    return Schedule(turns, r.waits, order, maps_permuted=lists, fetches=lists, alone=alone)
 
 
 def hierarchical(plan: LoopPlan, variant: Variant | None) -> Schedule:

@@ -1,6 +1,7 @@
 """Ranges of elements for the threads of a CPU, each with those that it waits for."""
 
 from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,10 @@ AHEAD = 9
 def ranges_for(plan: LoopPlan, cuts: Sequence[int] = ()) -> Ranges:
     """Ranges of a loop, of whole blocks of its default variant; none crosses one of the ``cuts``.
 
-    Ranges that write a common point run one after the other, nearly in the order of the set, so
-    that what they share is still in the cache. The order is the same for one thread and for
-    several, and so are the bits of all sums. Ranges before a cut, as the end of a part's core, run
-    before those behind it. Where a range meets many others, as in an order without locality, ranges
-    grow, in the end to one: threads would only wait. O(n + ranges^2).
+    Ranges that write a common point run one after the other, in an order that is the same for one
+    thread and for several, and so are the bits of all sums. Ranges before a cut, as the end of a
+    part's core, run before those behind it. Where a range meets many others, as in an order without
+    locality, ranges grow, in the end to one: threads would only wait. O(n + ranges^2).
     """
     variant = plan.variants.get(plan.default)
     n = plan.sizes[plan.loop.over]
@@ -88,8 +88,14 @@ def _meeting(plan: LoopPlan, variant: Variant | None, offset: Int64s) -> Int64s 
 
 
 def _in_order(offset: Int64s, pairs: Int64s, part: NDArray[np.intp]) -> Ranges:
-    """The ranges in the order in which they run, ``part`` after ``part``, and what each awaits."""
+    """The ranges in the order in which they begin, ``part`` after ``part``, and what each awaits.
+
+    As many threads would take them, each in a stretch of the set of its own, so that one thread can
+    take them nearly in the order of the set.
+    """
     count = offset.size - 1
+    stretch = np.arange(count) * SEVERAL // max(count, 1)
+    wanted = np.lexsort((stretch, np.arange(count) - np.searchsorted(stretch, stretch)))
     met: list[list[int]] = [[] for _ in range(count)]
     for low, high in pairs.tolist():
         met[high].append(low)
@@ -98,10 +104,38 @@ def _in_order(offset: Int64s, pairs: Int64s, part: NDArray[np.intp]) -> Ranges:
     order = np.empty(count, np.int32)
     for turn in range(count):
         # the first whose neighbours were begun long ago, of the part that is not done
-        r = np.argmax(np.minimum(turn - last, AHEAD) - (AHEAD + 1) * rest)
+        since = np.minimum(turn - last, AHEAD) - (AHEAD + 1) * rest
+        r = wanted[np.argmax(since[wanted])]
         order[turn], rest[r], last[met[r]] = r, count + 1, turn
     place = np.argsort(order)
     ends = np.sort(place[pairs], axis=1)
     ends = ends[np.lexsort((ends[:, 0], ends[:, 1]))]
     wait_offset = np.searchsorted(ends[:, 1], np.arange(count + 1)).astype(np.int64)
     return Ranges(offset, order, wait_offset, ends[:, 0].astype(np.int32))
+
+
+def runs_of(ranges: Ranges) -> Int64s:
+    """``(runs, 2)``: places from one to another, as one thread takes them, for the same bits.
+
+    Nearly the order of the set, as a jump costs what the cache holds: always the first range that
+    can be run. O(waits log ranges).
+    """
+    count = ranges.order.size
+    behind: list[list[int]] = [[] for _ in range(count)]  # what waits for each
+    waits = np.diff(ranges.wait_offset)
+    later = np.repeat(ranges.order, waits)
+    for low, high in zip(ranges.order[ranges.waits].tolist(), later.tolist(), strict=True):
+        behind[low].append(high)
+    missing = np.zeros(count, np.int64)
+    missing[ranges.order] = waits
+    ready, runs = np.flatnonzero(missing == 0).tolist(), [[0, 0]]
+    while ready:
+        r = heappop(ready)
+        if runs[-1][1] != r:
+            runs.append([r, r])
+        runs[-1][1] = r + 1
+        for x in behind[r]:
+            missing[x] -= 1
+            if missing[x] == 0:
+                heappush(ready, x)
+    return ranges.offset[np.array(runs, np.int64)]

@@ -80,6 +80,27 @@ def any_two_that_meet_are_in_turn(loop_plan, ranges):
     return all(i in before[j] for i, j in pairs if points[i] & points[j])
 
 
+def runs_keep_turns(ranges):
+    """One thread runs each place once, and a range after those that it waits for."""
+    places = [p for first, last in builder.runs_of(ranges).tolist() for p in range(first, last)]
+    ends, order = ranges.offset.tolist(), ranges.order.tolist()
+    found = {r: places.index(ends[r]) for r in order if ends[r] < ends[r + 1]}
+    before = [(order[a], order[b]) for b, own in enumerate(awaited(ranges)) for a in own]
+    kept = all(found[a] < found[b] for a, b in before if a in found and b in found)
+    return kept and sorted(places) == list(range(ends[-1]))
+
+
+def test_one_thread_stays_near_the_order_of_the_set(slow, monkeypatch):
+    """A grid row by row: each range meets the next, those of 16 stretches begin together."""
+    grid = slow.quads(4, 200)
+    plan = slow.plan(grid.sizes, grid.tables, [slow.res_calc])["res_calc"]
+    ranges = ranges_of(monkeypatch, plan, size=16)
+    assert np.all(np.abs(np.diff(ranges.order)) > 1)
+    runs = builder.runs_of(ranges)
+    assert len(runs) < 3 * builder.SEVERAL < ranges.order.size
+    assert np.abs(runs[1:, 0] - runs[:-1, 1]).max() <= 2 * 16
+
+
 def test_ranges_are_whole_blocks_that_wait_for_those_that_they_meet(made):
     loop_plan, ranges = made["res_calc"], made["res_calc"].ranges
     assert ranges.offset.tolist() == loop_plan.variant().block_offset.tolist()
@@ -119,6 +140,7 @@ def test_random_plans_and_random_breaks(slow, made, lists, data):
         whole = ranges_of(patch, plan["loop"], size=data.draw(st.integers(1, 4)))
     assert verify(with_ranges(plan, whole)) == []
     assert any_two_that_meet_are_in_turn(plan["loop"], whole)
+    assert runs_keep_turns(whole)
     name = data.draw(st.sampled_from([n for n in NAMES if getattr(whole, n).size]))
     values = getattr(whole, name)
     value = data.draw(st.integers(-1, max(int(values.max()), 0) + 1))
