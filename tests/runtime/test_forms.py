@@ -279,6 +279,28 @@ def test_forms_by_arithmetic(slow):
     assert forms.forms(scope["unknown"], given, fixed=True) == (LOCAL,)
 
 
+def largest_jump(ua, ub, m):
+    m[0] = max(m[0], abs(ub[0] - ua[0]))
+
+
+def shortest_step(u, h, m):
+    m[0] = max(m[0], (abs(u[0]) + 1.0) / h[0])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "args", "form"),
+    [
+        (largest_jump, [Arg("u", READ, 1, "f8", MAP, (0, 1))], ROWS),
+        (shortest_step, [Arg("u", READ, 1, "f8"), Arg("h", READ, 1, "f8")], CHUNK),
+    ],
+)
+def test_chunks_of_largest_values_pay_for_much_arithmetic(slow, kernel, args, form):
+    args = (*args, Arg("m", Access.MAX, 1, "f8", is_global=True))
+    tables = {MAP: np.array([[0, 1]])}
+    plan = slow.plan({"cells": 1, "p": 2}, tables, [Loop("l", "cells", args)])["l"]
+    assert forms.forms(kernel, rows_of(plan.loop, slots(plan))) == (form,)
+
+
 def test_wide_rows_are_not_copied(slow):
     """And what an element wrote through a map, the next one must see."""
     args = (Arg("a", INC, 128, "f8", MAP, (0, 1)),)

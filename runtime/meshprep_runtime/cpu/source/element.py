@@ -50,8 +50,9 @@ class ElementCode:
         local = [(n, r) for n, r in local if not r.placed]
         placed = [(n, r) for n, r in rows if r.placed]
         own = dict([*local, *placed])
-        given = [f"b{n}" if n in own else self._in_place(r) for n, r in rows]
-        reduced = [(n, r) for n, r in local if r.reduces]
+        reduced = [(n, r) for n, r in rows if r.reduces]
+        taken = [(n, f"t{n}" if r.reduces else self._in_place(r)) for n, r in rows]
+        given = [f"b{n}" if n in own else name for n, name in taken]
         element = [
             *self._ahead(f"i + U({LARGEST_CHUNK})"),
             *self._clear_placed(1),
@@ -63,7 +64,7 @@ class ElementCode:
         ]
         return [
             *[f"    b{n} = stack({r.array}, {r.dim})" for n, r in own.items()],
-            # totals of few components stay in registers
+            # totals of few components stay in registers, and no thread writes beside another one
             *[f"    t{n} = stack({r.array}, {r.dim})" for n, r in reduced],
             *[f"    t{n}[{k}] = {r.array}[{k}]" for n, r in reduced for k in range(r.dim)],
             "    for i in range(U(start), U(stop)):",

@@ -24,6 +24,7 @@ OTHER_FUNCTION = 20
 # Operations for each value that is moved between the dats and the kernel: from LIGHT on chunks may
 # pay, from HEAVY on nothing else does where there are maps. Between them only a clock can tell: at
 # 2.0 chunks are the fastest for six divisions by two volumes, rows for an average of three nodes.
+# Of least and largest values chunks are the slower below HEAVY: half as fast at 1.5 and 3.
 LIGHT, HEAVY = 1.5, 4.0
 # Elements of a chunk, at least: rows of many values leave no room for more.
 LEAST_CHUNK = 16
@@ -60,7 +61,7 @@ def _candidates(kernel: Callable[..., None], rows: Sequence[Row]) -> tuple[str, 
     heavy = intensity >= HEAVY and any(r.table for r in rows)
     if any(r.access in (Access.MIN, Access.MAX) for r in rows if r.is_global):
         # a NaN is found by one form and not by another, so there is no choice
-        return (CHUNK,) if chunks and intensity >= LIGHT else (ROWS if once else LOCAL,)
+        return (CHUNK,) if chunks and intensity >= HEAVY else (ROWS if once else LOCAL,)
     if chunks and heavy:
         return (CHUNK,)
     if not chunks or intensity < LIGHT or (vectorised and _vector_functions()):
