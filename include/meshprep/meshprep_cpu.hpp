@@ -9,7 +9,7 @@
 //       into the dats element by element.
 // A function that adds to one component twice rounds in another way in a local row than in the dat:
 // a loop that adds in place therefore never runs in chunks. Where both forms are possible the first
-// calls time them.
+// calls time them; of large dats they also time the simple form with rows asked for ahead.
 #ifndef MESHPREP_CPU_HPP
 #define MESHPREP_CPU_HPP
 
@@ -269,6 +269,9 @@ struct Traits {
   // Loops over numbers alone move too little for chunks, whatever they compute.
   static constexpr bool scalars = !((Args::reach == Reach::mapped && Args::Dim > 1) || ...);
   static constexpr bool can_chunk = !in_place && !wide && (mapped ? !scalars : reduces);
+  // Where rows may be asked for ahead; shorter ones come by themselves, with others of their line.
+  static constexpr bool can_ask =
+      ((Args::reach == Reach::mapped && Args::Dim * sizeof(typename Args::Value) >= 16) || ...);
   // Nothing of an element depends on another one, so that the compiler may make vectors.
   static constexpr bool apart = !mapped && !reduces;
 };
@@ -363,7 +366,24 @@ struct Mapped {
   }
 };
 
-template <class Tables, bool Listed, class Kernel, class... Args, std::size_t... I>
+// Elements that rows are asked for before they are used; and bytes of dats, one for each argument,
+// from which on that may pay, as no cache holds them.
+constexpr std::int64_t elements_ahead = 32;
+inline std::int64_t fetched_bytes = 24'000'000;
+
+template <class A, int J, class Tables>
+MESHPREP_INLINE void fetch(const Held<A>& held, const typename A::Value* values,
+                           const typename Tables::Element& of) {
+#if defined(__GNUC__)
+  if constexpr (A::reach == Reach::mapped) {
+    const auto row = values + Tables::template row<J>(of, held.arg) * A::Dim;
+    for (std::size_t at = 0; at < A::Dim * sizeof(*row); at += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(row) + at, A::access != Access::read);
+  }
+#endif
+}
+
+template <bool Ahead, class Tables, bool Listed, class Kernel, class... Args, std::size_t... I>
 MESHPREP_INLINE void run_elements_simply(std::index_sequence<I...>, Tables tables,
                                          Places<Listed> places, std::int64_t first,
                                          std::int64_t begin, std::int64_t end,
@@ -377,6 +397,12 @@ MESHPREP_INLINE void run_elements_simply(std::index_sequence<I...>, Tables table
   // Copies, whose address nothing else has.
   std::tuple<Held<Args>...> own(held...);
   const auto element = [&](std::int64_t p) MESHPREP_INLINED {
+    if constexpr (Ahead) {
+      const auto next = tables.element(places[std::min(p + elements_ahead, end - 1)]);
+      (fetch<Args, Of::before(I), Tables>(
+           std::get<I>(own), std::get<Of::template lender<Tables>(I)>(own).arg.values, next),
+       ...);
+    }
     const std::int64_t e = places[p];
     const auto of = tables.element(e);
     run(open<Args, sums, Of::before(I), Tables>(
@@ -470,20 +496,20 @@ MESHPREP_INLINE std::int64_t run_whole_chunks(Places<Listed> places, std::int64_
 }
 
 // Of a loop that may run in either form, in this one; of another, as the compiler likes it best.
-template <class Tables, bool Listed, class Kernel, class... Args>
+template <bool Ahead, class Tables, bool Listed, class Kernel, class... Args>
 MESHPREP_SAME_BITS void run_simply(Tables tables, Places<Listed> places, std::int64_t first,
                                    std::int64_t begin, std::int64_t end, const Kernel& kernel,
                                    Held<Args>&... held) {
-  run_elements_simply<Tables, Listed, Kernel, Args...>(std::index_sequence_for<Args...>(), tables,
-                                                       places, first, begin, end, kernel, held...);
+  run_elements_simply<Ahead, Tables, Listed, Kernel, Args...>(
+      std::index_sequence_for<Args...>(), tables, places, first, begin, end, kernel, held...);
 }
 
 template <class Tables, bool Listed, class Kernel, class... Args>
 MESHPREP_BODY void run_only_simply(Tables tables, Places<Listed> places, std::int64_t first,
                                    std::int64_t begin, std::int64_t end, const Kernel& kernel,
                                    Held<Args>&... held) {
-  run_elements_simply<Tables, Listed, Kernel, Args...>(std::index_sequence_for<Args...>(), tables,
-                                                       places, first, begin, end, kernel, held...);
+  run_elements_simply<false, Tables, Listed, Kernel, Args...>(
+      std::index_sequence_for<Args...>(), tables, places, first, begin, end, kernel, held...);
 }
 
 template <bool Listed, class Kernel, class... Args>
@@ -500,17 +526,23 @@ MESHPREP_SAME_BITS std::int64_t run_chunks(Places<Listed> places, std::int64_t b
 
 // Places begin to end in one form; results of reductions go to `partials`.
 template <class Tables, bool Listed, class Kernel, class... Args>
-void run_range(bool in_chunks, Tables tables, Places<Listed> places, std::int64_t begin,
+void run_range(Way way, Tables tables, Places<Listed> places, std::int64_t begin,
                std::int64_t end, const Kernel& kernel, const Args&... args,
                typename Args::Value*... partials) {
   const auto run = [&](auto&&... held) {
-    if constexpr (Traits<Args...>::can_chunk) {
-      const std::int64_t rest =
-          in_chunks ? run_chunks<Listed, Kernel, Args...>(places, begin, end, kernel, held...)
-                    : begin;
-      if (rest < end)
-        run_simply<Tables, Listed, Kernel, Args...>(tables, places, begin, rest, end, kernel,
-                                                    held...);
+    using Of = Traits<Args...>;
+    std::int64_t rest = begin;
+    if constexpr (Of::can_chunk)
+      if (way == Way::chunk)
+        rest = run_chunks<Listed, Kernel, Args...>(places, begin, end, kernel, held...);
+    if (rest == end) {
+    } else if constexpr (Of::can_chunk || Of::can_ask) {
+      const auto simply = [&](auto ahead) {
+        run_simply<ahead(), Tables, Listed, Kernel, Args...>(tables, places, begin, rest, end,
+                                                             kernel, held...);
+      };
+      if (Of::can_ask && way == Way::ahead) simply(std::bool_constant<Of::can_ask>());
+      else simply(std::false_type());
     } else {
       run_only_simply<Tables, Listed, Kernel, Args...>(tables, places, begin, begin, end, kernel,
                                                        held...);
@@ -542,37 +574,38 @@ void run_ranges(const Loop& loop, Tables tables, const Kernel& kernel, Partials<
   static const char instance = 0;
   const Places<Listed> places{Listed ? loop.blocks->elements : nullptr};
   const Ranges& ranges = *loop.ranges;
-  const auto run = [&](bool in_chunks, std::int64_t begin, std::int64_t end, std::int64_t range) {
-    run_range<Tables, Listed, Kernel, Args...>(in_chunks, tables, places, begin, end, kernel,
-                                               args..., partials.of(range)...);
+  const auto run = [&](Way way, std::int64_t begin, std::int64_t end, std::int64_t range) {
+    run_range<Tables, Listed, Kernel, Args...>(way, tables, places, begin, end, kernel, args...,
+                                               partials.of(range)...);
   };
   const auto at = [&](std::int64_t range) { return ranges.offset[std::size_t(range)]; };
-  const auto in_form = [&](bool in_chunks, std::int64_t range) {
-    run(in_chunks, at(range), at(range + 1), range);
+  const auto in_way = [&](Way way, std::int64_t range) {
+    run(way, at(range), at(range + 1), range);
   };
-  bool in_chunks = false;
-  if constexpr (Of::can_chunk) {
+  Way way = loop.form == Form::chunk ? Way::chunk : Way::simple;
+  if constexpr (Of::can_chunk || Of::can_ask) {
+    const std::int64_t bytes = ((args.size * std::int64_t(sizeof(typename Args::Value))) + ... + 0);
     Trial& trial = loop.trial;
-    trial.is_of(&instance);
+    trial.is_of(&instance, {true, Of::can_chunk, Of::can_ask && bytes >= fetched_bytes});
     if (loop.form == Form::timed && !trial.decided()) {
       for (const std::int32_t range : ranges.order) {
-        const auto one = [&](bool chunks) { in_form(chunks, range); };
-        if (trial.decided()) one(trial.chunks());
+        const auto one = [&](Way way) { in_way(way, range); };
+        if (trial.decided()) one(trial.way());
         else trial.time(at(range + 1) - at(range), one);
       }
       trial.end_call();
       return;
     }
-    in_chunks = loop.form == Form::timed ? trial.chunks() : loop.form == Form::chunk;
+    if (loop.form == Form::timed) way = trial.way();
   }
   const auto alone = [&] {
     for (const auto& [first, end] : ranges.runs)
       if constexpr (Of::reduces)
-        for (std::int32_t range = first; range < end; ++range) in_form(in_chunks, range);
-      else run(in_chunks, at(first), at(end), 0);
+        for (std::int32_t range = first; range < end; ++range) in_way(way, range);
+      else run(way, at(first), at(end), 0);
   };
   if constexpr (Parallel)
-    run_in_turns(loop.team, ranges, [&](std::int64_t range) { in_form(in_chunks, range); }, alone);
+    run_in_turns(loop.team, ranges, [&](std::int64_t range) { in_way(way, range); }, alone);
   else
     alone();
 }

@@ -8,6 +8,7 @@
 #define MESHPREP_THREADS_HPP
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -176,50 +177,66 @@ class Team {
   std::int64_t calls_ = 0;
 };
 
-// Which of two forms of a loop is faster: pieces of the first calls run in either, in turn. Both
-// give the same bits.
+// Ways to run a loop: in place, in chunks, or in place with rows asked for ahead.
+enum class Way { simple, chunk, ahead };
+
+// Which way is the fastest: pieces of the first calls run in each, in turn. All give the same bits.
 class Trial {
  public:
-  // Pieces of either form, those that are not counted, and what chunks must take at most. A form
-  // that takes so many times as long as the other after a few pieces is not tried for several
-  // calls.
+  // Pieces of each way, those that are not counted, and what another one must take at most of the
+  // time of the simple way. One that takes so many times as long as the fastest after a few pieces
+  // is not tried for several calls.
   static constexpr std::size_t enough = 8, cold = 2;
   static constexpr double gain = 0.97, clear = 1.25;
   static constexpr int calls = 4;
 
   // The trial of another function begins anew.
-  void is_of(const void* instance) {
-    if (instance_ != instance) *this = Trial();
+  void is_of(const void* instance, const std::array<bool, 3>& tried) {
+    if (instance_ == instance) return;
+    *this = Trial();
     instance_ = instance;
+    ways_.clear();
+    for (std::size_t way = 0; way < tried.size(); ++way)
+      if (tried[way]) ways_.push_back(Way(way));
   }
 
-  bool decided() const { return decided_; }
-  bool chunks() const { return chunks_; }
+  bool decided() const { return ways_.size() == 1; }
+  Way way() const { return ways_.front(); }
 
   template <class Run>
   void time(std::int64_t elements, const Run& run) {
-    const bool chunks = next_;
-    next_ = !next_;
+    const Way way = ways_[next_++ % ways_.size()];
     const auto start = std::chrono::steady_clock::now();
-    run(chunks);
+    run(way);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    if (took_[chunks].size() < most) took_[chunks].push_back(took.count() / double(elements));
-    if (!chunks || took_[1].size() < 2 * enough || took_[1].size() % enough) return;
-    const double ratio = median(took_[1]) / median(took_[0]);
-    if (ratio > clear || ratio < 1 / clear) decide();
+    auto& own = took_[std::size_t(way)];
+    if (own.size() < most) own.push_back(took.count() / double(elements));
+    if (way == ways_.back() && fewest() >= 2 * enough && own.size() % enough == 0) drop(clear);
   }
 
-  // A call has ended: the next one begins with the other form.
+  // A call has ended: the next one begins with another way.
   void end_call() {
-    next_ = ++calls_ % 2;
-    if (!decided_ && calls_ >= calls && std::min(took_[0].size(), took_[1].size()) >= enough)
-      decide();
+    next_ = std::size_t(++calls_);
+    if (calls_ >= calls && fewest() >= enough) drop(0);
   }
 
  private:
-  void decide() {
-    chunks_ = median(took_[1]) < gain * median(took_[0]);
-    decided_ = true;
+  // Leave out what takes more than so many times the time of the fastest.
+  void drop(double factor) {
+    const auto cost = [&](Way way) {
+      return median(took_[std::size_t(way)]) * (way == Way::simple ? gain : 1);
+    };
+    const Way best = *std::min_element(ways_.begin(), ways_.end(),
+                                       [&](Way a, Way b) { return cost(a) < cost(b); });
+    const double limit = factor * cost(best);
+    const auto slow = [&](Way way) { return way != best && cost(way) > limit; };
+    ways_.erase(std::remove_if(ways_.begin(), ways_.end(), slow), ways_.end());
+  }
+
+  std::size_t fewest() const {
+    std::size_t found = most;
+    for (const Way way : ways_) found = std::min(found, took_[std::size_t(way)].size());
+    return found;
   }
 
   static constexpr std::size_t most = 256;
@@ -230,8 +247,9 @@ class Trial {
   }
 
   const void* instance_ = nullptr;
-  std::vector<double> took_[2];  // seconds an element
-  bool decided_ = false, chunks_ = false, next_ = false;
+  std::vector<Way> ways_{Way::simple};
+  std::array<std::vector<double>, 3> took_;  // seconds an element
+  std::size_t next_ = 0;
   int calls_ = 0;
 };
 

@@ -232,6 +232,7 @@ void wrong(Plan& plan, State& s) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  fetched_bytes = 0;  // rows are asked for ahead of small dats, too
   try {
     Plan plan(argv[1]);
     const std::string run = argv[2];
