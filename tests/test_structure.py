@@ -246,11 +246,11 @@ def test_what_is_not_loaded_before_it_is_needed(code, absent):
 # its number in a commit of its own that says why.
 BUDGETS = {
     "meshprep_runtime": 671,
-    "meshprep_runtime/cpu": 2201,
+    "meshprep_runtime/cpu": 2234,
     "meshprep_runtime/cuda": 3494,
     "meshprep_runtime/kernel": 1576,
     "meshprep_runtime/matrix": 2079,
-    "meshprep_runtime/plan": 4962,
+    "meshprep_runtime/plan": 4996,
     "meshprep_runtime/program": 5397,
     "meshprep_runtime/tuning": 909,
     "meshprep_runtime/types": 843,
@@ -270,7 +270,7 @@ BUDGETS = {
     "meshprep_cli": 1058,
     "meshprep_cli/commands": 1203,
     "meshprep_cuda_check": 872,
-    "include": 3848,
+    "include": 3909,
 }
 HEADERS = ROOT / "include"
 MOST_MODULES = 16
