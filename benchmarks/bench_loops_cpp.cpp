@@ -211,7 +211,7 @@ struct Bench {
         took[way].push_back(call(way));
       }
     const Loop& loop = plan.loop(name);
-    std::printf("%s %s %lld", name.c_str(), std::array{"simple", "chunk", "ahead"}[std::size_t(loop.trial.way())],
+    std::printf("%s %s %lld", name.c_str(), std::array{"simple", "chunk", "ahead"}[std::size_t(loop.trial.form())],
                 (long long)plan.set(loop.over).size);
     for (int way = 0; way < 2; ++way) {
       std::sort(took[way].begin(), took[way].end());

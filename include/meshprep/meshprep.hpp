@@ -42,8 +42,6 @@ struct Error : std::runtime_error {
 enum class Access { read, write, rw, inc, min, max };
 enum class Reach { direct, mapped, global };
 enum class Run { sequential, openmp, hierarchical, atomics };
-// Of a loop on the host, where it can run in chunks: the faster one, by time, or always this one.
-enum class Form { timed, simple, chunk };
 
 template <Access A>
 using Tag = std::integral_constant<Access, A>;

@@ -526,14 +526,14 @@ MESHPREP_SAME_BITS std::int64_t run_chunks(Places<Listed> places, std::int64_t b
 
 // Places begin to end in one form; results of reductions go to `partials`.
 template <class Tables, bool Listed, class Kernel, class... Args>
-void run_range(Way way, Tables tables, Places<Listed> places, std::int64_t begin,
+void run_range(Form form, Tables tables, Places<Listed> places, std::int64_t begin,
                std::int64_t end, const Kernel& kernel, const Args&... args,
                typename Args::Value*... partials) {
   const auto run = [&](auto&&... held) {
     using Of = Traits<Args...>;
     std::int64_t rest = begin;
     if constexpr (Of::can_chunk)
-      if (way == Way::chunk)
+      if (form == Form::chunk)
         rest = run_chunks<Listed, Kernel, Args...>(places, begin, end, kernel, held...);
     if (rest == end) {
     } else if constexpr (Of::can_chunk || Of::can_ask) {
@@ -541,7 +541,7 @@ void run_range(Way way, Tables tables, Places<Listed> places, std::int64_t begin
         run_simply<ahead(), Tables, Listed, Kernel, Args...>(tables, places, begin, rest, end,
                                                              kernel, held...);
       };
-      if (Of::can_ask && way == Way::ahead) simply(std::bool_constant<Of::can_ask>());
+      if (Of::can_ask && form == Form::ahead) simply(std::bool_constant<Of::can_ask>());
       else simply(std::false_type());
     } else {
       run_only_simply<Tables, Listed, Kernel, Args...>(tables, places, begin, begin, end, kernel,
@@ -574,38 +574,38 @@ void run_ranges(const Loop& loop, Tables tables, const Kernel& kernel, Partials<
   static const char instance = 0;
   const Places<Listed> places{Listed ? loop.blocks->elements : nullptr};
   const Ranges& ranges = *loop.ranges;
-  const auto run = [&](Way way, std::int64_t begin, std::int64_t end, std::int64_t range) {
-    run_range<Tables, Listed, Kernel, Args...>(way, tables, places, begin, end, kernel, args...,
+  const auto run = [&](Form form, std::int64_t begin, std::int64_t end, std::int64_t range) {
+    run_range<Tables, Listed, Kernel, Args...>(form, tables, places, begin, end, kernel, args...,
                                                partials.of(range)...);
   };
   const auto at = [&](std::int64_t range) { return ranges.offset[std::size_t(range)]; };
-  const auto in_way = [&](Way way, std::int64_t range) {
-    run(way, at(range), at(range + 1), range);
+  const auto in_form = [&](Form form, std::int64_t range) {
+    run(form, at(range), at(range + 1), range);
   };
-  Way way = loop.form == Form::chunk ? Way::chunk : Way::simple;
+  Form form = loop.form == Form::timed ? Form::simple : loop.form;
   if constexpr (Of::can_chunk || Of::can_ask) {
     const std::int64_t bytes = ((args.size * std::int64_t(sizeof(typename Args::Value))) + ... + 0);
     Trial& trial = loop.trial;
     trial.is_of(&instance, {true, Of::can_chunk, Of::can_ask && bytes >= fetched_bytes});
     if (loop.form == Form::timed && !trial.decided()) {
       for (const std::int32_t range : ranges.order) {
-        const auto one = [&](Way way) { in_way(way, range); };
-        if (trial.decided()) one(trial.way());
+        const auto one = [&](Form form) { in_form(form, range); };
+        if (trial.decided()) one(trial.form());
         else trial.time(at(range + 1) - at(range), one);
       }
       trial.end_call();
       return;
     }
-    if (loop.form == Form::timed) way = trial.way();
+    if (loop.form == Form::timed) form = trial.form();
   }
   const auto alone = [&] {
     for (const auto& [first, end] : ranges.runs)
       if constexpr (Of::reduces)
-        for (std::int32_t range = first; range < end; ++range) in_way(way, range);
-      else run(way, at(first), at(end), 0);
+        for (std::int32_t range = first; range < end; ++range) in_form(form, range);
+      else run(form, at(first), at(end), 0);
   };
   if constexpr (Parallel)
-    run_in_turns(loop.team, ranges, [&](std::int64_t range) { in_way(way, range); }, alone);
+    run_in_turns(loop.team, ranges, [&](std::int64_t range) { in_form(form, range); }, alone);
   else
     alone();
 }

@@ -177,8 +177,9 @@ class Team {
   std::int64_t calls_ = 0;
 };
 
-// Ways to run a loop: in place, in chunks, or in place with rows asked for ahead.
-enum class Way { simple, chunk, ahead };
+// Forms of a loop on the host: in place, in chunks, or in place with rows asked for ahead; `timed`
+// is the fastest of those that it can run in.
+enum class Form { simple, chunk, ahead, timed };
 
 // Which way is the fastest: pieces of the first calls run in each, in turn. All give the same bits.
 class Trial {
@@ -195,23 +196,23 @@ class Trial {
     if (instance_ == instance) return;
     *this = Trial();
     instance_ = instance;
-    ways_.clear();
-    for (std::size_t way = 0; way < tried.size(); ++way)
-      if (tried[way]) ways_.push_back(Way(way));
+    forms_.clear();
+    for (std::size_t form = 0; form < tried.size(); ++form)
+      if (tried[form]) forms_.push_back(Form(form));
   }
 
-  bool decided() const { return ways_.size() == 1; }
-  Way way() const { return ways_.front(); }
+  bool decided() const { return forms_.size() == 1; }
+  Form form() const { return forms_.front(); }
 
   template <class Run>
   void time(std::int64_t elements, const Run& run) {
-    const Way way = ways_[next_++ % ways_.size()];
+    const Form form = forms_[next_++ % forms_.size()];
     const auto start = std::chrono::steady_clock::now();
-    run(way);
+    run(form);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    auto& own = took_[std::size_t(way)];
+    auto& own = took_[std::size_t(form)];
     if (own.size() < most) own.push_back(took.count() / double(elements));
-    if (way == ways_.back() && fewest() >= 2 * enough && own.size() % enough == 0) drop(clear);
+    if (form == forms_.back() && fewest() >= 2 * enough && own.size() % enough == 0) drop(clear);
   }
 
   // A call has ended: the next one begins with another way.
@@ -223,19 +224,19 @@ class Trial {
  private:
   // Leave out what takes more than so many times the time of the fastest.
   void drop(double factor) {
-    const auto cost = [&](Way way) {
-      return median(took_[std::size_t(way)]) * (way == Way::simple ? gain : 1);
+    const auto cost = [&](Form form) {
+      return median(took_[std::size_t(form)]) * (form == Form::simple ? gain : 1);
     };
-    const Way best = *std::min_element(ways_.begin(), ways_.end(),
-                                       [&](Way a, Way b) { return cost(a) < cost(b); });
+    const Form best = *std::min_element(forms_.begin(), forms_.end(),
+                                       [&](Form a, Form b) { return cost(a) < cost(b); });
     const double limit = factor * cost(best);
-    const auto slow = [&](Way way) { return way != best && cost(way) > limit; };
-    ways_.erase(std::remove_if(ways_.begin(), ways_.end(), slow), ways_.end());
+    const auto slow = [&](Form form) { return form != best && cost(form) > limit; };
+    forms_.erase(std::remove_if(forms_.begin(), forms_.end(), slow), forms_.end());
   }
 
   std::size_t fewest() const {
     std::size_t found = most;
-    for (const Way way : ways_) found = std::min(found, took_[std::size_t(way)].size());
+    for (const Form form : forms_) found = std::min(found, took_[std::size_t(form)].size());
     return found;
   }
 
@@ -247,7 +248,7 @@ class Trial {
   }
 
   const void* instance_ = nullptr;
-  std::vector<Way> ways_{Way::simple};
+  std::vector<Form> forms_{Form::simple};
   std::array<std::vector<double>, 3> took_;  // seconds an element
   std::size_t next_ = 0;
   int calls_ = 0;
