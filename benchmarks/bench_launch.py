@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import count, cycle
 
 import numba
 import numpy as np
@@ -15,10 +16,18 @@ from common import EXAMPLES, fastest, report
 
 from kernels.airfoil import FREE_STREAM, res_calc
 from meshprep.io.generate import generate
-from meshprep.loops.requests import read_requests
+from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.pipeline.steps import Options, prepare
-from meshprep_runtime import LoopPlan, ParLoop
+from meshprep_runtime import LoopPlan, ParLoop, Program
 
+STEP = {
+    "over": "cells",
+    "args": [
+        {"dat": "u", "access": "rw"},
+        {"dat": "v", "access": "read"},
+        {"global": "dt", "access": "read"},
+    ],
+}
 CALLS = 2000
 TURNS = 15
 IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
@@ -26,7 +35,7 @@ IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_count
 
 def main() -> None:
     """Print and save the table."""
-    asked = read_requests(EXAMPLES / "kernels" / "airfoil.toml")[:1]
+    asked = [*read_requests(EXAMPLES / "kernels" / "airfoil.toml")[:1], LoopRequest("step", STEP)]
     prepared = prepare(generate("airfoil", cells=24), asked, Options(block_size=8, target="cpu"))
     plan = prepared.plan["res_calc"]
     arrays = _arrays(plan)
@@ -34,6 +43,14 @@ def main() -> None:
     for strategy in ("sequential", "hierarchical"):
         works[f"ParLoop, {strategy}"] = _loop(plan, strategy, arrays)
     works["ParLoop, sequential, new arrays"] = _fresh(plan, arrays)
+    again = ParLoop(res_calc, plan, strategy="sequential")
+    works["ParLoop, sequential, new views"] = lambda: again(**{n: v[:] for n, v in arrays.items()})
+    works["ParLoop, sequential, another number"] = _numbers(prepared.plan["step"])
+    program = Program(prepared.plan)
+    loop = program.loop(res_calc, "res_calc", strategy="sequential")
+    sets = {a.name: plan.maps[a.map].to_set if a.map else plan.loop.over for a in plan.loop.args}
+    dats = {name: program.dat(sets[name], v[0].size, values=v) for name, v in arrays.items()}
+    works["Program, sequential"] = lambda: loop(**dats)
     for work in works.values():
         work()
     best = fastest(works, TURNS, _seconds)
@@ -68,15 +85,25 @@ def _loop(plan: LoopPlan, strategy: str, arrays: dict[str, np.ndarray]) -> Calla
 
 
 def _fresh(plan: LoopPlan, arrays: dict[str, np.ndarray]) -> Callable[[], None]:
-    """Two sets of arrays in turn, so that each call has to check what it gets."""
-    loop, other = ParLoop(res_calc, plan, strategy="sequential"), _arrays(plan)
-    turn = [arrays, other]
+    """Three sets of arrays in turn, so that each call has to check what it gets."""
+    loop = ParLoop(res_calc, plan, strategy="sequential")
+    turn = cycle([arrays, _arrays(plan), _arrays(plan)])
 
     def work() -> None:
-        turn.reverse()
-        loop(**turn[0])
+        loop(**next(turn))
 
     return work
+
+
+def step(u: np.ndarray, v: np.ndarray, dt: np.ndarray) -> None:
+    u[0] += dt[0] * v[0]
+
+
+def _numbers(plan: LoopPlan) -> Callable[[], None]:
+    """A time step that is another one in each call."""
+    loop, (u, v) = ParLoop(step, plan, strategy="sequential"), np.ones((2, plan.sizes["cells"]))
+    steps = count(1)
+    return lambda: loop(u=u, v=v, dt=1.0 / next(steps))
 
 
 def _seconds(work: Callable[[], None]) -> float:

@@ -9,17 +9,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .errors import MeshprepError, check_choice, check_integer
 from .kernel.analysis import DeviceFunction, check_parameters
-from .kernel.bind import AOS, AUTO, Binder, Layout, Slot, slots
+from .kernel.bind import AOS, AUTO, NUMBERS, Binder, Layout, Slot, slots
 from .plan import LoopPlan
 from .plan.checks.structure import check_loop
 from .types.maps import on_device
 
 if TYPE_CHECKING:
-    from .cpu.executor import Executor, HostCall
+    from .cpu.executor import Executor, HostCall, StrategyAndVariant
     from .cuda.executor import DeviceExecutor
     from .plan.tuned import Tuned
     from .tuning.calls import CallTrials
@@ -52,41 +52,60 @@ class CodeOptions:
 
 
 class _LastCall:
-    """The arrays of a call, and what runs it again with just these.
+    """The arrays of a call, and what runs it again on their memory, with these or other numbers.
 
-    A third of the time that it takes to check them.
+    A tenth of the time that it takes to check and bind them.
     """
 
-    __slots__ = ("forms", "run")
+    __slots__ = ("arrays", "constants", "run", "size", "way")
 
     def __init__(
-        self, arrays: Mapping[str, Any], slots: Sequence[Slot], run: Callable[[], None]
+        self,
+        given: Mapping[str, Any],
+        slots: Sequence[Slot],
+        views: Sequence[NDArray[Any]],
+        way: StrategyAndVariant,
+        run: Callable[..., None],
     ) -> None:
-        self.run = run
-        written = {s.name for s in slots if s.written}
-        self.forms = [
-            (name, v, getattr(v, "shape", None), getattr(v, "dtype", None), name in written)
-            for name, v in arrays.items()
-        ]
+        self.way, self.run, self.size = way, run, len(slots)
+        self.arrays: list[tuple[Any, ...]] = []
+        # where compiled code finds the numbers that may be others
+        self.constants: dict[str, Any] = {}
+        for slot, view in zip(slots, views, strict=True):
+            value = given[slot.name]
+            if type(value) in NUMBERS and slot.dtype == np.float64:
+                self.constants[slot.name] = view.base
+            else:
+                form = (getattr(value, "shape", None), getattr(value, "dtype", None))
+                self.arrays.append((slot.name, value, view.ctypes.data, *form, slot.written))
 
     @staticmethod
-    def can_keep(arrays: Mapping[str, Any]) -> bool:
+    def can_keep(given: Mapping[str, Any]) -> bool:
         """False for arrays of others, which may be given other memory, as by torch's `x.data =`."""
-        return all(type(v) in _KEPT or isinstance(v, np.generic) for v in arrays.values())
+        return all(type(v) in _KEPT or isinstance(v, np.generic) for v in given.values())
 
-    def fits(self, arrays: Mapping[str, Any]) -> bool:
-        """True for the same arrays in the same form, under the same names."""
-        if len(arrays) != len(self.forms):
+    def fits(self, given: Mapping[str, Any]) -> bool:
+        """True for arrays in the same form and memory, under the same names."""
+        if len(given) != self.size:
             return False
-        for name, value, shape, dtype, written in self.forms:
-            given: Any = arrays.get(name)
-            if given is not value:
+        for name, value, address, shape, dtype, written in self.arrays:
+            now: Any = given.get(name)
+            if now is not value and not (
+                type(now) is type(value) is np.ndarray
+                and now.flags.c_contiguous
+                and now.ctypes.data == address
+            ):
                 return False
-            if shape is not None and (value.shape != shape or value.dtype is not dtype):
+            if shape is not None and (now.shape != shape or now.dtype is not dtype):
                 return False
-            if written and not value.flags.writeable:
+            if written and not now.flags.writeable:
                 return False
-        return True
+        names = self.constants
+        return not names or all(type(given.get(name)) in NUMBERS for name in names)
+
+    def again(self, given: Mapping[str, Any]) -> None:
+        """Run it with the numbers that are given now."""
+        self.run([(place, given[name]) for name, place in self.constants.items()])
 
 
 _KEPT = frozenset({np.ndarray, float, int})
@@ -160,8 +179,8 @@ class ParLoop:
     ``loop(x=x, q=q, res=res)`` runs over the whole set and changes the arrays in place. They are
     NumPy arrays in the plan's numbering, or arrays that NumPy can see through DLPack, C-contiguous,
     of exactly the declared dtype, of shape ``(n, dim)``, or ``(n,)`` where dim is 1. Constants
-    may be given as numbers. Arrays are checked when they are new; those of the last two calls are
-    kept.
+    may be given as numbers. Arrays are checked when their memory is new; that of the last two calls
+    is kept.
 
     With CuPy arrays, or others that have ``__cuda_array_interface__`` or DLPack on a GPU, the loop
     is queued on CuPy's current stream, and the call returns at once; arrays of other libraries
@@ -301,8 +320,11 @@ class ParLoop:
             When an array does not fit; the message names the argument. Nothing has run then.
         """
         for last in self._last:
-            if last.fits(arrays):
-                last.run()
+            if last.fits(arrays) and (self._way.always or self._way()) is last.way:
+                if last.constants:
+                    last.again(arrays)
+                else:
+                    last.run()
                 return
         if self._tunes:
             self._try(arrays)
@@ -311,12 +333,13 @@ class ParLoop:
             if type(value) is not np.ndarray and on_device(value):
                 self._gpu(arrays)
                 return
-        given = self._binder(arrays)
-        code = self._on_cpu().compiled(self._way(), given, self._way.form)
-        if code.form and self._way.always is not None and _LastCall.can_keep(arrays):
-            now = _LastCall(arrays, self._slots, code.bound(given))
+        given, executor = self._binder(arrays), self._on_cpu()
+        way = self._way()
+        run = executor.compiled(way, given, self._way.form).bound(given)
+        if executor.form(way) and _LastCall.can_keep(arrays):
+            now = _LastCall(arrays, self._slots, given, way, run)
             self._last = (now, *self._last[:1])
-        code.run(given)
+        run()
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies, whose arrays are others."""

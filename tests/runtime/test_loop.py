@@ -1,6 +1,7 @@
 """ParLoop against the same kernel called in a Python loop, element by element."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from python_loops import INC, READ, RW, WRITE, check, edge_plan, reference, res_calc
 
-from meshprep_runtime import Access, Arg, Loop, ParLoop, Plan
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan
 from meshprep_runtime.cpu import STRATEGIES
 
 BOTH = pytest.mark.parametrize("strategy", ["ordered", "sequential", "hierarchical"])
@@ -383,3 +384,95 @@ def test_constants_are_single_beside_single(slow):
     b = np.zeros_like(a)
     ParLoop(tenth, plan, strategy="sequential")(a=a, b=b)
     assert np.array_equal(b, np.float32(0.1) * a + np.float32(0.3))
+
+
+# --- Calls one after the other: what is kept of the last ones must not show ---
+
+
+def locked(a):
+    a.flags.writeable = False
+    return a
+
+
+# Of the same memory, where it is not a copy: forty numbers, of which the loop takes twenty.
+WAYS = {
+    "itself": lambda a: a[:20],
+    "column": lambda a: a[:20].reshape(-1, 1),
+    "copy": lambda a: a[:20].copy(),
+    "read-only": lambda a: locked(a[:20]),
+    "every other": lambda a: a[::2],
+    "single": lambda a: a.view("f4")[:20],
+    "short": lambda a: a[:19],
+}
+REFUSED = ("every other", "single", "short")
+CALLS = st.lists(
+    st.tuples(
+        *[st.one_of(st.just("itself"), st.sampled_from(sorted(WAYS)))] * 2,
+        st.integers(-4, 4),
+        st.sampled_from([int, float, np.float64, np.float32, lambda k: np.full(1, float(k))]),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(calls=CALLS)
+def test_calls_in_any_order(slow, calls):
+    args = [Arg("q", READ, 1, "f8", "edges->cells", (0, 1))]
+    args.append(Arg("res", INC, 1, "f8", "edges->cells", (0, 1)))
+    plan = edge_plan(slow, *args, Arg("a", READ, 1, "f8", is_global=True))
+    left, right = plan.maps["edges->cells"].table.T
+
+    def flux(q1, q2, r1, r2, a):
+        r1[0] += a[0] * q2[0]
+        r2[0] += a[0] * q1[0]
+
+    # one form, so that nothing is tried first
+    loop = ParLoop(flux, plan, strategy="sequential")
+    q, res, expected = np.arange(40.0), np.zeros(40), np.zeros(20)
+    for way, other, a, kind in calls:
+        values, sums = WAYS[way](q), WAYS[other](res)
+        bad = "q" * (way in REFUSED) or "res" * (other in (*REFUSED, "read-only"))
+        if bad:
+            with pytest.raises(MeshprepError, match=f"argument '{bad}'"):
+                loop(q=values, res=sums, a=kind(a))
+            continue
+        loop(q=values, res=sums, a=kind(a))
+        if other != "copy":
+            np.add.at(expected, left, a * q[right])
+            np.add.at(expected, right, a * q[left])
+    np.testing.assert_array_equal(res[:20], expected)
+    assert not res[20:].any()
+
+
+def test_a_single_constant_is_checked_in_every_call(slow):
+    plan = edge_plan(slow, Arg("n", WRITE, 1, "f4"), Arg("a", READ, 1, "f4", is_global=True))
+
+    def fill(n, a):
+        n[0] = a[0]
+
+    loop, own = ParLoop(fill, plan, strategy="sequential"), np.zeros(plan.sizes["edges"], "f4")
+    for a in (0.5, 0.25, 0.25):
+        loop(n=own, a=a)
+        assert (own == a).all()
+    with pytest.raises(MeshprepError, match="argument 'a' is 1e\\+300, must be float32"):
+        loop(n=own, a=1e300)
+
+
+def test_threads_that_call_with_numbers_of_their_own(slow):
+    plan = edge_plan(slow, Arg("n", WRITE, 1, "f8"), Arg("a", READ, 1, "f8", is_global=True))
+
+    def fill(n, a):
+        n[0] = a[0]
+
+    loop, wrong = ParLoop(fill, plan), []
+
+    def work(number):
+        own = np.zeros(plan.sizes["edges"])
+        for k in range(300):
+            loop(n=own, a=number + k)
+            wrong.extend(own[own != number + k])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, [0.5, 1000.5, 2000.5, 3000.5]))
+    assert wrong == []

@@ -300,14 +300,19 @@ class CompiledLoop:
     def _launch(
         self, way: Try, turns: Turns, alone: Turns, given: Sequence[NDArray[Any]]
     ) -> Callable[[], None]:
-        steps, n = self._steps(way, turns, given), int(turns[0][1] - turns[0][0])
-        on_one = steps if alone is turns else self._steps(way, alone, given)
+        from .build import words_of
+
+        words = words_of([*given, *self._parts])
+        steps, n = self._steps(way, turns, given, words), int(turns[0][1] - turns[0][0])
+        on_one = steps if alone is turns else self._steps(way, alone, given, words)
         return partial(self._team.run, n, steps, [step.on_one_thread() for step in on_one])
 
-    def _steps(self, way: Try, turns: Turns, given: Sequence[NDArray[Any]]) -> list[BoundCode]:
+    def _steps(
+        self, way: Try, turns: Turns, given: Sequence[NDArray[Any]], words: Sequence[int]
+    ) -> list[BoundCode]:
         code, run_once = way.code
         arrays = (*way.fixed, *given, *self._parts)
-        steps = [BoundCode(code, turns, arrays, run_once, self._words(way, turns))]
+        steps = [BoundCode(code, turns, arrays, run_once, [*self._words(way, turns), *words])]
         for (add, add_once), s in self._then:
             steps.append(BoundCode(add, s.turns, (*s.arrays, given[s.slot]), add_once))
         return steps
@@ -316,11 +321,13 @@ class CompiledLoop:
         from .build import words_of
 
         _, table, waits = turns
-        if table is not self._schedule.turns and table is not self._alone[1]:
-            return ()
-        if id(table) not in self._known:
-            self._known[id(table)] = words_of([table, waits, *way.fixed])
-        return self._known[id(table)]
+        if id(table) in self._known:
+            return self._known[id(table)]
+        words = words_of([table, waits, *way.fixed])
+        # no other table lives as long as this
+        if table is self._schedule.turns or table is self._alone[1]:
+            self._known[id(table)] = words
+        return words
 
     def _try(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
         """Run some turns, each in one of the ways."""

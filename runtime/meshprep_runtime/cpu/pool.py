@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property, partial
 from math import ceil, inf
 from pathlib import Path
@@ -127,7 +127,8 @@ class BoundCode:
     """Turns ``first`` to ``last - 1`` of compiled code on some arrays, see :mod:`.source.text`.
 
     ``arrays`` are the order and the others that the code takes. ``run_once`` runs a turn on all of
-    them from Python, where its exception arrives. ``known`` are the words of the first of them.
+    them from Python, where its exception arrives. ``words`` are those of the table, what it waits
+    for, and the arrays, where they are known.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class BoundCode:
         turns: Turns,
         arrays: Sequence[NDArray[Any]],
         run_once: Callable[..., Any] | None = None,
-        known: Sequence[int] = (),
+        words: Sequence[int] | None = None,
     ) -> None:
         from .build import launchers, words_of
 
@@ -144,7 +145,7 @@ class BoundCode:
         self.first, self.last = int(first), int(last)
         self._arrays: list[NDArray[Any]] = [table, waits, *arrays]
         self._run_once = run_once
-        self._words = np.array(words_of(self._arrays, known), np.int64)
+        self._words = np.array(words_of(self._arrays) if words is None else words, np.int64)
         self._code, self._native = code, launchers()
         self.counters = np.zeros(0, np.int64)
 
@@ -342,13 +343,21 @@ class Team:
         # Seconds a range, by one thread and by several.
         self._took: tuple[deque[float], deque[float]] = deque(maxlen=RECENT), deque(maxlen=RECENT)
 
-    def run(self, n_turns: int, steps: Sequence[BoundCode], alone: Sequence[OneThread]) -> None:
+    def run(
+        self,
+        n_turns: int,
+        steps: Sequence[BoundCode],
+        alone: Sequence[OneThread],
+        constants: Iterable[tuple[NDArray[Any], float]] = (),
+    ) -> None:
         """Run steps one after the other, each on one thread or on several.
 
-        ``alone`` are the same for one thread. Calls from several threads take turns, as they may
-        have arrays in common.
+        ``alone`` are the same for one thread; ``constants`` are numbers that come first into
+        arrays. Calls from several threads take turns, as they may have arrays in common.
         """
         with _pool.turn:
+            for place, number in constants:
+                place[0] = number
             if n_turns <= self._small or self._most == 1:
                 for run, step in alone:
                     if (failed := run()) >= 0:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ AOS, SOA = "aos", "soa"
 # As a strategy: what was tuned, else a rule.
 AUTO = "auto"
 Layout = str | Mapping[str, str]
+# What a constant of doubles may be, whatever its value.
+NUMBERS = frozenset({float, np.float64})
 DTYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 
 
@@ -37,7 +40,7 @@ class Slot:
         """Components of one element, or of a global."""
         return self.shape[0] if self.soa or self.rows is None else self.shape[1]
 
-    @property
+    @cached_property
     def written(self) -> bool:
         """True when the loop changes the array."""
         return self.access is not Access.READ
@@ -222,7 +225,7 @@ def _as_numpy(loop: Loop, slot: Slot, value: Any) -> NDArray[Any]:
 
 
 def _constant(loop: Loop, slot: Slot, value: float | np.generic) -> NDArray[Any]:
-    usual = type(value) is float and slot.dtype.char == "d"
+    usual = type(value) in NUMBERS and slot.dtype.char == "d"
     if not usual and not holds(slot.dtype, value):
         raise MeshprepError(
             f"loop '{loop.name}': argument '{slot.name}' is {value}, must be {slot.dtype}"

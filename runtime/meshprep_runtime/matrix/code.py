@@ -43,9 +43,11 @@ class MatrixCode:
     def run(self, x: Vector, y: Vector, threads: int | None = None) -> None:
         """Run on arrays that were checked, on so many threads at most; None: all there are."""
         team = self._teams.setdefault(threads, Team(threads))
+        from ..cpu.build import words_of
+
         code, known = self._compiled
         turns, arrays = self.schedule.whole, (*self._fixed, read_only(x), y)
-        step = BoundCode(code, turns, arrays, known=known)
+        step = BoundCode(code, turns, arrays, words=[*known, *words_of(arrays[-2:])])
         n_turns = self.schedule.n_turns if self._large else 1
         team.run(n_turns, [step], [step.on_one_thread()])
 

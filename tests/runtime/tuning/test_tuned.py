@@ -9,9 +9,11 @@ import pytest
 from flux_loop import FLUX, A, B, entry, flux, trial, with_tuned
 
 from meshprep_runtime import Loop, ParLoop, Plan, PlanError
+from meshprep_runtime.cpu.executor import CompiledLoop
 from meshprep_runtime.plan.file.schema import from_tree, to_tree
 from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
+from meshprep_runtime.tuning import lookup
 from meshprep_runtime.tuning.lookup import choose, processor, with_entry
 from meshprep_runtime.tuning.tune import synthetic
 
@@ -73,6 +75,25 @@ def test_auto_runs_what_was_tuned(plan):
     ParLoop(flux, plan, strategy="sequential")(**expected)
     np.testing.assert_allclose(values["res"], expected["res"], rtol=1e-13)
     assert ParLoop(flux, tuned, layout={"q": "soa"}).strategy == "two-step"
+
+
+def test_the_same_arrays_are_bound_once_for_each_number_of_threads(plan, monkeypatch):
+    tuned = with_tuned(
+        plan,
+        *(
+            entry(Machine(CPU, processor(), n), trial(strategy, "s8"))
+            for n, strategy in ((1, "block-permute"), (2, "hierarchical"))
+        ),
+    )
+    ran = []
+    run = CompiledLoop.bound
+    monkeypatch.setattr(CompiledLoop, "bound", lambda *given: ran.append(given[0]) or run(*given))
+    loop, values = ParLoop(flux, tuned), synthetic(plan)
+    for threads in (1, 1, 2, 2, 1):
+        monkeypatch.setattr(lookup, "thread_count", lambda n=threads: n)
+        loop(**values)
+    assert len(ran) == 2
+    assert ran[0] is not ran[1]
 
 
 def test_auto_keeps_its_rule_elsewhere(plan):
