@@ -77,11 +77,16 @@ class WholeLoop:
     def __call__(self, given: Mapping[str, Any]) -> None:
         """Run it with dats and arrays, and add up what it took."""
         loop, arrays = self.layouts.taking(given), arrays_of(given)
-        self.times.calls += 1
         for value in arrays.values():
             if type(value) is not np.ndarray and on_device(value):
                 self._on_device(loop, arrays)
                 return
+        self.on_host(loop, arrays)
+
+    def on_host(self, loop: ParLoop, arrays: Mapping[str, Any]) -> None:
+        """Run it with arrays of the host."""
+        self.layouts.par_loop = loop
+        self.times.calls += 1
         begin = time.perf_counter()
         loop(**arrays)
         self.times.core += time.perf_counter() - begin
@@ -89,6 +94,7 @@ class WholeLoop:
     def _on_device(self, loop: ParLoop, arrays: Mapping[str, Any]) -> None:
         from ..cuda.device import current
 
+        self.times.calls += 1
         device = current()
         start = device.mark()
         loop(**arrays)

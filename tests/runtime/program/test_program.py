@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Program
 from meshprep_runtime.program.timings import COLUMNS, LoopTimes, Timings
@@ -43,6 +45,86 @@ def test_a_program_runs_what_bare_loops_run(plan):
     assert total == expected
     loop(q=values, res=theirs, total=expected)
     assert loop.times.calls == 4
+
+
+COUNTS = (
+    Arg("q", Access.READ, 1, "i8", "edges->cells", (0, 1)),
+    Arg("res", Access.INC, 1, "i8", "edges->cells", (0, 1)),
+    Arg("scale", Access.READ, 1, "i8", is_global=True),
+    Arg("total", Access.INC, 1, "i8", is_global=True),
+)
+
+
+def counted(q1, q2, res1, res2, scale, total):
+    res1[0] += scale[0] * q2[0]
+    res2[0] += scale[0] * q1[0]
+    total[0] += q1[0]
+
+
+DATS = st.integers(0, 2)
+STEPS = st.one_of(
+    st.tuples(st.just("call"), DATS, DATS, st.integers(1, 2), st.booleans()),
+    st.tuples(st.just("queue"), DATS, DATS, st.integers(1, 2), st.booleans()),
+    st.tuples(st.just("array"), DATS),
+    st.tuples(st.just("change"), DATS),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=st.lists(STEPS, max_size=12))
+def test_calls_again_see_what_the_dats_are_now(steps, slow):
+    grid = slow.quads(5, 4)
+    plan = slow.plan(grid.sizes, grid.tables, [Loop("counted", "edges", COUNTS)], (8,))
+    left, right = grid.tables["edges->cells"].T
+    program = Program(plan)
+    loop = program.loop(counted, "counted", strategy="sequential")
+    values = np.arange(60).reshape(3, 20)
+    dats = [program.dat("cells", dtype="i8", values=v.copy()) for v in values]
+    totals, expected = [np.zeros(1, "i8"), program.reduced(0, dtype="i8")], [0, 0]
+    for what, at, *more in steps:
+        if what == "array":
+            dats[at].array = values[at][::-1].copy()
+            values[at] = values[at][::-1].copy()
+        elif what == "change":
+            dats[at].values(write=True)[:] += 1
+            values[at] += 1
+        else:
+            to, scale, reduced = more
+            if to == at:
+                continue
+            args = {"q": dats[at], "res": dats[to], "scale": scale, "total": totals[reduced]}
+            if what == "call":
+                loop(**args)
+            else:
+                with program.chain():
+                    loop(**args)
+            np.add.at(values[to], left, scale * values[at][right])
+            np.add.at(values[to], right, scale * values[at][left])
+            expected[reduced] += values[at][left].sum()
+    assert loop.times.calls == sum(s[0] in ("call", "queue") and s[1] != s[2] for s in steps)
+    for dat, wanted in zip(dats, values, strict=True):
+        np.testing.assert_array_equal(dat.values(), wanted)
+    assert [totals[0][0], totals[1].value[0]] == expected
+
+
+def test_a_call_again_is_refused_where_the_first_would_be(plan):
+    program = Program(plan)
+    q, res, total = program.dat("cells"), program.dat("cells"), np.zeros(1)
+    loop = program.loop(flux, "flux", strategy="sequential")
+    for _ in range(2):
+        loop(q=q, res=res, total=total)
+    version = res.version
+    loop(q=q, res=res, total=total)
+    assert res.version == version + 1
+    res.array.flags.writeable = False
+    with pytest.raises(MeshprepError, match="'res' is read-only"):
+        loop(q=q, res=res, total=total)
+    res.array.flags.writeable = True
+    q.dropped = True
+    with pytest.raises(MeshprepError, match="dropped"):
+        loop(q=q, res=res, total=total)
+    with pytest.raises(MeshprepError, match="'total'"):
+        loop(q=q, res=res)
 
 
 def test_what_is_counted(plan):

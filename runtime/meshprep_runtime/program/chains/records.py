@@ -37,6 +37,8 @@ class ReducedGlobal:
         What has queued loops that reduce into it.
     """
 
+    dropped = False  # tiles store it
+
     def __init__(self, values: NDArray[Any]) -> None:
         self.chain: GlobalQueue | None = None
         self.stored = values
