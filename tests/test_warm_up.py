@@ -7,10 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from meshprep.metrics.traffic import grouped_units
 from meshprep.partition.blocks.anneal.centroids import _measure
 from meshprep.partition.blocks.mend.reconnect import _give_away
-from meshprep.partition.blocks_of import _loads
 from meshprep.partition.repair import enforce_cap
 from meshprep.pipeline.warm_up import all_tasks, run_task, warm_up
 from meshprep.reorder.by_component import renumbered
@@ -82,7 +80,6 @@ def test_nothing_is_done_where_nothing_is_kept(monkeypatch):
             [_give_away, enforce_cap],
         ),
         ("repairs", [_give_away, enforce_cap], []),
-        pytest.param("lists", [_loads, grouped_units], [], marks=pytest.mark.slow),
     ],
 )
 def test_what_large_meshes_need_is_compiled_too(task, needed, rare):

@@ -18,10 +18,6 @@ import numpy as np
 
 from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.errors import MeshprepError, Progress
-from meshprep_runtime.program.chains.inspect import with_maps
-from meshprep_runtime.program.chains.numbers import number
-from meshprep_runtime.program.chains.tiles import Kept
-from meshprep_runtime.program.chains.tiling import cut
 
 from .. import io
 from ..io.generate import generate
@@ -57,8 +53,7 @@ def all_tasks() -> list[str]:
     formats = [name for name, f in io.FORMATS.items() if f.write is not None and f.cells]
     files = [f"files {name}" for name in ("gmsh-ascii", *formats)]
     plans.append(USUAL[0])
-    others = ["repairs", "split", "split refined", "matrices", "chains", "measure", "pictures"]
-    return [*plans, *others, *files, "lists"]
+    return [*plans, "repairs", "split", "split refined", "matrices", "measure", *files]
 
 
 def warm_up(
@@ -135,16 +130,6 @@ def _as_if_large() -> Iterator[None]:
         PRESETS.update(before)
 
 
-def _lists() -> None:
-    """Blocks that list the elements of a mesh that keeps its order, with edges of its own."""
-    mesh, _ = plan_request_maps(_triangles(), ["edges->cells"])
-    args = [{"dat": "r", "map": "edges->cells", "access": "inc"}, {"dat": "x", "access": "read"}]
-    loops = {"edges": {"over": "edges", "args": args}}
-    for partitioner in ("contiguous", "blocks"):
-        options = Options(partition=partitioner, own_blocks=True, block_size=SMALL)
-        prepare(mesh, loops, options, keep_order=True)
-
-
 def _repairs() -> None:
     """Mending blocks in pieces, and over the cap: few large meshes need it."""
     row = np.arange(200, dtype=np.int32)
@@ -192,19 +177,6 @@ def _matrices() -> None:
     prepare(_triangles(), {"matrix": values}, Options(partition="contiguous", block_size=SMALL))
 
 
-def _chains() -> None:
-    """Tiles of a chain, and their local maps."""
-    through = {"map": "edges->cells"}
-    flux = [{"dat": "t", "access": "read"} | through, {"dat": "r", "access": "inc"} | through]
-    loops = {"flux": {"over": "edges", "args": flux}}
-    loops["step"] = {"over": "cells", "args": [{"dat": d, "access": "rw"} for d in ("t", "r")]}
-    options = Options(method="none", partition="contiguous", block_size=SMALL)
-    plan = prepare(_triangles(), loops, options).plan
-    plans = [*plan.loops.values()]
-    chain = number([one.loop for one in plans], plan.sizes, plan.maps)
-    with_maps(cut(chain, plans, SMALL, Kept()), plan.maps, plan.sizes)
-
-
 def _measure() -> None:
     """The moves of floats and doubles."""
     args = [{"dat": a + t, "map": "edges->cells", "access": a, "dtype": t} for a, t in MOVES]
@@ -213,20 +185,7 @@ def _measure() -> None:
     measure(prepare(_triangles(), loops, options).plan)
 
 
-def _pictures() -> None:
-    """Cells of a plane and of space by block."""
-    from ..report.draw import draw_views, place
-    from ..report.draw.paint import by_group
-
-    for kind in ("delaunay2d", "delaunay3d"):
-        mesh = generate(kind, cells=300)
-        n = mesh.size("cells")
-        for view in draw_views(place(mesh, "cells"), 100):
-            by_group(view, np.arange(n, dtype=np.int32) % 2, 2)
-
-
 # By the first word of a task.
 _STAGES: dict[str, Callable[..., None]] = {
-    one.__name__[1:]: one
-    for one in (_plan, _lists, _repairs, _split, _files, _matrices, _chains, _measure, _pictures)
+    one.__name__[1:]: one for one in (_plan, _repairs, _split, _files, _matrices, _measure)
 }
