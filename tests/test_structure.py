@@ -245,13 +245,13 @@ def test_what_is_not_loaded_before_it_is_needed(code, absent):
 # Lines of every room, with its blank lines and docstrings. A feature makes room first, or changes
 # its number in a commit of its own that says why.
 BUDGETS = {
-    "meshprep_runtime": 671,
-    "meshprep_runtime/cpu": 2234,
+    "meshprep_runtime": 694,
+    "meshprep_runtime/cpu": 2245,
     "meshprep_runtime/cuda": 3494,
-    "meshprep_runtime/kernel": 1576,
-    "meshprep_runtime/matrix": 2079,
+    "meshprep_runtime/kernel": 1579,
+    "meshprep_runtime/matrix": 2081,
     "meshprep_runtime/plan": 4996,
-    "meshprep_runtime/program": 5397,
+    "meshprep_runtime/program": 5451,
     "meshprep_runtime/tuning": 909,
     "meshprep_runtime/types": 843,
     "meshprep": 105,
@@ -263,7 +263,7 @@ BUDGETS = {
     "meshprep/mesh": 1611,
     "meshprep/metrics": 482,
     "meshprep/partition": 5306,
-    "meshprep/pipeline": 2877,
+    "meshprep/pipeline": 2836,
     "meshprep/reorder": 1608,
     "meshprep/report": 3646,
     "meshprep/topology": 1288,
