@@ -21,6 +21,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "meshprep_ranges.hpp"
@@ -106,9 +107,17 @@ class Pool {
   }
 
  private:
+  // Looks for the next loop before a helper sleeps, in which others may have the core: some hundred
+  // microseconds.
+  static constexpr int listen = 400;
+
   void serve() {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
+      // to be woken takes tens of microseconds
+      lock.unlock();
+      for (int looks = 0; looks < listen && seats_ == 0; ++looks) std::this_thread::yield();
+      lock.lock();
       wake_.wait(lock, [this] { return seats_ > 0; });
       --seats_;
       ++working_;
@@ -123,7 +132,8 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_, ended_;
   const std::function<void()>* work_ = nullptr;
-  int helpers_ = 0, seats_ = 0, working_ = 0;
+  std::atomic<int> seats_{0};
+  int helpers_ = 0, working_ = 0;
 };
 
 // How many threads the calls of a loop take: one, or as many as there are, whichever took less in
@@ -131,11 +141,11 @@ class Pool {
 class Team {
  public:
   // A thread is woken for so much work, so that small loops run on one.
-  static constexpr double worth = 20e-6;
+  static constexpr double worth = 10e-6;
   // Calls that are remembered of either way, those that are tried first, and how often what was
   // slower is tried again.
   static constexpr std::size_t recent = 9, first = 3;
-  static constexpr std::int64_t again = 64;
+  static constexpr std::int64_t again = 128;
   // What several threads must take at most of the time of one.
   static constexpr double gain = 0.95;
 
@@ -146,15 +156,18 @@ class Team {
     const std::int64_t most = std::min(ranges, std::int64_t(least / worth));
     short_ = most < 2;
     if (short_) return 1;
-    bool take = several_ != (again_ || calls_ % again == 0);
-    if (std::min(took_[0].size(), took_[1].size()) < first) take = took_[1].size() < took_[0].size();
+    bool take = several_ != (again_ || calls_ % again >= again - 2);
+    if (std::min(took_[0].size(), took_[1].size()) < first) take = took_[0].size() >= first;
     return take ? int(std::min<std::int64_t>(most, thread_count())) : 1;
   }
 
   // Whether this call's time matters: of a loop that is too short for two threads hardly ever.
   bool is_timed() const { return !short_ || took_[0].size() < recent || calls_ % again == 0; }
 
+  // The first call of either way after the other does not count: it wakes threads, and finds the
+  // dats in the caches of other cores.
   void note(bool on_several, double seconds) {
+    if (std::exchange(last_, on_several) != on_several) return;
     std::vector<double>& took = took_[on_several];
     if (took.size() == recent) took.erase(took.begin());
     took.push_back(seconds);
@@ -173,7 +186,7 @@ class Team {
   }
 
   std::vector<double> took_[2];  // seconds, by one thread and by several
-  bool several_ = false, again_ = false, short_ = false;
+  bool several_ = false, again_ = false, short_ = false, last_ = false;
   std::int64_t calls_ = 0;
 };
 

@@ -111,12 +111,13 @@ def _quota_of(group: Path) -> float:
 # Seconds of work that a thread is given at least: to begin takes one that listens a microsecond.
 WORTH = 5e-6
 # Calls that are remembered of either way, and those that are tried first. What was slower is tried
-# again after so many timed calls, then after twice as many, and in the end every so many.
-RECENT, FIRST, SOON, AGAIN = 9, 4, 8, 64
+# again after so many timed calls, then after twice as many, and in the end every so many: twice in
+# a row, since the first call of either way after the other does not count.
+RECENT, FIRST, SOON, AGAIN = 9, 4, 8, 128
 # A call that takes fewer seconds is timed only once in so many: a clock costs it too much.
 SHORT, SELDOM = 500e-6, 8
 # Calls after which a loop has found out.
-SETTLED = 2 * FIRST
+SETTLED = 2 * FIRST + 1
 # What several threads must take at most of the time of one.
 GAIN = 0.95
 
@@ -338,6 +339,7 @@ class Team:
         self._small = 1
         self._several = False
         self._again = False
+        self._before = False  # what the timed call before was on
         self._calls, self._pause = 0, SOON
         self._untimed = 0  # calls to come
         # Seconds a range, by one thread and by several.
@@ -399,23 +401,23 @@ class Team:
         if len(one) < FIRST or len(several) < FIRST:
             return len(one) >= FIRST
         self._calls += 1
-        if self._calls < self._pause:
-            return self._several != self._again
-        self._calls, self._pause = 0, min(2 * self._pause, AGAIN)
-        return not self._several
+        if self._calls > self._pause:
+            self._calls, self._pause = 0, min(2 * self._pause, AGAIN)
+            return not self._several
+        return self._several != (self._again or self._calls == self._pause)
 
     def _note(self, on_several: bool, seconds: float, ranges: int) -> None:
+        if on_several != self._before:
+            # it woke threads, and found the dats in the caches of other cores
+            self._before = on_several
+            return
         one, several = self._took
         self._took[on_several].append(seconds / ranges)
         if not several:
             if len(one) == FIRST and min(one) * ranges < 2 * WORTH:
                 self._small = ranges
                 one.clear()
-        elif len(several) < FIRST:
-            # the first one woke or made the threads
-            if len(several) == 1:
-                several[0] = inf
-        elif on_several != self._several or self._calls % RECENT == 0:
+        elif len(several) >= FIRST and (on_several != self._several or self._calls % RECENT == 0):
             better = seconds / ranges < _median(self._took[not on_several])
             self._several = _median(several) < GAIN * _median(one)
             # What is better than usual is tried at once again, until it is usual.
