@@ -287,9 +287,22 @@ def shortest_step(u, h, m):
     m[0] = max(m[0], (abs(u[0]) + 1.0) / h[0])
 
 
+def largest_polynomial(u, m):
+    v = u[0] * u[0] + 0.5
+    m[0] = max(m[0], (v * u[0] - 1.0) * (v + u[0]))
+
+
+def largest_of_a_high_degree(u, m):
+    v = u[0] * u[0] + 0.5
+    v = (v * u[0] - 1.0) * (v + u[0])
+    m[0] = max(m[0], (v * u[0] - 1.0) * (v + u[0]))
+
+
 @pytest.mark.parametrize(
     ("kernel", "args", "form"),
     [
+        (largest_polynomial, [Arg("u", READ, 1, "f8")], ROWS),
+        (largest_of_a_high_degree, [Arg("u", READ, 1, "f8")], CHUNK),
         (largest_jump, [Arg("u", READ, 1, "f8", MAP, (0, 1))], ROWS),
         (shortest_step, [Arg("u", READ, 1, "f8"), Arg("h", READ, 1, "f8")], CHUNK),
     ],

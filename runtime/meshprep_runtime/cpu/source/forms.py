@@ -24,8 +24,9 @@ OTHER_FUNCTION = 20
 # Operations for each value that is moved between the dats and the kernel: from LIGHT on chunks may
 # pay, from HEAVY on nothing else does where there are maps. Between them only a clock can tell: at
 # 2.0 chunks are the fastest for six divisions by two volumes, rows for an average of three nodes.
-# Of least and largest values chunks are the slower below HEAVY: half as fast at 1.5 and 3.
-LIGHT, HEAVY = 1.5, 4.0
+# Of least and largest values chunks are the slower below HEAVY (half as fast at 1.5 and 3), and
+# below CHEAP without maps, quotients and roots: 0.5 at 3, 0.8 to 0.9 at 4 to 7, 1.1 at 9.
+LIGHT, HEAVY, CHEAP = 1.5, 4.0, 8.0
 # Elements of a chunk, at least: rows of many values leave no room for more.
 LEAST_CHUNK = 16
 # Times that a loop whose number of turns is not written runs.
@@ -56,13 +57,15 @@ def _candidates(kernel: Callable[..., None], rows: Sequence[Row]) -> tuple[str, 
     if tree is None:
         return (*simple, CHUNK) if chunks else simple
     moved = sum(r.dim * (2 if r.adds else 1) for r in rows if not r.is_global)
-    work, vectorised = Arithmetic(kernel).of(tree)
+    arithmetic = Arithmetic(kernel)
+    work, vectorised = arithmetic.of(tree)
     intensity = work / max(moved, 1)
-    heavy = intensity >= HEAVY and any(r.table for r in rows)
+    mapped = any(r.table for r in rows)
+    heavy = intensity >= (HEAVY if mapped or arithmetic.dearest > 1 else CHEAP)
     if any(r.access in (Access.MIN, Access.MAX) for r in rows if r.is_global):
         # a NaN is found by one form and not by another, so there is no choice
-        return (CHUNK,) if chunks and intensity >= HEAVY else (ROWS if once else LOCAL,)
-    if chunks and heavy:
+        return (CHUNK,) if chunks and heavy else (ROWS if once else LOCAL,)
+    if chunks and heavy and mapped:
         return (CHUNK,)
     if not chunks or intensity < LIGHT or (vectorised and _vector_functions()):
         return simple
@@ -97,7 +100,7 @@ class Arithmetic:
 
     def of(self, node: ast.AST) -> tuple[float, bool]:
         """Operations, in additions, and whether functions such as ``exp`` are called."""
-        self._functions = False
+        self._functions, self.dearest = False, 0
         return self._count(node, 1.0), self._functions
 
     def _count(self, node: ast.AST, times: float) -> float:
@@ -110,22 +113,26 @@ class Arithmetic:
             # the arithmetic of an index is none
             return self._count(node.value, times)
         if isinstance(node, ast.BinOp | ast.AugAssign):
-            total += times * OPERATORS.get(type(node.op), 1)
+            total += times * self._weighed(OPERATORS.get(type(node.op), 1))
             self._functions |= isinstance(node.op, ast.Pow)
         elif isinstance(node, ast.Call):
             total += times * self._call(node)
         return total + sum(self._count(child, times) for child in ast.iter_child_nodes(node))
 
+    def _weighed(self, weight: int) -> int:
+        self.dearest = max(self.dearest, weight)
+        return weight
+
     def _call(self, node: ast.Call) -> float:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         name = node.func.id if isinstance(node.func, ast.Name) else name
         if name in FUNCTIONS:
-            return FUNCTIONS[name]
+            return self._weighed(FUNCTIONS[name])
         helper = self._scope.get(name) if isinstance(node.func, ast.Name) else None
         if helper is None:
             plain = name in ("range", "len", "int", "float", "bool", "round")
             self._functions |= not plain
-            return 0 if plain else OTHER_FUNCTION
+            return 0 if plain else self._weighed(OTHER_FUNCTION)
         tree = _source(helper) if name not in self._under_way else None
         if tree is None:
             self._functions = True
