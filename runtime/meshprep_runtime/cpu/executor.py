@@ -324,7 +324,7 @@ class CompiledLoop:
         if id(table) in self._known:
             return self._known[id(table)]
         words = words_of([table, waits, *way.fixed])
-        # no other table lives as long as this
+        # a table that is not kept may leave its id to another one
         if table is self._schedule.turns or table is self._alone[1]:
             self._known[id(table)] = words
         return words
