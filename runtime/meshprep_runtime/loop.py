@@ -100,8 +100,7 @@ class _LastCall:
                 return False
             if written and not now.flags.writeable:
                 return False
-        names = self.constants
-        return not names or all(type(given.get(name)) in NUMBERS for name in names)
+        return not self.constants or all(type(given.get(n)) in NUMBERS for n in self.constants)
 
     def again(self, given: Mapping[str, Any]) -> None:
         """Run it with the numbers that are given now."""
@@ -333,12 +332,13 @@ class ParLoop:
             if type(value) is not np.ndarray and on_device(value):
                 self._gpu(arrays)
                 return
-        given, executor = self._binder(arrays), self._on_cpu()
-        way = self._way()
-        run = executor.compiled(way, given, self._way.form).bound(given)
-        if executor.form(way) and _LastCall.can_keep(arrays):
-            now = _LastCall(arrays, self._slots, given, way, run)
-            self._last = (now, *self._last[:1])
+        given, executor, way = self._binder(arrays), self._on_cpu(), self._way()
+        code = executor.compiled(way, given, self._way.form)
+        # asked before the call is bound: another thread may settle it meanwhile
+        kept = code.form and _LastCall.can_keep(arrays)
+        run = code.bound(given)
+        if kept:
+            self._last = (_LastCall(arrays, self._slots, given, way, run), *self._last[:1])
         run()
 
     def __getstate__(self) -> dict[str, Any]:

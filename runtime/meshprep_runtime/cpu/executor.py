@@ -281,21 +281,18 @@ class CompiledLoop:
         """For copies, whose arrays lie elsewhere."""
         return {**self.__dict__, "_known": {}}
 
-    def run(self, given: Sequence[NDArray[Any]], turns: Turns | None = None) -> None:
-        """Run all turns, or some."""
+    def run(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
+        """Run some turns."""
+        self.bound(given, turns)()
+
+    def bound(
+        self, given: Sequence[NDArray[Any]], turns: Turns | None = None
+    ) -> Callable[..., None]:
+        """A call with these arrays, of all turns or of some."""
         some = self._schedule.whole if turns is None else turns
         if self._chosen is None:
-            with turn():
-                self._try(given, some)
-            return
-        alone = self._alone if turns is None else turns
-        self._launch(self._chosen, some, alone, given)()
-
-    def bound(self, given: Sequence[NDArray[Any]]) -> Callable[[], None]:
-        """A call with these arrays."""
-        if self._chosen is None:
-            return partial(self.run, given)
-        return self._launch(self._chosen, self._schedule.whole, self._alone, given)
+            return partial(self._try, given, some)
+        return self._launch(self._chosen, some, self._alone if turns is None else turns, given)
 
     def _launch(
         self, way: Try, turns: Turns, alone: Turns, given: Sequence[NDArray[Any]]
@@ -330,26 +327,27 @@ class CompiledLoop:
         return words
 
     def _try(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
-        """Run some turns, each in one of the ways."""
-        (first, last), table, waits = turns
-        parts = [np.empty_like(part) for part in self._parts]
-        for i in range(first, last):
-            at = (i + self._tried) % len(self._tries)
-            way = self._chosen or self._tries[at]
-            code, run_once = way.code
-            span = np.array([i, i + 1], np.int64)
-            arrays = (*way.fixed, *given, *parts)
-            step = BoundCode(code, (span, table, waits), arrays, run_once).on_one_thread()
-            start = time.perf_counter()
-            step.run_or_raise()
-            took = time.perf_counter() - start
-            self._took[at].append(took / max(int(table[i, 1] - table[i, 0]), 1))
-        self._tried += 1
-        pieces = min(map(len, self._took))
-        if self._chosen is None and self._tried >= TRIAL_CALLS and pieces >= TRIAL_PIECES:
-            medians = [float(np.median(took[UNCOUNTED:])) for took in self._took]
-            self._chosen = self._tries[int(np.argmin(medians))]
-            self._tries = [self._chosen]
+        """Run some turns, each in one of the ways, while no other call runs."""
+        with turn():
+            (first, last), table, waits = turns
+            parts = [np.empty_like(part) for part in self._parts]
+            for i in range(first, last):
+                at = (i + self._tried) % len(self._tries)
+                way = self._chosen or self._tries[at]
+                code, run_once = way.code
+                span = np.array([i, i + 1], np.int64)
+                arrays = (*way.fixed, *given, *parts)
+                step = BoundCode(code, (span, table, waits), arrays, run_once).on_one_thread()
+                start = time.perf_counter()
+                step.run_or_raise()
+                took = time.perf_counter() - start
+                self._took[at].append(took / max(int(table[i, 1] - table[i, 0]), 1))
+            self._tried += 1
+            pieces = min(map(len, self._took))
+            if self._chosen is None and self._tried >= TRIAL_CALLS and pieces >= TRIAL_PIECES:
+                medians = [float(np.median(took[UNCOUNTED:])) for took in self._took]
+                self._chosen = self._tries[int(np.argmin(medians))]
+                self._tries = [self._chosen]
 
 
 @dataclass(frozen=True, eq=False)
