@@ -149,29 +149,23 @@ def slowest_seconds(timings):
     "mpiexec", ["mpich", pytest.param("openmpi", marks=pytest.mark.long)], indirect=True
 )
 def test_parts_by_the_times_of_a_run_are_nearly_the_best(mpiexec, squares, tmp_path):
-    """One rank works 2, 3.7 and 6 times as much an edge; anew where others disturbed."""
+    """One rank works 2, 3.7 and 6 times as much an edge."""
     requests, timings = requests_of([mpi_balance.FLUX]), tmp_path / "timings"
     square, equal = squares(4000), tmp_path / "equal.parts.h5"
     run(SplitJob(square, equal, (2,), requests, SplitOptions("rcb")))
     edges = parts_table(equal, 2).description["sets"]["edges"]
-    excess = {}
-    for _ in range(4):
-        words = [word for slow in SLOW for word in (slow, equal)]
-        done = mpiexec(2, HERE / "mpi_balance.py", timings, *words)
-        assert done.returncode == 0, done.stderr
-        for slow in SLOW:
-            parts, ratio = tmp_path / f"{slow}.parts.h5", float(slow)
-            how = SplitOptions("rcb", weights=weights_from(tmp_path / f"timings{slow}"))
-            run(SplitJob(square, parts, (2,), requests, how, overwrite=True))
-            best = edges * ratio / (1 + ratio)
-            excess[slow] = seconds_by_work(parts, ratio) / best
-            assert seconds_by_work(equal, ratio) > 1.3 * best
-        if max(excess.values()) <= 1.05:
-            break
-    assert max(excess.values()) <= 1.05, excess
+    words = [word for slow in SLOW for word in (slow, equal)]
+    done = mpiexec(2, HERE / "mpi_balance.py", timings, *words)
+    assert done.returncode == 0, done.stderr
+    for slow in SLOW:
+        parts, ratio = tmp_path / f"{slow}.parts.h5", float(slow)
+        how = SplitOptions("rcb", weights=weights_from(tmp_path / f"timings{slow}"))
+        run(SplitJob(square, parts, (2,), requests, how))
+        best = edges * ratio / (1 + ratio)
+        assert seconds_by_work(parts, ratio) <= 1.05 * best
+        assert seconds_by_work(equal, ratio) > 1.3 * best
     before = sum(slowest_seconds(tmp_path / f"timings{slow}") for slow in SLOW)
     words = [word for slow in SLOW for word in (slow, tmp_path / f"{slow}.parts.h5")]
     assert mpiexec(2, HERE / "mpi_balance.py", timings, *words).returncode == 0
     after = sum(slowest_seconds(tmp_path / f"timings{slow}") for slow in SLOW)
-    # 0.4 where nobody disturbs
-    assert after < 0.75 * before
+    assert after < 0.45 * before
