@@ -17,8 +17,9 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
+from scipy.sparse import csr_array
 
-from meshprep import Mesh, Options, Plan, prepare, to_networkx
+from meshprep import Mesh, Options, Plan, prepare
 from meshprep.io.generate import generate
 from meshprep.report.draw.colours import LIGHT, rgba
 
@@ -59,7 +60,12 @@ def main(path: str) -> None:
 
 def _colours(plan: Plan) -> np.ndarray:
     """The number of a colour for each block, another than its neighbours'."""
-    colour = nx.greedy_color(to_networkx(plan, "blocks"))
+    table, block = (
+        plan.maps["cells->nodes"].table,
+        plan["cells->nodes"].variant().block_of_element(),
+    )
+    nodes = csr_array((np.ones(table.size), (np.repeat(block, 3), table.ravel())))
+    colour = nx.greedy_color(nx.from_scipy_sparse_array(nodes @ nodes.T))
     return np.array([colour[b] for b in range(len(colour))])
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from .io import read, write
     from .io.meshio_objects import from_meshio, to_meshio
-    from .io.networkx_objects import from_networkx, to_networkx
     from .io.skfem_objects import from_skfem, to_skfem
     from .loops.options import Options
     from .loops.requests import LoopRequest, read_requests
@@ -44,7 +43,6 @@ _NAMES = {
     "meshprep_runtime": "Access Arg Loop MeshprepError Ordering ParLoop Plan PlanError __version__",
     "meshprep.io": "read write",
     "meshprep.io.meshio_objects": "from_meshio to_meshio",
-    "meshprep.io.networkx_objects": "from_networkx to_networkx",
     "meshprep.io.skfem_objects": "from_skfem to_skfem",
     "meshprep.loops.requests": "LoopRequest read_requests",
     "meshprep.loops.options": "Options",
@@ -81,14 +79,12 @@ __all__ = [
     "compare",
     "derive",
     "from_meshio",
-    "from_networkx",
     "from_skfem",
     "order",
     "prepare",
     "read",
     "read_requests",
     "to_meshio",
-    "to_networkx",
     "to_skfem",
     "write",
     "write_report",

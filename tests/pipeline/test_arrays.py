@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pages import blocks
 from scipy.spatial import Delaunay
 
 import meshprep
@@ -139,3 +140,11 @@ def test_nothing_at_all():
 def test_what_is_refused(arrays, said):
     with pytest.raises(MeshprepError, match=said):
         meshprep.order(**arrays)
+
+
+def test_the_graph_of_the_page():
+    (code,) = blocks("graphs.md", "py")
+    found = {}
+    exec(code.replace("2000, 0.04", "200, 0.12"), found)
+    assert sorted(found["nodes"]) == list(range(200))
+    assert band(np.argsort(found["nodes"])[found["edges"]]) < band(found["edges"]) / 2
