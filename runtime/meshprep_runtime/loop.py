@@ -20,6 +20,7 @@ from .types.maps import on_device
 
 if TYPE_CHECKING:
     from .cpu.executor import Executor, HostCall, StrategyAndVariant
+    from .cpu.pool import BoundCode
     from .cuda.executor import DeviceExecutor
     from .plan.tuned import Tuned
     from .tuning.calls import CallTrials
@@ -340,6 +341,13 @@ class ParLoop:
         if kept:
             self._last = (_LastCall(arrays, self._slots, given, way, run), *self._last[:1])
         run()
+
+    def alone(self, arrays: Mapping[str, Any]) -> list[BoundCode]:
+        """The steps of a call on one thread; none where one is not known to be enough, always."""
+        if self._tunes or self._way.always is None:
+            return []
+        given, way = self._binder(arrays), self._way.always
+        return self._on_cpu().compiled(way, given, self._way.form).alone(given)
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies, whose arrays are others."""

@@ -224,7 +224,7 @@ def _launchers(kept: Any) -> Launchers:
     exec(compile(TEAM, file, "exec"), scope)
     number, words = numba.int64, numba.int64[::1]
     signatures = {
-        "call": (*[number] * 3, words),
+        "call": (words, words),
         "launch": (*[number] * 3, *[words] * 3, number, number, numba.boolean),
         "listen": (words, number, number),
     }

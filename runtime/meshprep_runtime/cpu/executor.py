@@ -15,7 +15,7 @@ from ..kernel.bind import Slot
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
-from .pool import BoundCode, Team, turn
+from .pool import BoundCode, OneThread, Team, turn
 from .source.element import ElementCode
 from .source.forms import forms
 from .source.text import POINTS, SUMMED, alone, once, point_sums, reduced, shared
@@ -294,6 +294,15 @@ class CompiledLoop:
             return partial(self._try, given, some)
         return self._launch(self._chosen, some, self._alone if turns is None else turns, given)
 
+    def alone(self, given: Sequence[NDArray[Any]]) -> list[BoundCode]:
+        """The steps of a call that always runs on one thread; none where that is not known."""
+        (first, last), *_ = self._schedule.whole
+        if self._chosen is None or not self._team.is_small(int(last - first)):
+            return []
+        from .build import words_of
+
+        return self._steps(self._chosen, self._alone, given, words_of([*given, *self._parts]))
+
     def _launch(
         self, way: Try, turns: Turns, alone: Turns, given: Sequence[NDArray[Any]]
     ) -> Callable[[], None]:
@@ -302,7 +311,7 @@ class CompiledLoop:
         words = words_of([*given, *self._parts])
         steps, n = self._steps(way, turns, given, words), int(turns[0][1] - turns[0][0])
         on_one = steps if alone is turns else self._steps(way, alone, given, words)
-        return partial(self._team.run, n, steps, [step.on_one_thread() for step in on_one])
+        return partial(self._team.run, n, steps, OneThread(on_one))
 
     def _steps(
         self, way: Try, turns: Turns, given: Sequence[NDArray[Any]], words: Sequence[int]
@@ -337,7 +346,7 @@ class CompiledLoop:
                 code, run_once = way.code
                 span = np.array([i, i + 1], np.int64)
                 arrays = (*way.fixed, *given, *parts)
-                step = BoundCode(code, (span, table, waits), arrays, run_once).on_one_thread()
+                step = OneThread([BoundCode(code, (span, table, waits), arrays, run_once)])
                 start = time.perf_counter()
                 step.run_or_raise()
                 took = time.perf_counter() - start

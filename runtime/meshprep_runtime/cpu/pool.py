@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property, partial
 from math import ceil, inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,11 +149,7 @@ class BoundCode:
         self._words = np.array(words_of(self._arrays) if words is None else words, np.int64)
         self._code, self._native = code, launchers()
         self.counters = np.zeros(0, np.int64)
-
-    def on_one_thread(self) -> "OneThread":
-        """The step as a call for the thread that makes it."""
-        word = (self._code.address, self.first, self.last, self._words)
-        return OneThread(partial(self._native.call, *word), self)
+        self.place = self._code.address, self.first, self.last, self._words.ctypes.data
 
     @cached_property
     def launch(self) -> Callable[..., int]:
@@ -174,16 +170,22 @@ class BoundCode:
         raise RuntimeError("the kernel raised an exception, and did not when it ran again")
 
 
-class OneThread(NamedTuple):
-    """A step on one thread."""
+class OneThread:
+    """Steps one after the other, on the thread that calls."""
 
-    run: Callable[[], int]
-    step: BoundCode
+    def __init__(self, steps: Sequence[BoundCode]) -> None:
+        from .build import launchers
+
+        self.steps = steps
+        self._failed = np.zeros(2, np.int64)
+        places = np.array([step.place for step in steps], np.int64).reshape(-1)
+        self.run = partial(launchers().call, places, self._failed)
 
     def run_or_raise(self) -> None:
-        """Run it; raises what the kernel raises."""
-        if (failed := self.run()) >= 0:
-            self.step.fail(failed)
+        """Run them; raises what a kernel raises."""
+        if self.run():
+            step, turn = self._failed.tolist()
+            self.steps[step].fail(turn)
 
 
 def _listen(boxes: NDArray[np.int64], who: int) -> None:
@@ -349,7 +351,7 @@ class Team:
         self,
         n_turns: int,
         steps: Sequence[BoundCode],
-        alone: Sequence[OneThread],
+        alone: OneThread,
         constants: Iterable[tuple[NDArray[Any], float]] = (),
     ) -> None:
         """Run steps one after the other, each on one thread or on several.
@@ -361,9 +363,7 @@ class Team:
             for place, number in constants:
                 place[0] = number
             if n_turns <= self._small or self._most == 1:
-                for run, step in alone:
-                    if (failed := run()) >= 0:
-                        step.fail(failed)
+                alone.run_or_raise()
             elif self._untimed:
                 self._untimed -= 1
                 self._run(self._several, n_turns, steps, alone)
@@ -373,14 +373,17 @@ class Team:
                 several = self._run(several, n_turns, steps, alone)
                 self._note(several, time.perf_counter() - start, n_turns)
 
+    def is_small(self, n_turns: int) -> bool:
+        """True for a loop that is known to run on one thread, always, and is not timed."""
+        return n_turns <= self._small or self._most == 1
+
     def _run(
-        self, several: bool, n_turns: int, steps: Sequence[BoundCode], alone: Sequence[OneThread]
+        self, several: bool, n_turns: int, steps: Sequence[BoundCode], alone: OneThread
     ) -> bool:
         """Returns whether it ran on several threads."""
         if several and self._run_on_several(n_turns, steps):
             return True
-        for step in alone:
-            step.run_or_raise()
+        alone.run_or_raise()
         return False
 
     def _run_on_several(self, n_turns: int, steps: Sequence[BoundCode]) -> bool:

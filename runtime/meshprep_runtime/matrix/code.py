@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.pool import BoundCode, Team
+from ..cpu.pool import BoundCode, OneThread, Team
 from ..cpu.source.text import alone, shared
 from ..cpu.strategies import Schedule, in_phases
 from ..errors import MeshprepError
@@ -49,7 +49,7 @@ class MatrixCode:
         turns, arrays = self.schedule.whole, (*self._fixed, read_only(x), y)
         step = BoundCode(code, turns, arrays, words=[*known, *words_of(arrays[-2:])])
         n_turns = self.schedule.n_turns if self._large else 1
-        team.run(n_turns, [step], [step.on_one_thread()])
+        team.run(n_turns, [step], OneThread([step]))
 
     @cached_property
     def _large(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..cpu.pool import BoundCode
 from ..errors import MeshprepError, check_choice
 from ..kernel.analysis import DeviceFunction
 from ..kernel.bind import AOS, Layout, check_names
@@ -24,6 +25,7 @@ from .distributed import DistributedPlan
 from .layouts import LoopLayouts, WholeLoop, check_sets
 from .mpi import ALONE
 from .part_loop import PartLoop
+from .replay import Replay
 from .timings import LoopTimes, Timings
 
 # What runs a loop of a program, on one rank or as one of several.
@@ -66,7 +68,7 @@ class Program:
         if checkpoint is not None:
             comm = plan.comm if isinstance(plan, DistributedPlan) else ALONE
             self.checkpoints = Checkpoints(Path(checkpoint), every, plan, comm)
-        self.active: Chain | DryRun | None = None
+        self.active: Chain | DryRun | Replay | None = None
         self.runners: dict[str, Runner] = {}
 
     def __repr__(self) -> str:
@@ -302,6 +304,37 @@ class Program:
         auto, size = (True, None) if isinstance(tile_size, str) else (False, tile_size)
         return Chain(self, length, TileOptions(size, tuple(dropped), tuple(zero), auto))
 
+    def replay(self, period: Callable[[], object]) -> Replay:
+        """A call that runs the loops of a function again, in compiled code.
+
+        Parameters
+        ----------
+        period : function without arguments
+            Calls loops as a time step does. They are noted, and none of them runs.
+
+        Returns
+        -------
+        Replay
+            Each call of it runs the loops, on the values that dats and arrays have then. Numbers
+            stay what they were: give an array of one value for what changes. What else the function
+            does is not repeated.
+
+        Raises
+        ------
+        MeshprepError
+            For arguments that do not fit, a function that calls no loop, and in a chain.
+        """
+        if self.active is not None:
+            raise MeshprepError("a chain is under way: note the loops to replay outside of it")
+        self.active = made = Replay(self)
+        try:
+            period()
+        finally:
+            self.active = None
+        if not made.calls:
+            raise MeshprepError("no loop of this program was called: give a function that calls it")
+        return made
+
     def timings(self) -> Timings:
         """What every loop took since the program was made, or since ``reset``, on every rank.
 
@@ -369,7 +402,7 @@ class ProgramLoop:
     def __init__(self, program: Program, plan: LoopPlan, runner: Runner) -> None:
         self._program = program
         self.loop = with_full_writes(plan.loop, runner.layouts.par_loop.kernel)
-        self._runner = runner
+        self.runner = runner
         self._full = [arg.name for arg in self.loop.args if arg.full]
         self._written = [*self.loop.written]
         # as a ParLoop keeps the arrays of two calls
@@ -378,13 +411,13 @@ class ProgramLoop:
     @property
     def par_loop(self) -> ParLoop:
         """What ran last."""
-        return self._runner.layouts.par_loop
+        return self.runner.layouts.par_loop
 
     @property
     def times(self) -> LoopTimes:
         """What its calls took on this rank, so far; on a GPU, waits for them."""
-        self._runner.settle()
-        return self._runner.times
+        self.runner.settle()
+        return self.runner.times
 
     def __call__(self, /, **given: Any) -> None:
         """Run the loop; inside a chain, queue it.
@@ -408,10 +441,21 @@ class ProgramLoop:
                 return
         self.check(given)
         self.run(given)
-        if self._program.checkpoints is not None or not isinstance(self._runner, WholeLoop):
+        if self._program.checkpoints is not None or not isinstance(self.runner, WholeLoop):
             return
         if not any(on_device(getattr(v, "stored", v)) for v in given.values()):
-            self._last = (_Again(self._runner, given, self._written), *self._last[:1])
+            self._last = (_Again(self.runner, given, self._written), *self._last[:1])
+
+    def alone(self, given: Mapping[str, Any]) -> list[BoundCode]:
+        """The steps of a call that always runs on one thread of the host, at once; else none."""
+        values = {n: getattr(v, "stored", v) for n, v in given.items()}
+        if (
+            self._program.checkpoints is not None
+            or not isinstance(self.runner, WholeLoop)
+            or any(map(on_device, values.values()))
+        ):
+            return []
+        return self.taking(given).alone(values)
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise MeshprepError when names are not the loop's, or a dat is on another set."""
@@ -420,7 +464,7 @@ class ProgramLoop:
 
     def taking(self, given: Mapping[str, Any]) -> ParLoop:
         """What runs it on dats as they are stored."""
-        return self._runner.layouts.taking(given)
+        return self.runner.layouts.taking(given)
 
     def run(self, given: Mapping[str, Any]) -> None:
         """Run the loop now, with arguments that were checked."""
@@ -436,7 +480,7 @@ class ProgramLoop:
             if isinstance(given[name], ProgramDat):
                 given[name].dropped = False
         try:
-            self._runner(arrays)
+            self.runner(arrays)
         finally:
             # a loop that fails, or is interrupted, has changed some elements
             for name in self._written:

@@ -78,7 +78,7 @@ def test_what_runs_the_queue(case, look):
     with case.program.chain(length=3) as chain:
         case.call("areas")
         case.call("update")
-        assert case.loops["areas"]._runner.times.calls == 0
+        assert case.loops["areas"].runner.times.calls == 0
         look(case, chain)
         assert calls_of(case, "areas", "update") == [1, 1]
     assert calls_of(case, "areas", "update") == [1, 1]
@@ -89,7 +89,7 @@ def test_what_does_not_run_the_queue(case):
         case.call("spread")
         case.dats["q"].values()
         assert case.globals["update", "total"].value.tolist() == [3, 3]
-        assert case.loops["spread"]._runner.times.calls == 0
+        assert case.loops["spread"].runner.times.calls == 0
     assert calls_of(case, "spread") == [1]
 
 

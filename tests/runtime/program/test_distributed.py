@@ -106,7 +106,7 @@ def test_receives_first_then_core_in_pieces_then_the_wait(airfoil_parts, monkeyp
         first = len(trace)
         flow._given["res_calc"]["q"].touch()
         flow.loops["res_calc"](**flow._given["res_calc"])
-        (ranges,) = flow.loops["res_calc"]._runner._ranges.values()
+        (ranges,) = flow.loops["res_calc"].runner._ranges.values()
         names = {id(ranges.boundary): "boundary", id(ranges.exec): "exec"}
         own = [e for e in trace[first:] if e[0] is threading.current_thread()]
         return [names.get(at, "core") if name == "run" else name for _, name, at in own]

@@ -58,15 +58,21 @@ ONCE = """\
 def run(i, turns, waits, order, {params}):
 {begin}    elements(turns[i, 0], turns[i, 1], order, {passed})
 """
-# What the caller and its helpers run without Python. A helper listens at its box, for so many
+# What the caller and its helpers run without Python. ``call`` runs steps on one thread, one after
+# the other, and says which turn of which failed. A helper listens at its box, for so many
 # looks, and runs what is offered there. The caller offers, runs, and takes back what nobody has
 # begun. It does not wait for a helper that is about to find that nothing is left: LATE counts those
 # of this call, and LEFT all that are in a call, since they may still look at its counters and
 # arrays. Returned is FINE; ASLEEP where a helper does not listen, before anything runs, if that
 # matters; or that the counters have more to say.
 TEAM = """\
-def call(function, first, last, words):
-    return invoke(function, -1, first, last, 0, words.ctypes.data)
+def call(steps, failed):
+    for k in range(0, steps.size, STEP):
+        turn = invoke(steps[k], -1, steps[k + 1], steps[k + 2], 0, steps[k + 3])
+        if turn >= 0:
+            failed[0], failed[1] = k // STEP, turn
+            return MORE
+    return FINE
 
 
 def launch(function, first, last, counters, words, boxes, helpers, known, sleepers):
@@ -119,7 +125,7 @@ COUNTERS = {
 BOXES = {
     **{"STATE": 0, "LISTENS": 1, "STOP": 2, "FUNCTION": 3, "FIRST": 4, "LAST": 5, "CALL": 6},
     **{"WORDS": 7, "BOX": 32, "IDLE": 0, "OFFERED": 1, "RUNNING": 2, "LOOKS": 200},
-    **{"FINE": 0, "ASLEEP": 1, "MORE": 2},
+    **{"FINE": 0, "ASLEEP": 1, "MORE": 2, "STEP": 4},
 }
 
 # Every turn reduces into a row of its own, which starts from what changes nothing; the rows are
