@@ -35,11 +35,14 @@ help:
 
 env: $(STAMP)
 
+# What else is to be installed with it: docs, readers.
+EXTRAS := dev
+
 $(STAMP): pyproject.toml runtime/pyproject.toml cuda-check/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "meshprep needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e ./runtime -e ./cuda-check -e '.[dev]'
+	$(PIP) -e ./runtime -e ./cuda-check -e '.[$(EXTRAS)]'
 	@touch $(STAMP)
 
 demo: env
@@ -61,7 +64,7 @@ test-all: env
 
 # As other processors make plans: numba compiles for them, BLAS, NumPy and libm are told so.
 test-processors: env
-	$(BIN)/python -m pytest tests/test_processors.py
+	$(PYTEST) --dist load tests/test_processors.py
 
 # In environments of their own. TESTS= are the files and folders that run.
 TESTS ?=
@@ -101,10 +104,10 @@ lint: env
 
 # Programs that read our files in the tests: VTK and Gmsh.
 readers: env
-	$(PIP) -e ./runtime -e '.[dev,readers]'
+	$(BIN)/python -c 'import gmsh, vtk' 2>/dev/null || $(PIP) -e ./runtime -e '.[dev,readers]'
 
 docs: env
-	$(PIP) -e ./runtime -e '.[dev,docs]'
+	test -x $(BIN)/mkdocs || $(PIP) -e ./runtime -e '.[dev,docs]'
 	$(BIN)/mkdocs build --strict
 
 format: env

@@ -73,7 +73,7 @@ for kernel in used:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_kernel_has_one_signature(tmp_path):
     made = subprocess.run(
         [sys.executable, "-c", RUNS, tmp_path],
