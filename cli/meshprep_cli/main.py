@@ -61,7 +61,6 @@ def _explain(error: BaseException) -> int:
         # Typer brings its own click or uses the installed one, by version.
         text = error.format_message()  # type: ignore[attr-defined]
         command = getattr(getattr(error, "ctx", None), "command_path", "meshprep")
-        text = _gone(getattr(error, "option_name", "")) or text
         return _fail(f"{text} (see {command} --help)", BAD_INPUT)
     if isinstance(error, MeshprepError):
         return _fail(str(error), BAD_INPUT)
@@ -72,14 +71,6 @@ def _explain(error: BaseException) -> int:
         return _fail(f"{where}{error.strerror or error}", BAD_INPUT)
     text = f"a fault in meshprep: {type(error).__name__}: {error}"
     return _fail(f"{text}: run again with --traceback and report it", INTERNAL)
-
-
-def _gone(flag: str) -> str:
-    """What to do instead of an option that there is no longer; empty for any other."""
-    from meshprep.loops.options import REMOVED
-
-    instead = REMOVED.get(flag.removeprefix("--").replace("-", "_"))
-    return f"{flag} was removed in 0.3: {instead}" if instead else ""
 
 
 def _fail(text: str, code: int) -> int:

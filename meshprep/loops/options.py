@@ -17,22 +17,6 @@ TARGETS = {"gpu": 256, "cpu": 2048}
 METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "none")
 PARTITIONERS = ("blocks", "contiguous", "metis")
 
-# Options and keys of loops.toml that are gone, and what to do instead; named for one release.
-REMOVED = {
-    "morton": "use hilbert, which touches fewer lines",
-    "rcb": "use hilbert, which touches fewer lines",
-    "time_limit": "use effort, whose plan does not depend on the machine",
-    "structured": "use blocks, which finds the bricks of grids",
-    **dict.fromkeys(
-        ("objective", "recursive", "iterations", "cuts"), "leave it out, METIS has its defaults"
-    ),
-    "registers": "NVIDIA's compiler and profiler tell the occupancy of a kernel",
-    "tile": "the program cuts its chains: Program.chain(LENGTH, tile_size=TILE)",
-    "csv": "--json has the same, under figures",
-    "figures": "--html has them, and a browser prints it as PDF",
-    "spmv": "time Product(matrix) @ x, which finds its threads itself",
-}
-
 ORDERING = ("reorder", "split")
 CUTTING = ("reorder", "plan", "split")
 EVERY = ("reorder", "plan", "sweep", "split")
@@ -212,8 +196,6 @@ class Options:
             value, kinds = getattr(self, name), get_args(one.type) or (one.type,)
             if value is None and NoneType in kinds:
                 continue
-            if row.choices and value in REMOVED:
-                raise MeshprepError(f"{name} '{value}' was removed in 0.3: {REMOVED[value]}")
             if row.choices:
                 check_choice("partitioner" if name == "partition" else name, value, row.choices)
             if bool in kinds and not isinstance(value, bool):

@@ -17,7 +17,7 @@ from meshprep_runtime.types.loops import Access, Arg, Loop, cut_by_shell, loop_f
 
 from ..mesh import Mesh
 from ..mesh.cells import shape_of
-from .options import REMOVED, loop_options
+from .options import loop_options
 
 __all__ = ["Access", "Arg", "Loop", "LoopRequest", "LoopSpec", "default_request"]
 
@@ -56,8 +56,6 @@ class LoopRequest:
         if not isinstance(values, Mapping) or not isinstance(values.get("args"), list | tuple):
             raise MeshprepError(f'{self.where}: needs over = "SET" and args = [ {{ ... }}, ... ]')
         unknown = sorted(set(values) - {"over", "args", *_OPTIONS})
-        for name in REMOVED.keys() & set(unknown):
-            raise MeshprepError(f"{self.where}: `{name}` was removed in 0.3: {REMOVED[name]}")
         if unknown:
             known = ", ".join(("over", "args", *_OPTIONS))
             raise MeshprepError(f"{self.where}: unknown key '{unknown[0]}': use {known}")
@@ -162,8 +160,6 @@ def read_requests(path: str | Path) -> list[LoopRequest]:
     content = read_toml(path)
     loops = content.get("loop")
     unknown = sorted(set(content) - {"loop", "sets"})
-    if unknown == ["chain"]:
-        raise MeshprepError(f"{path}: tables [chain.NAME] were removed in 0.3: {REMOVED['tile']}")
     if unknown:
         raise MeshprepError(f"{path}: unknown table '{unknown[0]}': use [loop.NAME] and [sets]")
     if not isinstance(loops, dict) or not loops:

@@ -8,7 +8,6 @@ from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..loops.options import REMOVED
 from .blocks_of import BlockProblem, Blocks
 
 YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -69,8 +68,6 @@ def effective(
     """Every option of ``known``, from ``given`` or its default; raises MeshprepError for others."""
     given = given or {}
     for name in given:
-        if name in REMOVED:
-            raise MeshprepError(f"`{name}` was removed in 0.3: {REMOVED[name]}")
         if name not in known:
             choices = f"choose {', '.join(known)}" if known else "it takes none"
             raise MeshprepError(f"{owner} has no option '{name}': {choices}")

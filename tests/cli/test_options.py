@@ -131,22 +131,6 @@ def test_what_an_option_cannot_be():
             Options(**given)
 
 
-def test_an_option_that_was_removed_says_what_to_do(cli, mesh_file, tmp_path):
-    said = "`time_limit` was removed in 0.3: use effort, whose plan does not depend on the machine"
-    for name, *given in (
-        ("--time-limit", "--time-limit", "4"),
-        ("`time_limit`", "--partition-option", "time_limit=4"),
-    ):
-        code, out, err = cli("reorder", mesh_file, *given, "--dry-run")
-        assert (code, out) == (2, "")
-        assert err.startswith(f"meshprep: error: {said.replace('`time_limit`', name)}")
-    path = tmp_path / "loops.toml"
-    arg = 'args = [{ dat = "q", map = "edges->cells", access = "inc" }]'
-    path.write_text(f'[loop.a]\nover = "edges"\ntime_limit = 4\n{arg}\n')
-    with pytest.raises(MeshprepError, match=f"loop 'a'.*: {said}$"):
-        read_requests(path)
-
-
 def test_words_of_groups_of_the_command_line():
     loops = LoopChoice(loop=["edges->cells", "cells->nodes"], loops=Path("a.toml"))
     assert list(words(loops)) == [

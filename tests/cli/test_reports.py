@@ -80,8 +80,6 @@ def test_report_takes_times_that_were_measured(shows, plan):
         (("--measured", "wheels=2:1"), "loop 'wheels' is unknown: use edges->cells"),
         (("--loop", "edges->cells"), "name one of these"),
         (("--vtu", "a.vtu"), "name its mesh with --mesh"),
-        (("--csv",), "--csv was removed in 0.3: --json has the same"),
-        (("--registers", "40"), "--registers was removed in 0.3: NVIDIA"),
     ],
 )
 def test_report_refuses(fails, plan, words, said):

@@ -161,7 +161,6 @@ def test_a_kernel_that_sets_what_it_should_add_to_is_refused(cli, plan):
         (("--kernel", "json:nothing"), "json has no function 'nothing'"),
         ((), "needs its kernel"),
         (("--device", "K80"), "device 'K80' is unknown"),
-        (("--registers", "40"), "--registers was removed in 0.3: NVIDIA"),
         (("--block-sizes", "a,b"), "must read as 512,1024,2048"),
         (("--loop", "flux"), "no loop 'flux'"),
     ],

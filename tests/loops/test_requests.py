@@ -147,7 +147,6 @@ def changed_file(folder, before, after):
         ("block_size = 64", "block_size = true", "block_size is True, must be int"),
         ("block_size = 64", "own_blocks = 1", "own_blocks is 1, must be bool"),
         ("[loop.res]", "[loops.res]", "unknown table 'loops'"),
-        ("[loop.res]", "[chain.a]\n[loop.res]", r"tables \[chain.NAME\] were removed in 0.3: the"),
         ("[loop.res]", "[[loop]]", r"holds no loops: write a table \[loop.NAME\] for each"),
         ("[loop.res]", "[sets]", "holds no loops"),
         ("[loop.res]", '[loop."a/b"]', "a loop's name must not hold '/'"),
