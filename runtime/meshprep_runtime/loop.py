@@ -344,7 +344,7 @@ class ParLoop:
 
     def alone(self, arrays: Mapping[str, Any]) -> list[BoundCode]:
         """The steps of a call on one thread; none where one is not known to be enough, always."""
-        if self._tunes or self._way.always is None:
+        if self._tunes or self._way.always is None or not _LastCall.can_keep(arrays):
             return []
         given, way = self._binder(arrays), self._way.always
         return self._on_cpu().compiled(way, given, self._way.form).alone(given)

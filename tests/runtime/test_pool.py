@@ -17,7 +17,6 @@ from meshprep_runtime.cpu.pool import (
     RECENT,
     SETTLED,
     SOON,
-    OneThread,
     Team,
     core_count,
     share,
@@ -180,12 +179,11 @@ def machine(monkeypatch, two_threads):
     def on_one():
         found.now += found.one + found.moved * (found.ran[-1:] == [2])
         found.ran.append(1)
-        return -1
 
     monkeypatch.setattr(Team, "_takes_several", TAKES_SEVERAL)
     monkeypatch.setattr(pool._pool, "launch", on_two)
     monkeypatch.setattr(pool, "time", SimpleNamespace(perf_counter=lambda: found.now))
-    found.alone = [OneThread(on_one, None)]
+    found.alone = SimpleNamespace(run_or_raise=on_one)
     return found
 
 

@@ -448,14 +448,9 @@ class ProgramLoop:
 
     def alone(self, given: Mapping[str, Any]) -> list[BoundCode]:
         """The steps of a call that always runs on one thread of the host, at once; else none."""
-        values = {n: getattr(v, "stored", v) for n, v in given.items()}
-        if (
-            self._program.checkpoints is not None
-            or not isinstance(self.runner, WholeLoop)
-            or any(map(on_device, values.values()))
-        ):
+        if self._program.checkpoints is not None or not isinstance(self.runner, WholeLoop):
             return []
-        return self.taking(given).alone(values)
+        return self.taking(given).alone({n: getattr(v, "stored", v) for n, v in given.items()})
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise MeshprepError when names are not the loop's, or a dat is on another set."""

@@ -74,11 +74,10 @@ class Replay:
         Exception
             What a loop raises; those after it have not run.
         """
-        if self._runs and self._program.active is None and self._is_as_before():
+        if self._program.active is None and self._is_as_before():
             for run in self._runs:
                 run()
         else:
-            self._runs = []
             for loop, given in self.calls:
                 loop(**given)
         self._ran += 1
@@ -88,9 +87,9 @@ class Replay:
     def _is_as_before(self) -> bool:
         for dat, stored in self._stored:
             if dat.stored is not stored or dat.chain is not None or dat.dropped:
-                self._ran = 0
-                return False
-        return True
+                self._ran, self._runs, self._stored = 0, [], []
+                break
+        return bool(self._runs)
 
     def _look(self) -> None:
         """Put together what can be run at once."""

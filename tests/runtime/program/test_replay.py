@@ -1,15 +1,25 @@
 """Replayed loops: the same results as their calls, whatever happens to their dats in between."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from integer_loops import DIMS, LOOPS, SETS
-from rank_programs import KERNELS, random_mesh, start_values
+from rank_programs import KERNELS, call, make_loops, on_one_rank, random_mesh, start_values
+from slow_parts import World
 
-from meshprep_runtime import Access, Arg, Loop, MeshprepError, Program
+from meshprep_runtime import (
+    Access,
+    Arg,
+    DistributedPlan,
+    Loop,
+    MeshprepError,
+    Program,
+    run_ranks,
+)
 from meshprep_runtime.program.replay import LOOKS
 
 GLOBALS = {"total": 2, "least": 1, "largest": 1}
@@ -151,7 +161,7 @@ def test_loops_that_take_long_are_called(plan, monkeypatch):
     assert case.state() == called.state()
 
 
-def test_in_a_chain_they_wait_with_the_others(plan):
+def test_in_a_chain_they_wait_with_the_others(plan, monkeypatch):
     case, called, names = Case(plan), Case(plan), ("update", "spread")
     again = warm(case, names)
     for name in names * LOOKS[0]:
@@ -164,6 +174,9 @@ def test_in_a_chain_they_wait_with_the_others(plan):
     for name in ("areas", *names):
         called.call(name)
     assert case.state() == called.state()
+    for loop in case.loops.values():
+        monkeypatch.setattr(loop, "runner", None)
+    again()
 
 
 def test_with_checkpoints_all_are_called(plan, tmp_path):
@@ -210,6 +223,58 @@ def test_copies_work_on_arrays_of_their_own(plan):
     for _ in range(LOOKS[0] + 1):
         other()
     assert case.state() == state
+
+
+class Other:
+    """An array of another library, which may be given other memory."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __dlpack__(self, **words):
+        return self.values.__dlpack__(**words)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+def test_arrays_of_others_are_looked_at_in_every_call(plan):
+    case = Case(plan)
+    other = Other(case.dats["res"].values().copy())
+    given = {n: case.dats[n] for n in ("qold", "q", "a")} | {"total": case.reduced, "res": other}
+    again = case.program.replay(lambda: case.loops["update"](**given))
+    for _ in range(LOOKS[0] + 1):
+        again()
+    other.values = np.full_like(other.values, 3)
+    again()
+    assert not other.values.any()
+
+
+def on_rank(parts, values, names, comm):
+    plan = DistributedPlan(parts[comm.rank], comm)
+    program = Program(plan)
+    dats = {
+        n: program.dat(of, DIMS[n], "i8", values=v[plan.numbers(of)])
+        for n, v in values.items()
+        for of in [SETS.get(n, "cells")]
+    }
+    loops = make_loops(program, names, "sequential", ())
+    again = program.replay(lambda: [call(loops, dats, n, 7) for n in names])
+    for _ in range(LOOKS[0] + 2):
+        again()
+    return {n: plan.fetch(d) for n, d in dats.items()}
+
+
+def test_on_ranks_all_are_called(slow):
+    rng, names = np.random.default_rng(8), ["update", "spread", "areas"]
+    sizes, tables = random_mesh(rng, 20)
+    values = start_values(rng, sizes)
+    owner = {s: rng.integers(0, 3, n) for s, n in sizes.items()}
+    world = World(sizes, tables, list(LOOPS.values()), owner, 3)
+    parts = [world.part(p, slow.variant) for p in range(3)]
+    found, *_ = run_ranks(3, partial(on_rank, parts, values, names))
+    expected, _ = on_one_rank(sizes, tables, values, names * (LOOKS[0] + 2))
+    assert {n: v.tolist() for n, v in found.items()} == expected
 
 
 @pytest.mark.parametrize(
