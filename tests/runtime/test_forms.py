@@ -23,6 +23,7 @@ from meshprep_runtime.cpu.source.element import CHUNK, LOCAL, ROWS
 from meshprep_runtime.cpu.strategies import SCHEDULES
 from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.kernel.rows import rows_of
+from meshprep_runtime.plan import ranges
 
 MAP = "cells->p"
 # Kernels that add once to each component, and the dats that they take: name, access, dim, mapped.
@@ -72,6 +73,15 @@ def sums(ua, ub, w, s, ra, rb):
     rb[1] -= w[1]
 
 
+@entered(("v", READ, 2, False), ("w", RW, 1, False), ("s", INC, 2, None), ("t", INC, 1, None))
+def squares(v, w, s, t):
+    w[0] = math.sqrt(0.5 + v[0] * v[0]) / (1.0 + w[0] * w[0])
+    s[0] += v[0] * w[0]
+    if v[1] > 0.0:
+        s[1] -= v[1] / (2.0 + v[0] * v[0])
+    t[0] += v[1] * v[1]
+
+
 @entered(("u", READ, 2, True), ("r", INC, 2, True), ("v", WRITE, 1, False))
 def heavy(ua, ub, ra, rb, v):
     c = math.sqrt(1.0 + ua[0] * ua[0]) / (2.0 + ub[1] * ub[1])
@@ -82,10 +92,10 @@ def heavy(ua, ub, ra, rb, v):
         rb[k] -= d * ua[k] - c * ub[k] + d / (1.0 + c)
 
 
-def a_plan(slow, name, seed, dtype="f8", lists=False):
+def a_plan(slow, name, seed, dtype="f8", lists=False, n=None):
     kernel, dats = KERNELS[name]
     rng = np.random.default_rng(seed)
-    n, points = int(rng.integers(0, 60)), int(rng.integers(1, 30))
+    n, points = int(rng.integers(0, 60)) if n is None else n, int(rng.integers(1, 30))
     # neighbours in the order of a mesh, but for some
     near = np.arange(n)[:, None] * points // max(n, 1) + rng.integers(-2, 3, (n, 2))
     table = np.where(rng.random((n, 2)) < 0.1, rng.integers(0, points, (n, 2)), near) % points
@@ -134,28 +144,29 @@ def plain(kernel):
 def one_after_the_other(kernel, plan, values):
     """Two calls of a plain loop in the order of the turns, which numba compiles for each element.
 
-    Reductions have a sum a turn.
+    Reductions have a sum a turn, or eight that elements take in turn, where no map is used.
     """
+    lanes = 1 if any(a.map for a in plan.loop.args) else 8
     schedule = SCHEDULES["ordered"](plan, plan.variants[plan.default])
     arrays = {name: value.copy() for name, value in values.items()}
-    table = plan.maps[MAP].table
+    table = plan.maps[MAP].table if lanes == 1 else None
     for _ in range(2):
         totals = {a.name: arrays[a.name].copy() for a in plan.loop.args if a.is_global}
         for start, stop, *_ in schedule.turns:
-            parts = {name: np.full_like(total, -0.0) for name, total in totals.items()}
+            parts = {n: np.full((lanes, *t.shape), -0.0, t.dtype) for n, t in totals.items()}
             for place in range(start, stop):
                 e = place if schedule.order is None else schedule.order[place]
                 given = []
                 for a in plan.loop.args:
                     if a.is_global:
-                        given.append(parts[a.name])
+                        given.append(parts[a.name][(place - start) % lanes])
                     elif a.map is None:
                         given.append(arrays[a.name][e])
                     else:
                         given += [arrays[a.name][table[e, i]] for i in a.index]
                 plain(kernel)(*given)
             for name, part in parts.items():
-                arrays[name] += part
+                arrays[name] += np.add.accumulate(part)[-1]
     return arrays
 
 
@@ -165,6 +176,18 @@ def one_after_the_other(kernel, plan, values):
 @given(st.sampled_from(sorted(KERNELS)), st.integers(0, 2**32 - 1), st.booleans())
 def test_every_form_has_the_bits_of_a_plain_loop(slow, monkeypatch, name, seed, lists):
     kernel, plan, values = a_plan(slow, name, seed, lists=lists)
+    expected = one_after_the_other(kernel, plan, values)
+    for form in (ROWS, LOCAL, CHUNK, ""):
+        for several in (False, True):
+            found = run_in(monkeypatch, form, kernel, plan, values, several)
+            for slot, value in found.items():
+                assert value.tobytes() == expected[slot].tobytes(), (form, several, slot)
+
+
+@pytest.mark.parametrize("n", [0, 7, 41, 100])
+def test_sums_without_maps_are_eight_in_every_form(slow, monkeypatch, n):
+    monkeypatch.setattr(ranges, "LEAST", 24)
+    kernel, plan, values = a_plan(slow, "squares", n, n=n)
     expected = one_after_the_other(kernel, plan, values)
     for form in (ROWS, LOCAL, CHUNK, ""):
         for several in (False, True):

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from ...kernel.rows import Row
 
 LARGEST_CHUNK, LANES = 32, 4
+# Partial sums of a global in a loop without maps, taken in turn, so that no addition waits for the
+# one before. With maps the elements wait for their rows.
+SUMS = 8
 # Chunks that fill half of a 32 KB first-level cache leave it to the dats.
 CHUNK_BYTES = 16 * 1024
 
@@ -17,8 +20,8 @@ CHUNK_BYTES = 16 * 1024
 # ``"local"``: the same, but what it adds goes to a short row on the stack first, which is added as
 # vectors; ``"chunk"``: some elements at a time are copied, component by component, computed in SIMD
 # and stored. All take the elements one after the other, and the rows of an element in the order of
-# the arguments, so that sums have the same bits; in a chunk no element may see what another one
-# wrote through a map.
+# the arguments, and take the same partial sums of globals, so that sums have the same bits; in a
+# chunk no element may see what another one wrote through a map.
 ROWS, LOCAL, CHUNK = "rows", "local", "chunk"
 
 
@@ -50,8 +53,8 @@ class ElementCode:
         local = [(n, r) for n, r in local if not r.placed]
         placed = [(n, r) for n, r in rows if r.placed]
         own = dict([*local, *placed])
-        reduced = [(n, r) for n, r in rows if r.reduces]
-        taken = [(n, f"t{n}" if r.reduces else self._in_place(r)) for n, r in rows]
+        reduced = [(n, r) for n, r in rows if r.reduces and not self._in_sums(r)]
+        taken = [(n, self._total(n, r) if r.reduces else self._in_place(r)) for n, r in rows]
         given = [f"b{n}" if n in own else name for n, name in taken]
         element = [
             *self._ahead(f"i + U({LARGEST_CHUNK})"),
@@ -67,15 +70,57 @@ class ElementCode:
             # totals of few components stay in registers, and no thread writes beside another one
             *[f"    t{n} = stack({r.array}, {r.dim})" for n, r in reduced],
             *[f"    t{n}[{k}] = {r.array}[{k}]" for n, r in reduced for k in range(r.dim)],
-            "    for i in range(U(start), U(stop)):",
-            *_indent(2, element),
+            *self._begin_sums(),
+            *self._every(element),
             *[f"    {r.array}[{k}] = t{n}[{k}]" for n, r in reduced for k in range(r.dim)],
+            *self._end_sums(),
         ]
+
+    def _every(self, element: Sequence[str]) -> list[str]:
+        """A loop over all elements, with partial sums of so many inside another one."""
+        if not any(map(self._in_sums, self.rows)):
+            return ["    for i in range(U(start), U(stop)):", *_indent(2, element)]
+        return [
+            f"    whole = U(stop) - (U(stop) - U(start)) % U({SUMS})",
+            f"    for first in range(U(start), whole, U({SUMS})):",
+            f"        for lane in range(U({SUMS})):",
+            "            i = first + lane",
+            *_indent(3, element),
+            "    for i in range(whole, U(stop)):",
+            "        lane = i - whole",
+            *_indent(2, element),
+        ]
+
+    def _in_sums(self, r: Row) -> bool:
+        """True for a global that is added to in partial sums."""
+        return r.sums and not any(other.table for other in self.rows)
+
+    def _total(self, n: int, r: Row) -> str:
+        return f"spread(t{n}, lane, {r.dim}, U({SUMS}), 0)" if self._in_sums(r) else f"t{n}"
+
+    def _begin_sums(self) -> list[str]:
+        lines = []
+        for n, r in enumerate(self.rows):
+            if self._in_sums(r):
+                lines += [f"    t{n} = stack({r.array}, {SUMS * r.dim})"]
+                lines += [f"    for k in range({SUMS * r.dim}):", f"        t{n}[k] = {r.start(0)}"]
+        return lines
+
+    def _end_sums(self) -> list[str]:
+        lines = []
+        for n, r in enumerate(self.rows):
+            if self._in_sums(r):
+                lines += [f"    for k in range({SUMS * r.dim}):"]
+                lines += [f"        {r.array}[k // {SUMS}] += t{n}[k]"]
+        return lines
 
     def _leave(self, n: int, r: Row) -> list[str]:
         """Add a local row to its dat, or to the totals of a global."""
         if r.reduces:
-            return [f"t{n}[{k}] = {r.combined(f't{n}[{k}]', f'b{n}[{k}]')}" for k in range(r.dim)]
+            totals = [f"t{n}[{k}]" for k in range(r.dim)]
+            if self._in_sums(r):
+                totals = [f"t{n}[lane + U({k * SUMS})]" for k in range(r.dim)]
+            return [f"{t} = {r.combined(t, f'b{n}[{k}]')}" for k, t in enumerate(totals)]
         offset = r.offset(self._mapped("i", "e"), "e")
         if r.dim == 1:
             return [f"{r.array}[{offset}] += b{n}[0]"]
@@ -94,6 +139,7 @@ class ElementCode:
         return [
             *[f"    b{n} = stack({r.array}, {size * r.dim})" for n, r in buffered],
             *[f"    c{n} = stack({r.array}, {LANES * r.dim})" for n, r in buffered if r.in_rows],
+            *self._begin_sums(),
             f"    for first in range(U(start), U(stop), U({size})):",
             f"        count = min(U({size}), U(stop) - first)",
             *_indent(2, self._fetch(size)),
@@ -104,6 +150,7 @@ class ElementCode:
             f"            kernel{self.suffix}({', '.join(given)})",
             *_indent(2, self._scatter(size)),
             *_indent(2, self._reduce(size)),
+            *self._end_sums(),
         ]
 
     def _fetch(self, size: int) -> list[str]:
@@ -240,6 +287,8 @@ class ElementCode:
                 lines.append("for j in range(count):")
                 for k in range(r.dim):
                     total, value = f"{r.array}[{k}]", f"b{n}[j + U({k * size})]"
+                    if self._in_sums(r):
+                        total = f"t{n}[U({k * SUMS}) + j % U({SUMS})]"
                     lines.append(f"    {total} = {r.combined(total, value)}")
         return lines
 
