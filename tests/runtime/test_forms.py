@@ -73,13 +73,18 @@ def sums(ua, ub, w, s, ra, rb):
     rb[1] -= w[1]
 
 
-@entered(("v", READ, 2, False), ("w", RW, 1, False), ("s", INC, 2, None), ("t", INC, 1, None))
-def squares(v, w, s, t):
+@entered(
+    *(("v", READ, 2, False), ("w", RW, 1, False)),
+    *(("s", INC, 2, None), ("t", INC, 1, None), ("more", INC, 4, None)),
+)
+def squares(v, w, s, t, more):
     w[0] = math.sqrt(0.5 + v[0] * v[0]) / (1.0 + w[0] * w[0])
     s[0] += v[0] * w[0]
     if v[1] > 0.0:
         s[1] -= v[1] / (2.0 + v[0] * v[0])
     t[0] += v[1] * v[1]
+    for k in range(4):
+        more[k] += v[0] / (1.5 + k)
 
 
 @entered(("u", READ, 2, True), ("r", INC, 2, True), ("v", WRITE, 1, False))
@@ -144,22 +149,24 @@ def plain(kernel):
 def one_after_the_other(kernel, plan, values):
     """Two calls of a plain loop in the order of the turns, which numba compiles for each element.
 
-    Reductions have a sum a turn, or eight that elements take in turn, where no map is used.
+    Reductions have a sum a turn, or eight that elements take in turn, without maps and of up to
+    three components.
     """
-    lanes = 1 if any(a.map for a in plan.loop.args) else 8
+    mapped = any(a.map for a in plan.loop.args)
+    lanes = {a.name: 1 if mapped or a.dim > 3 else 8 for a in plan.loop.args if a.is_global}
     schedule = SCHEDULES["ordered"](plan, plan.variants[plan.default])
     arrays = {name: value.copy() for name, value in values.items()}
-    table = plan.maps[MAP].table if lanes == 1 else None
+    table = plan.maps[MAP].table if mapped else None
     for _ in range(2):
         totals = {a.name: arrays[a.name].copy() for a in plan.loop.args if a.is_global}
         for start, stop, *_ in schedule.turns:
-            parts = {n: np.full((lanes, *t.shape), -0.0, t.dtype) for n, t in totals.items()}
+            parts = {n: np.full((lanes[n], t.size), -0.0, t.dtype) for n, t in totals.items()}
             for place in range(start, stop):
                 e = place if schedule.order is None else schedule.order[place]
                 given = []
                 for a in plan.loop.args:
                     if a.is_global:
-                        given.append(parts[a.name][(place - start) % lanes])
+                        given.append(parts[a.name][(place - start) % lanes[a.name]])
                     elif a.map is None:
                         given.append(arrays[a.name][e])
                     else:
