@@ -87,6 +87,13 @@ def squares(v, w, s, t, more):
         more[k] += v[0] / (1.5 + k)
 
 
+@entered(("u", READ, 2, True), ("w", READ, 1, False), ("s", INC, 3, None))
+def jumps(ua, ub, w, s):
+    s[0] += w[0] * (ub[0] - ua[0]) * (ub[0] - ua[0])
+    s[1] -= abs(ub[1] - ua[1])
+    s[2] += w[0]
+
+
 @entered(("u", READ, 2, True), ("r", INC, 2, True), ("v", WRITE, 1, False))
 def heavy(ua, ub, ra, rb, v):
     c = math.sqrt(1.0 + ua[0] * ua[0]) / (2.0 + ub[1] * ub[1])
@@ -149,14 +156,14 @@ def plain(kernel):
 def one_after_the_other(kernel, plan, values):
     """Two calls of a plain loop in the order of the turns, which numba compiles for each element.
 
-    Reductions have a sum a turn, or eight that elements take in turn, without maps and of up to
-    three components.
+    Reductions have a sum a turn, or eight that elements take in turn, of up to three components and
+    where nothing else is added through a map.
     """
-    mapped = any(a.map for a in plan.loop.args)
-    lanes = {a.name: 1 if mapped or a.dim > 3 else 8 for a in plan.loop.args if a.is_global}
+    one = any(a.conflicts for a in plan.loop.args)
+    lanes = {a.name: 1 if one or a.dim > 3 else 8 for a in plan.loop.args if a.is_global}
     schedule = SCHEDULES["ordered"](plan, plan.variants[plan.default])
     arrays = {name: value.copy() for name, value in values.items()}
-    table = plan.maps[MAP].table if mapped else None
+    table = plan.maps[MAP].table if plan.maps else None
     for _ in range(2):
         totals = {a.name: arrays[a.name].copy() for a in plan.loop.args if a.is_global}
         for start, stop, *_ in schedule.turns:
@@ -191,10 +198,11 @@ def test_every_form_has_the_bits_of_a_plain_loop(slow, monkeypatch, name, seed, 
                 assert value.tobytes() == expected[slot].tobytes(), (form, several, slot)
 
 
+@pytest.mark.parametrize("name", ["squares", "jumps"])
 @pytest.mark.parametrize("n", [0, 7, 41, 100])
-def test_sums_without_maps_are_eight_in_every_form(slow, monkeypatch, n):
+def test_sums_alone_are_eight_in_every_form(slow, monkeypatch, name, n):
     monkeypatch.setattr(ranges, "LEAST", 24)
-    kernel, plan, values = a_plan(slow, "squares", n, n=n)
+    kernel, plan, values = a_plan(slow, name, n, n=n)
     expected = one_after_the_other(kernel, plan, values)
     for form in (ROWS, LOCAL, CHUNK, ""):
         for several in (False, True):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from ...kernel.rows import Row
 
 LARGEST_CHUNK, LANES = 32, 4
-# Partial sums of a global in a loop without maps, taken in turn, so that no addition waits for the
-# one before. With maps the elements wait for their rows, and from four components on the additions
-# are a vector, half as fast with partial sums.
+# Partial sums of a global in a loop that changes nothing through a map, taken in turn, so that no
+# addition waits for the one before. Other loops have more to wait for, and from four components on
+# the additions are a vector, half as fast with partial sums.
 SUMS, MOST_SUMMED = 8, 3
 # Chunks that fill half of a 32 KB first-level cache leave it to the dats.
 CHUNK_BYTES = 16 * 1024
@@ -94,7 +94,8 @@ class ElementCode:
 
     def _in_sums(self, r: Row) -> bool:
         """True for a global that is added to in partial sums."""
-        return r.sums and r.dim <= MOST_SUMMED and not any(other.table for other in self.rows)
+        changes = any(other.table and other.stored for other in self.rows)
+        return r.sums and r.dim <= MOST_SUMMED and not changes
 
     def _total(self, n: int, r: Row) -> str:
         return f"spread(t{n}, lane, {r.dim}, U({SUMS}), 0)" if self._in_sums(r) else f"t{n}"
