@@ -338,17 +338,15 @@ class CompiledLoop:
     def _try(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
         """Run some turns, each in one of the ways, while no other call runs."""
         with turn():
-            (first, last), table, waits = turns
+            (first, last), table, _ = turns
             parts = [np.empty_like(part) for part in self._parts]
+            ways = [(w.code, (*w.fixed, *given, *parts)) for w in self._tries]
+            steps = [OneThread([BoundCode(c, turns, a, once)]) for (c, once), a in ways]
             for i in range(first, last):
-                at = (i + self._tried) % len(self._tries)
-                way = self._chosen or self._tries[at]
-                code, run_once = way.code
-                span = np.array([i, i + 1], np.int64)
-                arrays = (*way.fixed, *given, *parts)
-                step = OneThread([BoundCode(code, (span, table, waits), arrays, run_once)])
+                at = (i + self._tried) % len(steps)
+                steps[at].places[1:3] = i, i + 1
                 start = time.perf_counter()
-                step.run_or_raise()
+                steps[at].run_or_raise()
                 took = time.perf_counter() - start
                 self._took[at].append(took / max(int(table[i, 1] - table[i, 0]), 1))
             self._tried += 1

@@ -178,8 +178,9 @@ class OneThread:
 
         self.steps = steps
         self._failed = np.zeros(2, np.int64)
-        places = np.array([step.place for step in steps], np.int64).reshape(-1)
-        self.run = partial(launchers().call, places, self._failed)
+        # code, first turn, the one after the last, and words, of each
+        self.places = np.array([step.place for step in steps], np.int64).reshape(-1)
+        self.run = partial(launchers().call, self.places, self._failed)
 
     def run_or_raise(self) -> None:
         """Run them; raises what a kernel raises."""
