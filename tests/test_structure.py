@@ -246,7 +246,7 @@ def test_what_is_not_loaded_before_it_is_needed(code, absent):
 # its number in a commit of its own that says why.
 BUDGETS = {
     "meshprep_runtime": 702,
-    "meshprep_runtime/cpu": 2319,
+    "meshprep_runtime/cpu": 2320,
     "meshprep_runtime/cuda": 3494,
     "meshprep_runtime/kernel": 1584,
     "meshprep_runtime/matrix": 2081,
@@ -270,7 +270,7 @@ BUDGETS = {
     "meshprep_cli": 1049,
     "meshprep_cli/commands": 1203,
     "meshprep_cuda_check": 872,
-    "include": 3921,
+    "include": 3926,
 }
 HEADERS = ROOT / "include"
 MOST_MODULES = 16
