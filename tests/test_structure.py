@@ -245,7 +245,7 @@ def test_what_is_not_loaded_before_it_is_needed(code, absent):
 # Lines of every room, with its blank lines and docstrings. A feature makes room first, or changes
 # its number in a commit of its own that says why.
 BUDGETS = {
-    "meshprep_runtime": 702,
+    "meshprep_runtime": 713,
     "meshprep_runtime/cpu": 2320,
     "meshprep_runtime/cuda": 3494,
     "meshprep_runtime/kernel": 1584,

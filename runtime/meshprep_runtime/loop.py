@@ -343,7 +343,18 @@ class ParLoop:
         run()
 
     def alone(self, arrays: Mapping[str, Any]) -> list[BoundCode]:
-        """The steps of a call on one thread; none where one is not known to be enough, always."""
+        """The steps of a call that always runs on one thread.
+
+        Parameters
+        ----------
+        arrays : mapping of name to NumPy array
+            As of a call.
+
+        Returns
+        -------
+        list of BoundCode
+            Empty where that is not known, and for arrays that may be given other memory.
+        """
         if self._tunes or self._way.always is None or not _LastCall.can_keep(arrays):
             return []
         given, way = self._binder(arrays), self._way.always
