@@ -35,15 +35,20 @@ help:
 
 env: $(STAMP)
 
-# What else is to be installed with it: docs, readers.
-EXTRAS := dev
+# What else is to be installed at once: docs,readers.
+EXTRAS :=
+COMMA  := ,
 
 $(STAMP): pyproject.toml runtime/pyproject.toml cuda-check/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "meshprep needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e ./runtime -e ./cuda-check -e '.[$(EXTRAS)]'
-	@touch $(STAMP)
+	$(PIP) -e ./runtime -e ./cuda-check -e '.[dev$(addprefix $(COMMA),$(EXTRAS))]'
+	@touch $(STAMP) $(addprefix $(VENV)/.with-,$(subst $(COMMA), ,$(EXTRAS)))
+
+$(VENV)/.with-%: $(STAMP)
+	$(PIP) -e ./runtime -e '.[dev,$*]'
+	@touch $@
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -103,11 +108,9 @@ lint: env
 	$(BIN)/mypy
 
 # Programs that read our files in the tests: VTK and Gmsh.
-readers: env
-	$(BIN)/python -c 'import gmsh, vtk' 2>/dev/null || $(PIP) -e ./runtime -e '.[dev,readers]'
+readers: $(VENV)/.with-readers
 
-docs: env
-	test -x $(BIN)/mkdocs || $(PIP) -e ./runtime -e '.[dev,docs]'
+docs: $(VENV)/.with-docs
 	$(BIN)/mkdocs build --strict
 
 format: env

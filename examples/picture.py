@@ -60,11 +60,9 @@ def main(path: str) -> None:
 
 def _colours(plan: Plan) -> np.ndarray:
     """The number of a colour for each block, another than its neighbours'."""
-    table, block = (
-        plan.maps["cells->nodes"].table,
-        plan["cells->nodes"].variant().block_of_element(),
-    )
-    nodes = csr_array((np.ones(table.size), (np.repeat(block, 3), table.ravel())))
+    table = plan.maps["cells->nodes"].table
+    block = np.repeat(plan["cells->nodes"].variant().block_of_element(), table.shape[1])
+    nodes = csr_array((np.ones(table.size), (block, table.ravel())))
     colour = nx.greedy_color(nx.from_scipy_sparse_array(nodes @ nodes.T))
     return np.array([colour[b] for b in range(len(colour))])
 

@@ -355,7 +355,7 @@ class ParLoop:
         list of BoundCode
             Empty where that is not known, and for arrays that may be given other memory.
         """
-        if self._tunes or self._way.always is None or not _LastCall.can_keep(arrays):
+        if not _LastCall.can_keep(arrays) or self._tunes or self._way.always is None:
             return []
         given, way = self._binder(arrays), self._way.always
         return self._on_cpu().compiled(way, given, self._way.form).alone(given)

@@ -184,18 +184,22 @@ def one_after_the_other(kernel, plan, values):
     return arrays
 
 
-@settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(st.sampled_from(sorted(KERNELS)), st.integers(0, 2**32 - 1), st.booleans())
-def test_every_form_has_the_bits_of_a_plain_loop(slow, monkeypatch, name, seed, lists):
-    kernel, plan, values = a_plan(slow, name, seed, lists=lists)
+def every_form_agrees(monkeypatch, kernel, plan, values):
     expected = one_after_the_other(kernel, plan, values)
     for form in (ROWS, LOCAL, CHUNK, ""):
         for several in (False, True):
             found = run_in(monkeypatch, form, kernel, plan, values, several)
             for slot, value in found.items():
                 assert value.tobytes() == expected[slot].tobytes(), (form, several, slot)
+
+
+@settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.sampled_from(sorted(KERNELS)), st.integers(0, 2**32 - 1), st.booleans())
+def test_every_form_has_the_bits_of_a_plain_loop(slow, monkeypatch, name, seed, lists):
+    kernel, plan, values = a_plan(slow, name, seed, lists=lists)
+    every_form_agrees(monkeypatch, kernel, plan, values)
 
 
 @pytest.mark.parametrize("name", ["squares", "jumps"])
@@ -203,12 +207,7 @@ def test_every_form_has_the_bits_of_a_plain_loop(slow, monkeypatch, name, seed, 
 def test_sums_alone_are_eight_in_every_form(slow, monkeypatch, name, n):
     monkeypatch.setattr(ranges, "LEAST", 24)
     kernel, plan, values = a_plan(slow, name, n, n=n)
-    expected = one_after_the_other(kernel, plan, values)
-    for form in (ROWS, LOCAL, CHUNK, ""):
-        for several in (False, True):
-            found = run_in(monkeypatch, form, kernel, plan, values, several)
-            for slot, value in found.items():
-                assert value.tobytes() == expected[slot].tobytes(), (form, several, slot)
+    every_form_agrees(monkeypatch, kernel, plan, values)
 
 
 @pytest.mark.parametrize("name", ["flux", "rows", "sums"])

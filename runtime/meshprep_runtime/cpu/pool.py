@@ -146,17 +146,19 @@ class BoundCode:
         self.first, self.last = int(first), int(last)
         self._arrays: list[NDArray[Any]] = [table, waits, *arrays]
         self._run_once = run_once
-        self._words = np.array(words_of(self._arrays) if words is None else words, np.int64)
-        self._code, self._native = code, launchers()
+        words = words_of(self._arrays) if words is None else words
+        # as compiled code takes it on one thread
+        self.step = np.array([code.address, self.first, self.last, len(words), *words], np.int64)
+        self._words = self.step[BOXES["STEP"] :]
+        self._code, self.native = code, launchers()
         self.counters = np.zeros(0, np.int64)
-        self.place = self._code.address, self.first, self.last, self._words.ctypes.data
 
     @cached_property
     def launch(self) -> Callable[..., int]:
         """The call with helpers, less these."""
         self.counters = np.zeros(COUNTERS["TURNS"] + len(self._arrays[0]), np.int64)
         words = (self._code.address, self.first, self.last, self.counters, self._words)
-        return partial(self._native.launch, *words)
+        return partial(self.native.launch, *words)
 
     def renew(self) -> Any:
         """Take other counters; gives what a helper may still look at."""
@@ -170,22 +172,24 @@ class BoundCode:
         raise RuntimeError("the kernel raised an exception, and did not when it ran again")
 
 
+# Which step of a call failed in which turn; one call runs at a time.
+_failed = np.zeros(2, np.int64)
+
+
 class OneThread:
     """Steps one after the other, on the thread that calls."""
 
     def __init__(self, steps: Sequence[BoundCode]) -> None:
-        from .build import launchers
-
         self.steps = steps
-        self._failed = np.zeros(2, np.int64)
-        # code, first turn, the one after the last, and words, of each
-        self.places = np.array([step.place for step in steps], np.int64).reshape(-1)
-        self.run = partial(launchers().call, self.places, self._failed)
+        self.places = steps[0].step
+        if len(steps) > 1:
+            self.places = np.concatenate([step.step for step in steps])
+        self.run = partial(steps[0].native.call, self.places, _failed)
 
     def run_or_raise(self) -> None:
         """Run them; raises what a kernel raises."""
         if self.run():
-            step, turn = self._failed.tolist()
+            step, turn = _failed.tolist()
             self.steps[step].fail(turn)
 
 

@@ -53,11 +53,6 @@ class Row:
         return self.is_global and not self.constant
 
     @property
-    def sums(self) -> bool:
-        """True for a global that elements add to."""
-        return self.is_global and self.access is Access.INC
-
-    @property
     def adds(self) -> bool:
         """True for what elements add through a map."""
         return self.table is not None and self.access is Access.INC

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,7 @@ from .timings import LoopTimes, Timings
 # What runs a loop of a program, on one rank or as one of several.
 Runner = WholeLoop | PartLoop
 STORED = ProgramDat, ReducedGlobal
+Notes = TypeVar("Notes", DryRun, Replay)
 
 
 class Program:
@@ -188,13 +189,7 @@ class Program:
         MeshprepError
             For a chain that is under way or begins, and arguments that cannot be saved.
         """
-        if self.active is not None:
-            raise MeshprepError("a chain is under way: ask for places of checkpoints outside of it")
-        self.active = run = DryRun()
-        try:
-            return run.places(period)
-        finally:
-            self.active = None
+        return self._noted(DryRun(), period).places()
 
     def loop(
         self, kernel: Callable[..., None] | DeviceFunction, name: str, **options: Any
@@ -324,16 +319,20 @@ class Program:
         MeshprepError
             For arguments that do not fit, a function that calls no loop, and in a chain.
         """
+        return self._noted(Replay(self), period)
+
+    def _noted(self, notes: Notes, period: Callable[[], object]) -> Notes:
+        """The calls of loops that a function makes."""
         if self.active is not None:
-            raise MeshprepError("a chain is under way: note the loops to replay outside of it")
-        self.active = made = Replay(self)
+            raise MeshprepError("a chain is under way: give a function of loops outside of it")
+        self.active = notes
         try:
             period()
         finally:
             self.active = None
-        if not made.calls:
+        if not notes.calls:
             raise MeshprepError("no loop of this program was called: give a function that calls it")
-        return made
+        return notes
 
     def timings(self) -> Timings:
         """What every loop took since the program was made, or since ``reset``, on every rank.

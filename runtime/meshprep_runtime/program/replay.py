@@ -4,39 +4,18 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 from ..cpu.pool import BoundCode, OneThread, turn
 from .chains.chain import Recorder
 from .chains.records import RecordedLoop, ReducedGlobal
 from .dat import ProgramDat
-from .timings import LoopTimes
 
 # Calls after which is looked which loops are known to be short: the first ones find that out.
 LOOKS = 8, 64, 512
 
 
-class Timed(Protocol):
-    """What runs a loop."""
-
-    times: LoopTimes
-
-
-class ReplayedLoop(RecordedLoop, Protocol):
-    """A loop of a program, and what runs it."""
-
-    @property
-    def runner(self) -> Timed:
-        """Knows what it took."""
-
-    def __call__(self, /, **given: Any) -> None:
-        """Run it."""
-
-    def alone(self, given: Mapping[str, Any]) -> list[BoundCode]:
-        """Its steps on one thread, where that is known to be enough; else none."""
-
-
-Call = tuple[ReplayedLoop, dict[str, Any]]
+Call = tuple[RecordedLoop, dict[str, Any]]
 
 
 class Replay:
@@ -44,7 +23,8 @@ class Replay:
 
     Loops that always run on one thread, as those of less than 10 us do, are run one after the other
     by one call of compiled code, once their first calls have found out how: 0.3 us a loop in place
-    of 3. All others are called as before, on ranks, on a GPU, with checkpoints and in a chain all.
+    of 3; in ``timings`` each has a share by the bytes that it moves. Others are called as before:
+    on ranks, on a GPU, with checkpoints and in a chain all.
     """
 
     def __init__(self, program: Recorder) -> None:
@@ -58,7 +38,7 @@ class Replay:
         """For copies, whose arrays are others."""
         return {**self.__dict__, "_ran": 0, "_runs": [], "_stored": []}
 
-    def record(self, loop: ReplayedLoop, given: Mapping[str, Any]) -> None:
+    def record(self, loop: RecordedLoop, given: Mapping[str, Any]) -> None:
         """Note a call; raises MeshprepError for arguments that do not fit."""
         loop.check(given)
         self.calls.append((loop, dict(given)))
@@ -106,12 +86,11 @@ class Replay:
 class _Short:
     """Loops that are run by one call of compiled code."""
 
-    def __init__(self, calls: Sequence[tuple[ReplayedLoop, dict[str, Any], list[BoundCode]]]):
+    def __init__(self, calls: Sequence[tuple[RecordedLoop, dict[str, Any], list[BoundCode]]]):
         self._thread = OneThread([step for *_, steps in calls for step in steps])
         self._runners = [loop.runner for loop, *_ in calls]
         dats = [given[name] for loop, given, _ in calls for name in loop.loop.written]
         self._written = list({id(d): d for d in dats if isinstance(d, ProgramDat)}.values())
-        # what each takes is taken to be as what it moves
         moved = [one.times.useful_bytes for one in self._runners]
         self._shares = [one / max(sum(moved), 1) for one in moved]
 

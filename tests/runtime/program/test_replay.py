@@ -20,6 +20,7 @@ from meshprep_runtime import (
     Program,
     run_ranks,
 )
+from meshprep_runtime.kernel.analysis import DeviceFunction
 from meshprep_runtime.program.replay import LOOKS
 
 GLOBALS = {"total": 2, "least": 1, "largest": 1}
@@ -186,6 +187,20 @@ def test_with_checkpoints_all_are_called(plan, tmp_path):
         for name in ("flux", "update", "spread"):
             called.call(name)
     assert case.state() == called.state()
+
+
+def test_on_a_gpu_all_are_called(slow, device):
+    """Of a kernel in CUDA C, too, which has no code for the host."""
+    grid = slow.quads(3, 2)
+    loop = Loop("add", "cells", (Arg("u", Access.RW, 1, "f8"),))
+    program = Program(slow.plan(grid.sizes, grid.tables, [loop], (4,)))
+    u = program.dat("cells", values=device.array(np.zeros(6)))
+    kernel = DeviceFunction("add", "__device__ void add(double* u) { u[0] += 1; }")
+    made = program.loop(kernel, "add")
+    again = program.replay(lambda: made(u=u))
+    for _ in range(LOOKS[0] + 2):
+        again()
+    assert set(u.array.get()) == {LOOKS[0] + 2}
 
 
 def test_a_kernel_that_fails(slow):

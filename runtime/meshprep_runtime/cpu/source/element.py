@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...kernel.rows import Row
+from ...types.loops import Access
 
 LARGEST_CHUNK, LANES = 32, 4
 # Partial sums of a global in a loop that changes nothing through a map, taken in turn, so that no
@@ -54,8 +55,8 @@ class ElementCode:
         local = [(n, r) for n, r in local if not r.placed]
         placed = [(n, r) for n, r in rows if r.placed]
         own = dict([*local, *placed])
-        reduced = [(n, r) for n, r in rows if r.reduces and not self._in_sums(r)]
-        taken = [(n, self._total(n, r) if r.reduces else self._in_place(r)) for n, r in rows]
+        begin, end = self._totals([(n, r) for n, r in rows if r.reduces])
+        taken = [(n, self._in_place(n, r)) for n, r in rows]
         given = [f"b{n}" if n in own else name for n, name in taken]
         element = [
             *self._ahead(f"i + U({LARGEST_CHUNK})"),
@@ -68,13 +69,9 @@ class ElementCode:
         ]
         return [
             *[f"    b{n} = stack({r.array}, {r.dim})" for n, r in own.items()],
-            # totals of few components stay in registers, and no thread writes beside another one
-            *[f"    t{n} = stack({r.array}, {r.dim})" for n, r in reduced],
-            *[f"    t{n}[{k}] = {r.array}[{k}]" for n, r in reduced for k in range(r.dim)],
-            *self._begin_sums(),
+            *begin,
             *self._every(element),
-            *[f"    {r.array}[{k}] = t{n}[{k}]" for n, r in reduced for k in range(r.dim)],
-            *self._end_sums(),
+            *end,
         ]
 
     def _every(self, element: Sequence[str]) -> list[str]:
@@ -95,26 +92,25 @@ class ElementCode:
     def _in_sums(self, r: Row) -> bool:
         """True for a global that is added to in partial sums."""
         changes = any(other.table and other.stored for other in self.rows)
-        return r.sums and r.dim <= MOST_SUMMED and not changes
+        return r.reduces and r.access is Access.INC and r.dim <= MOST_SUMMED and not changes
 
-    def _total(self, n: int, r: Row) -> str:
-        return f"spread(t{n}, lane, {r.dim}, U({SUMS}), 0)" if self._in_sums(r) else f"t{n}"
+    def _totals(self, rows: Sequence[tuple[int, Row]]) -> tuple[list[str], list[str]]:
+        """What begins and ends totals of globals on the stack.
 
-    def _begin_sums(self) -> list[str]:
-        lines = []
-        for n, r in enumerate(self.rows):
+        Those of few components stay in registers, and no thread writes beside another one.
+        """
+        begin, end = list[str](), list[str]()
+        for n, r in rows:
             if self._in_sums(r):
-                lines += [f"    t{n} = stack({r.array}, {SUMS * r.dim})"]
-                lines += [f"    for k in range({SUMS * r.dim}):", f"        t{n}[k] = {r.start(0)}"]
-        return lines
-
-    def _end_sums(self) -> list[str]:
-        lines = []
-        for n, r in enumerate(self.rows):
-            if self._in_sums(r):
-                lines += [f"    for k in range({SUMS * r.dim}):"]
-                lines += [f"        {r.array}[k // {SUMS}] += t{n}[k]"]
-        return lines
+                over = f"    for k in range({SUMS * r.dim}):"
+                begin += [f"    t{n} = stack({r.array}, {SUMS * r.dim})", over]
+                begin.append(f"        t{n}[k] = {r.start(0)}")
+                end += [over, f"        {r.array}[k // {SUMS}] += t{n}[k]"]
+            else:
+                begin.append(f"    t{n} = stack({r.array}, {r.dim})")
+                begin += [f"    t{n}[{k}] = {r.array}[{k}]" for k in range(r.dim)]
+                end += [f"    {r.array}[{k}] = t{n}[{k}]" for k in range(r.dim)]
+        return begin, end
 
     def _leave(self, n: int, r: Row) -> list[str]:
         """Add a local row to its dat, or to the totals of a global."""
@@ -133,6 +129,7 @@ class ElementCode:
 
     def _chunked(self) -> list[str]:
         size = chunk_size(self.rows)
+        begin, end = self._totals([(n, r) for n, r in enumerate(self.rows) if self._in_sums(r)])
         buffered = [(n, r) for n, r in enumerate(self.rows) if not r.constant]
         given = [
             r.array if r.constant else f"spread(b{n}, j, {r.dim}, U({size}), {r.only_read})"
@@ -141,7 +138,7 @@ class ElementCode:
         return [
             *[f"    b{n} = stack({r.array}, {size * r.dim})" for n, r in buffered],
             *[f"    c{n} = stack({r.array}, {LANES * r.dim})" for n, r in buffered if r.in_rows],
-            *self._begin_sums(),
+            *begin,
             f"    for first in range(U(start), U(stop), U({size})):",
             f"        count = min(U({size}), U(stop) - first)",
             *_indent(2, self._fetch(size)),
@@ -152,7 +149,7 @@ class ElementCode:
             f"            kernel{self.suffix}({', '.join(given)})",
             *_indent(2, self._scatter(size)),
             *_indent(2, self._reduce(size)),
-            *self._end_sums(),
+            *end,
         ]
 
     def _fetch(self, size: int) -> list[str]:
@@ -300,9 +297,11 @@ class ElementCode:
     def _mapped(self, i: str, e: str) -> str:
         return i if self.maps_permuted else e
 
-    def _in_place(self, r: Row) -> str:
+    def _in_place(self, n: int, r: Row) -> str:
+        if self._in_sums(r):
+            return f"spread(t{n}, lane, {r.dim}, U({SUMS}), 0)"
         if r.is_global:
-            return r.array
+            return f"t{n}" if r.reduces else r.array
         offset = r.offset(self._mapped("i", "e"), "e")
         if r.soa and r.dim > 1:
             return f"spread({r.array}, {offset}, {r.dim}, {r.stride}, {r.only_read})"

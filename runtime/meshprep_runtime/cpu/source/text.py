@@ -59,7 +59,8 @@ def run(i, turns, waits, order, {params}):
 {begin}    elements(turns[i, 0], turns[i, 1], order, {passed})
 """
 # What the caller and its helpers run without Python. ``call`` runs steps on one thread, one after
-# the other, and says which turn of which failed. A helper listens at its box, for so many
+# the other, and says which turn of which failed; the words of each follow its function, its turns
+# and their number. A helper listens at its box, for so many
 # looks, and runs what is offered there. The caller offers, runs, and takes back what nobody has
 # begun. It does not wait for a helper that is about to find that nothing is left: LATE counts those
 # of this call, and LEFT all that are in a call, since they may still look at its counters and
@@ -67,11 +68,14 @@ def run(i, turns, waits, order, {params}):
 # matters; or that the counters have more to say.
 TEAM = """\
 def call(steps, failed):
-    for k in range(0, steps.size, STEP):
-        turn = invoke(steps[k], -1, steps[k + 1], steps[k + 2], 0, steps[k + 3])
+    k, step = 0, 0
+    while k < steps.size:
+        words = steps.ctypes.data + 8 * (k + STEP)
+        turn = invoke(steps[k], -1, steps[k + 1], steps[k + 2], 0, words)
         if turn >= 0:
-            failed[0], failed[1] = k // STEP, turn
+            failed[0], failed[1] = step, turn
             return MORE
+        k, step = k + STEP + steps[k + 3], step + 1
     return FINE
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ...cpu.pool import BoundCode
 from ...errors import MeshprepError, check_choice, check_integer
 from ...kernel.bind import DTYPES, bound, holds
 from ...loop import ParLoop
@@ -110,6 +111,16 @@ class RecordedLoop(Protocol):
 
     def run(self, given: Mapping[str, Any]) -> None:
         """Run it now."""
+
+    def __call__(self, /, **given: Any) -> None:
+        """Check and run it, or queue it."""
+
+    @property
+    def runner(self) -> Any:
+        """Has its ``times``, which may be replaced."""
+
+    def alone(self, given: Mapping[str, Any]) -> list[BoundCode]:
+        """Its steps on one thread, where that is known to be enough; else none."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -320,7 +320,7 @@ class DryRun:
     def __init__(self) -> None:
         self._steps = Steps()
         self._names: list[str] = []
-        self._calls: list[Step] = []
+        self.calls: list[Step] = []
 
     def record(self, loop: RecordedLoop, given: Mapping[str, Any]) -> None:
         """Note a call; raises MeshprepError for arguments that do not fit or cannot be saved."""
@@ -329,19 +329,16 @@ class DryRun:
             if isinstance(value, ProgramDat) and self._steps.number(value) is None:
                 self._steps.dats.append(value)
                 self._names.append(f"{loop.loop.name}.{name}" if name in self._names else name)
-        self._calls.append(self._steps.of_loop(loop.loop, loop.par_loop.kernel, given))
+        self.calls.append(self._steps.of_loop(loop.loop, loop.par_loop.kernel, given))
 
     def flush(self) -> None:
         """Nothing waits."""
 
-    def places(self, period: Callable[[], object]) -> list[CheckpointPlace]:
-        """What a checkpoint before each call of a period saves, when it has run once before."""
-        period()
-        if not self._calls:
-            raise MeshprepError("no loop of this program was called: give a function that calls it")
-        modified = frozenset().union(*(step.changed for step in self._calls))
-        full, found, dats = [step.full for step in self._calls], [], self._steps.dats
-        for i, step in enumerate(self._calls):
+    def places(self) -> list[CheckpointPlace]:
+        """What a checkpoint before each call saves, when all have run once before."""
+        modified = frozenset().union(*(step.changed for step in self.calls))
+        full, found, dats = [step.full for step in self.calls], [], self._steps.dats
+        for i, step in enumerate(self.calls):
             saved = sorted(saved_dats([*full[i:], *full], modified))
             names = tuple(self._names[number] for number in saved)
             size = sum(dats[n].owned * dats[n].dim * dats[n].dtype.itemsize for n in saved)
